@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file index_set.h
+ * \brief A dense set of the node indexes 0 .. size-1 of one graph, as 64-bit words.
+ * Operations on two sets need sets of the same size; indexes must lie in [0, size).
+ * Both are checked by assert only. Tested by tests/cpp/index_set_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
+#define TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+
+class IndexSet {
+ public:
+  /*! \brief What First, Last and Next answer when there is no such member. */
+  static constexpr int kNone = -1;
+
+  IndexSet() = default;
+  /*! \brief The empty set over the indexes 0 .. size-1. */
+  explicit IndexSet(int size) : size_(size), words_((static_cast<size_t>(size) + 63) / 64, 0) {}
+  IndexSet(int size, std::initializer_list<int> members);
+  IndexSet(int size, const std::vector<int>& members);
+  /*! \brief The full set {0, .., size-1}. */
+  static IndexSet All(int size);
+
+  /*! \brief Number of possible members, not of members (see Count). */
+  int size() const { return size_; }
+
+  IndexSet& Add(int index) {
+    words_[WordOf(index)] |= BitOf(index);
+    return *this;
+  }
+  IndexSet& Remove(int index) {
+    words_[WordOf(index)] &= ~BitOf(index);
+    return *this;
+  }
+  bool Contains(int index) const { return (words_[WordOf(index)] & BitOf(index)) != 0; }
+  void Clear();
+
+  IndexSet& operator|=(const IndexSet& other);
+  IndexSet& operator&=(const IndexSet& other);
+  /*! \brief Removes the members of other. */
+  IndexSet& operator-=(const IndexSet& other);
+  friend IndexSet operator|(IndexSet a, const IndexSet& b) { return a |= b; }
+  friend IndexSet operator&(IndexSet a, const IndexSet& b) { return a &= b; }
+  friend IndexSet operator-(IndexSet a, const IndexSet& b) { return a -= b; }
+
+  bool IsEmpty() const;
+  bool IsSubsetOf(const IndexSet& other) const;
+  bool Intersects(const IndexSet& other) const;
+  int Count() const;
+
+  /*! \brief Least member, or kNone. */
+  int First() const { return NextFrom(0); }
+  /*! \brief Greatest member, or kNone. */
+  int Last() const;
+  /*! \brief Least member greater than index (index may be -1), or kNone. */
+  int Next(int index) const { return NextFrom(index + 1); }
+
+  /*! \brief Calls f(index) for every member in ascending order. The set must not change meanwhile. */
+  template <typename F>
+  void ForEach(F f) const {
+    for (size_t w = 0; w < words_.size(); ++w) {
+      for (uint64_t rest = words_[w]; rest != 0; rest &= rest - 1) {
+        f(static_cast<int>(w * 64) + __builtin_ctzll(rest));
+      }
+    }
+  }
+  /*! \brief The members in ascending order. */
+  std::vector<int> ToVector() const;
+
+  size_t Hash() const;
+  bool operator==(const IndexSet& other) const {
+    return size_ == other.size_ && words_ == other.words_;
+  }
+  bool operator!=(const IndexSet& other) const { return !(*this == other); }
+  /*!
+   * \brief A total order: by size, then as sorted member lists compare ({0,5} < {0,6} < {1}),
+   * where a list comes before its own extensions.
+   */
+  bool operator<(const IndexSet& other) const;
+
+  /*! \brief All members, runs shortened: "{0,3..7,9}". */
+  std::string ToString() const;
+  /*! \brief Short form for logs: ToString, or its count and ends when that would be long. */
+  std::string Summary() const;
+
+ private:
+  size_t WordOf(int index) const {
+    assert(index >= 0 && index < size_);
+    return static_cast<size_t>(index) / 64;
+  }
+  static uint64_t BitOf(int index) { return uint64_t{1} << (static_cast<unsigned>(index) % 64); }
+  int NextFrom(int index) const;
+
+  int size_ = 0;
+  // Bits at and above size_ are always zero, so words compare and hash as they are.
+  std::vector<uint64_t> words_;
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+template <>
+struct std::hash<tvm::collage::IndexSet> {
+  size_t operator()(const tvm::collage::IndexSet& set) const { return set.Hash(); }
+};
+
+#endif  // TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_

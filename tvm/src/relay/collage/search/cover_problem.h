@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file cover_problem.h
+ * \brief What the cover search is asked: nodes, candidates, costs and transition costs, as plain
+ * data. Nodes are numbered in a topological order (every input is smaller than its reader).
+ * Tested by tests/cpp/search_problem_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
+#define TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+
+/*! \brief What the search knows of a candidate's cost. */
+struct CandidateCost {
+  enum class Status {
+    kUnknown,  ///< only CoverCandidate::lower_bound is known
+    kKnown,    ///< costs `seconds`
+    kFailed,   ///< cannot be used (did not compile, crashed, wrong result, ...)
+  };
+  Status status = Status::kUnknown;
+  double seconds = 0.0;
+
+  static CandidateCost Unknown() { return {}; }
+  static CandidateCost Known(double seconds) { return {Status::kKnown, seconds}; }
+  static CandidateCost Failed() { return {Status::kFailed, 0.0}; }
+};
+
+/*! \brief A set of nodes that one backend can run as one part. */
+struct CoverCandidate {
+  /*! \brief The nodes, ascending, at least one. Need not be convex (then it is never usable). */
+  std::vector<int> inside;
+  /*! \brief Any number that names the backend (layout class); read by transition costs only. */
+  int backend = 0;
+  /*!
+   * \brief No measurement of this candidate can be below this many seconds. Results are optimal
+   * relative to this promise; zero is always true.
+   */
+  double lower_bound = 0.0;
+};
+
+/*!
+ * \brief Seconds charged where a value crosses from one part to another; absent functions charge
+ * nothing. A value is charged once for each *part* that reads it, however many of that part's
+ * nodes read it. All answers must be finite and >= 0, and the same each time.
+ */
+struct TransitionCosts {
+  /*! \brief Value of `node`, made by a part of backend `from`, read by a part of backend `to`. */
+  std::function<double(int node, int from, int to)> between;
+  /*! \brief Graph input or constant `outside` (an id from outside_inputs) read by a part of `to`. */
+  std::function<double(int outside, int to)> from_outside;
+  /*! \brief Value of `node`, a graph output, made by a part of backend `from`. */
+  std::function<double(int node, int from)> to_outside;
+};
+
+struct CoverProblem {
+  int num_nodes = 0;
+  /*! \brief For each node the nodes that it reads, each smaller than the node. */
+  std::vector<std::vector<int>> inputs;
+  /*! \brief A candidate's id is its position here. */
+  std::vector<CoverCandidate> candidates;
+  /*! \brief Costs by candidate id; empty when all are unknown. */
+  std::vector<CandidateCost> costs;
+  TransitionCosts transitions;
+  /*! \brief For each node the ids of values from outside the graph that it reads; may be empty. */
+  std::vector<std::vector<int>> outside_inputs;
+  /*! \brief Nodes whose value leaves the graph; may be empty. */
+  std::vector<int> outputs;
+
+  /*!
+   * \brief Throws std::invalid_argument naming the first thing that breaks what is said above,
+   * or a cost that is negative, not finite or above kMaxSeconds.
+   */
+  void Validate() const;
+  /*! \brief "120 nodes, 800 candidates (35 known, 2 failed), 2 backends". */
+  std::string Summary() const;
+};
+
+/*!
+ * \brief The search counts in whole picoseconds, so that sums do not depend on their order and
+ * ties are exact. One cost may be at most this large; sums saturate at four times this.
+ */
+constexpr double kMaxSeconds = 1.0e6;
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file cover_search.h
+ * \brief The exact minimum-cost cover: which candidates together cover each node once, can be run
+ * one after the other, and cost least. Never measures: it names the costs that it needs.
+ * How and why it is exact: docs/search.md. Tested by tests/cpp/search_cover_test.cc.
+ *
+ *   CoverSearch search(std::move(problem));
+ *   CoverStep step = search.Step();
+ *   while (step.kind == CoverStep::Kind::kNeedCosts) {
+ *     for (int id : step.needed) search.SetCost(id, Measure(id));
+ *     step = search.Step();
+ *   }
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
+#define TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cover_problem.h"
+
+namespace tvm {
+namespace collage {
+
+struct CoverSearchOptions {
+  /*!
+   * \brief Most states kept at one position (node) of the graph. Past it the most promising are
+   * kept, the rest counted in CoverStats::states_cut, and the plan says optimal = false.
+   */
+  int64_t max_states_per_position = 20000;
+  /*!
+   * \brief A first pass keeps only this many states a position. When it had to cut, its plan is
+   * the upper bound of a second, full pass; it never makes the result worse.
+   */
+  int64_t first_pass_states = 64;
+};
+
+/*! \brief A cover that can be executed. */
+struct CoverPlan {
+  /*! \brief Candidate ids in an order in which they can run. */
+  std::vector<int> candidates;
+  /*! \brief Sum of the candidates' costs and of all transition costs. */
+  double seconds = 0.0;
+  /*! \brief No cover can cost less than this (given the candidates' lower bounds). */
+  double lower_bound_seconds = 0.0;
+  /*! \brief True when no limit cut anything: then seconds == lower_bound_seconds. */
+  bool optimal = false;
+};
+
+/*! \brief What one call of CoverSearch::Step came to. */
+struct CoverStep {
+  enum class Kind {
+    kPlan,       ///< `plan` is final: all its costs are known
+    kNeedCosts,  ///< set the costs of `needed`, then step again
+    kNoCover,    ///< no cover, see `uncovered_node` and `message`
+  };
+  Kind kind = Kind::kNoCover;
+  CoverPlan plan;
+  /*! \brief Candidate ids, ascending, all of unknown cost; never empty for kNeedCosts. */
+  std::vector<int> needed;
+  /*! \brief kNoCover: the first node that no cover gets past. */
+  int uncovered_node = -1;
+  std::string message;
+
+  std::string Summary() const;
+};
+
+/*! \brief How the search went; all counts but those of the problem are sums over all steps. */
+struct CoverStats {
+  int nodes = 0;
+  int candidates = 0;
+  int steps = 0;
+  int costs_asked = 0;
+  int64_t states_generated = 0;
+  int64_t states_expanded = 0;
+  /*! \brief Most states at one position in any pass. */
+  int64_t widest_position = 0;
+  /*! \brief States dropped since they could not beat a known plan (exact). */
+  int64_t states_bounded = 0;
+  /*! \brief States dropped by max_states_per_position (not exact; 0 when no limit bound). */
+  int64_t states_cut = 0;
+  double seconds = 0.0;
+
+  bool IsLimitBinding() const { return states_cut > 0; }
+  std::string Summary() const;
+};
+
+class CoverSearch {
+ public:
+  /*! \brief Throws std::invalid_argument when the problem breaks its preconditions. */
+  explicit CoverSearch(CoverProblem problem, CoverSearchOptions options = {});
+  ~CoverSearch();
+  CoverSearch(CoverSearch&&) noexcept;
+  CoverSearch& operator=(CoverSearch&&) noexcept;
+
+  /*!
+   * \brief Tells the cost of one candidate; may be called for any candidate at any time, so that
+   * equal candidates can share one measurement. Throws std::invalid_argument for a bad id or cost.
+   */
+  void SetCost(int candidate, CandidateCost cost);
+  /*!
+   * \brief Finds the best cover with the lower bounds in place of unknown costs. Final when all
+   * its costs are known; else asks for those that are not. Ties: fewest parts, then the least
+   * candidate ids in execution order. Once all costs are known one step gives the plan.
+   */
+  CoverStep Step();
+
+  const CoverProblem& problem() const;
+  const CoverStats& stats() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/*! \brief Steps until the end, taking each cost that is asked for from `cost_of`. */
+CoverStep RunToEnd(CoverSearch* search, const std::function<CandidateCost(int)>& cost_of);
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
