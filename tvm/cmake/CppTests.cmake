@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# collage_cpp_tests: the pure parts (graph, search, rules: no TVM header) and tests/cpp, one program.
+# doctest's header is the system's, or lies in COLLAGE_DOCTEST_INCLUDE_DIR.
+
+find_path(COLLAGE_DOCTEST_INCLUDE_DIR doctest/doctest.h)
+if(NOT COLLAGE_DOCTEST_INCLUDE_DIR)
+  message(FATAL_ERROR "doctest/doctest.h not found: install Debian's doctest-dev, "
+                      "or pass -DCOLLAGE_DOCTEST_INCLUDE_DIR=<folder that has doctest/>.")
+endif()
+
+file(GLOB test_sources CONFIGURE_DEPENDS tests/cpp/*_test.cc)
+file(GLOB pure_sources CONFIGURE_DEPENDS
+  src/relay/collage/graph/*.cc src/relay/collage/search/*.cc src/relay/collage/rules/*.cc)
+
+# A pure source is one that includes neither a TVM header nor the ffi layer.
+foreach(source IN LISTS pure_sources)
+  file(STRINGS "${source}" tvm_includes REGEX "#include [<\"](tvm/|.*ffi/)")
+  if(tvm_includes)
+    list(REMOVE_ITEM pure_sources "${source}")
+  endif()
+endforeach()
+
+if(NOT test_sources)
+  message(STATUS "collage_cpp_tests: no tests/cpp/*_test.cc, left out")
+  return()
+endif()
+
+# doctest wants one translation unit with its main function: written here, so that no test file is special.
+set(main_source "${CMAKE_CURRENT_BINARY_DIR}/doctest_main.cc")
+file(CONFIGURE OUTPUT "${main_source}" CONTENT
+  "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
+
+add_executable(collage_cpp_tests ${test_sources} ${pure_sources} "${main_source}")
+target_include_directories(collage_cpp_tests PRIVATE "${COLLAGE_SOURCE_DIR}")
+target_include_directories(collage_cpp_tests SYSTEM PRIVATE "${COLLAGE_DOCTEST_INCLUDE_DIR}")
+if(COLLAGE_SANITIZE)
+  target_compile_options(collage_cpp_tests PRIVATE
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  target_link_options(collage_cpp_tests PRIVATE -fsanitize=address,undefined)
+endif()
+
+enable_testing()
+add_test(NAME collage_cpp_tests COMMAND collage_cpp_tests)

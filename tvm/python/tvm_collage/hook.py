@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import finder that makes ``tvm.relay.collage`` ours without touching a stock file.
+
+``tvm_collage.pth`` calls install() at every interpreter start of the environment, so importing
+this module must cost well under 2 ms and install() only inserts a finder. Test: test_hook.py.
+"""
+
+import os
+import sys
+
+from . import BASE_TVM_REQUIREMENT, BASE_TVM_VERSION, __version__, location
+
+
+class CollageFinder:
+    """Meta-path finder: prepares the process when ``tvm`` is imported and places our package."""
+
+    def find_spec(self, name, path=None, target=None):
+        """Return our spec for ``tvm.relay.collage``, a preparing one for ``tvm``, else None."""
+        if name == "tvm":
+            return self._find_tvm(path, target)
+        if name == "tvm.relay.collage":
+            check_base_version()
+            return _collage_spec()
+        return None
+
+    def _find_tvm(self, path, target):
+        """Find ``tvm`` as the finders after us do, and prepare the process once it is loaded."""
+        others = sys.meta_path
+        if self in others:
+            others = others[others.index(self) + 1 :]
+        for finder in others:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec("tvm", path, target) if find_spec else None
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _PreparingLoader(spec.loader)
+                return spec
+        return None
+
+
+class _PreparingLoader:
+    """Stands before tvm's loader until the import begins, then steps out of the way.
+
+    Finding a spec must not change the process (libraries ask "is TVM there?" that way); creating
+    the module may.
+    """
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        from .prepare import prepare_process
+
+        spec.loader = self._loader
+        prepare_process()
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+
+
+def _collage_spec():
+    from importlib.util import spec_from_file_location
+
+    directory = location()
+    return spec_from_file_location(
+        "tvm.relay.collage",
+        os.path.join(directory, "__init__.py"),
+        submodule_search_locations=[directory],
+    )
+
+
+def check_base_version() -> None:
+    """Raise ImportError when the TVM being imported is not the release that we lean on."""
+    found = getattr(sys.modules.get("tvm"), "__version__", "of an unknown version")
+    if found != BASE_TVM_VERSION:
+        raise ImportError(
+            f"tvm-collage {__version__} needs TVM {BASE_TVM_VERSION}, but this is TVM {found}: "
+            f"run `pip install {BASE_TVM_REQUIREMENT}`, "
+            "or set COLLAGE_DISABLE=1 to use this TVM without Collage"
+        )
+
+
+def is_disabled() -> bool:
+    """Tell whether COLLAGE_DISABLE asks for wholly stock TVM: any value but empty and 0."""
+    return os.environ.get("COLLAGE_DISABLE", "0") not in ("", "0")
+
+
+def install() -> None:
+    """Put the finder first, once; nothing at all when disabled."""
+    if is_disabled() or any(isinstance(finder, CollageFinder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, CollageFinder())
