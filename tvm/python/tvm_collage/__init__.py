@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the parts of tvm-collage lie: version, libraries, Python package. Test: test_hook.py.
 
-This package is imported at every interpreter start of its environment (``tvm_collage.pth``), so it
-imports nothing beyond what the interpreter itself has loaded by then.
+Imported by ``tvm_collage_hook`` when a process first imports ``tvm``, before ``tvm`` is loaded.
 """
 
 import os
+import sysconfig
 
 __version__ = "0.1.0"
 BASE_TVM_VERSION = "0.19.0"
@@ -24,7 +24,7 @@ def location() -> str:
     return in_wheel if os.path.isdir(in_wheel) else in_tree
 
 
-def library_directories() -> "list[str]":
+def library_directories() -> list[str]:
     """Return the directories searched for our libraries, first match wins.
 
     ``TVM_COLLAGE_LIBRARY_PATH`` (directories separated by ``:``) comes first, for developers.
@@ -34,15 +34,13 @@ def library_directories() -> "list[str]":
     return directories + [os.path.join(part, "lib") for part in [_HERE, *_installed_beside()]]
 
 
-def _installed_beside() -> "list[str]":
+def _installed_beside() -> list[str]:
     """Return where an editable install put what was built: ``tvm_collage`` in site-packages."""
-    import sysconfig
-
     paths = dict.fromkeys([sysconfig.get_path("platlib"), sysconfig.get_path("purelib")])
     return [os.path.join(path, "tvm_collage") for path in paths if path]
 
 
-def library_path(name: str) -> "str | None":
+def library_path(name: str) -> str | None:
     """Return the path of ``lib<name>.so`` (``tvm_collage``, ``tvm_collage_runtime``,
     ``tvm_collage_pool``), or None when it was not built.
     """
@@ -51,3 +49,13 @@ def library_path(name: str) -> "str | None":
         if os.path.isfile(path):
             return path
     return None
+
+
+def check_base_version(found: str) -> None:
+    """Raise ImportError when ``found`` is not the release of TVM that we lean on."""
+    if found != BASE_TVM_VERSION:
+        raise ImportError(
+            f"tvm-collage {__version__} needs TVM {BASE_TVM_VERSION}, but this is TVM {found}: "
+            f"run `pip install {BASE_TVM_REQUIREMENT}`, "
+            "or set COLLAGE_DISABLE=1 to use this TVM without Collage"
+        )

@@ -44,7 +44,7 @@ def set_thread_variables() -> None:
             environ[name] = threads
 
 
-def openmp_runtimes(maps: str = "/proc/self/maps") -> "list[str]":
+def openmp_runtimes(maps: str = "/proc/self/maps") -> list[str]:
     """Return the paths of the OpenMP runtimes loaded in this process, sorted."""
     try:
         with open(maps, encoding="utf-8", errors="replace") as file:
@@ -54,7 +54,7 @@ def openmp_runtimes(maps: str = "/proc/self/maps") -> "list[str]":
     return sorted(path for path in paths if os.path.basename(path).startswith(_RUNTIME_NAMES))
 
 
-def warn_about_openmp(before: "list[str]", after: "list[str]", preset: bool) -> None:
+def warn_about_openmp(before: list[str], after: list[str], preset: bool) -> None:
     """Log when OpenMP was loaded before us: a second runtime, or one that missed our variables."""
     log = logging.getLogger("tvm.relay.collage")
     if before and len(after) > 1:

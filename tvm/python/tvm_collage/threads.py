@@ -8,7 +8,7 @@ version 1 and 2). Every function takes the file system's root, so that tests can
 import os
 
 
-def default_threads(root: str = "/", cpus: "set[int] | None" = None) -> int:
+def default_threads(root: str = "/", cpus: set[int] | None = None) -> int:
     """Return the number of physical cores allowed by affinity mask and cgroup quota, at least 1.
 
     ``cpus`` are the logical CPUs of the mask; by default the calling thread's mask.
@@ -21,7 +21,7 @@ def default_threads(root: str = "/", cpus: "set[int] | None" = None) -> int:
     return max(1, limit)
 
 
-def cgroup_quota(root: str = "/") -> "float | None":
+def cgroup_quota(root: str = "/") -> float | None:
     """Return the CPUs' worth of time that this process' cgroup may use, None when unlimited."""
     quotas = []
     for line in _read(root, "proc/self/cgroup").splitlines():
@@ -39,23 +39,23 @@ def _core_of(root: str, cpu: int) -> str:
     return _read(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or f"#{cpu}"
 
 
-def _with_parents(mount: str, group: str) -> "list[str]":
+def _with_parents(mount: str, group: str) -> list[str]:
     """Return the folders of a group and of its ancestors: each of them may set a limit."""
     parts = [part for part in group.split("/") if part not in ("", "..")]
     return ["/".join([mount, *parts[:count]]) for count in range(len(parts) + 1)]
 
 
-def _quota_v2(root: str, group: str) -> "float | None":
+def _quota_v2(root: str, group: str) -> float | None:
     fields = _read(root, f"{group}/cpu.max").split()
     return _ratio(fields[0], fields[1]) if len(fields) == 2 else None
 
 
-def _quota_v1(root: str, group: str) -> "float | None":
+def _quota_v1(root: str, group: str) -> float | None:
     quota = _read(root, f"{group}/cpu.cfs_quota_us")
     return _ratio(quota, _read(root, f"{group}/cpu.cfs_period_us"))
 
 
-def _ratio(quota: str, period: str) -> "float | None":
+def _ratio(quota: str, period: str) -> float | None:
     """Return quota / period; "max", -1 and unreadable values mean no limit."""
     if not (quota.isdigit() and period.isdigit() and int(period)):
         return None
