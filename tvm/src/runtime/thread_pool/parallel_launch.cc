@@ -12,6 +12,7 @@
 #include "flush_denormals.h"
 #include "task_group.h"
 #include "thread_count.h"
+#include "thread_error.h"
 
 namespace tvm {
 namespace collage {
@@ -69,13 +70,13 @@ void RunOnTeam(TaskGroup* group, int num_threads) {
 
 int Finish(TaskGroup* group) {
   if (group->errors().empty()) return 0;
-  group->errors().PublishToThisThread();
+  SetThreadError(group->errors().Merged());
   return -1;
 }
 
 int Launch(FTVMParallelLambda flambda, void* cdata, int num_task) {
   if (flambda == nullptr || num_task < 0) {
-    SetThreadError("TVMBackendParallelLaunch needs a function and num_task >= 0");
+    SetThreadError({"TVMBackendParallelLaunch needs a function and num_task >= 0"});
     return -1;
   }
   launch_count.fetch_add(1, std::memory_order_relaxed);

@@ -55,25 +55,25 @@ void TaskGroup::RunTask(int task_id) {
   try {
     int code = flambda_(task_id, &env_, cdata_);
     if (code == 0) return;
-    std::string message = TakeThreadError();
-    if (message.empty()) {
-      message = DescribeTask(task_id, env_.num_task) + " returned " + std::to_string(code) +
-                " and left no error message";
+    ThreadError error = TakeThreadError();
+    if (error.message.empty()) {
+      error.message = DescribeTask(task_id, env_.num_task) + " returned " + std::to_string(code) +
+                      " and left no error message";
     }
-    errors_.Add(task_id, message);
+    errors_.Add(task_id, error);
   } catch (const std::exception& error) {
-    errors_.Add(task_id, error.what());
+    errors_.Add(task_id, {error.what()});
   } catch (...) {
-    errors_.Add(task_id, DescribeTask(task_id, env_.num_task) + " threw an unknown C++ exception");
+    errors_.Add(task_id,
+                {DescribeTask(task_id, env_.num_task) + " threw an unknown C++ exception"});
   }
 }
 
 // Kernels that TVM generates ignore the barrier's result, so the launch itself has to fail as well.
 int TaskGroup::Refuse(int task_id, const std::string& reason) {
-  std::string message =
-      "Barrier in " + DescribeTask(task_id, env_.num_task) + " refused: " + reason;
-  errors_.Add(task_id, message);
-  SetThreadError(message);
+  ThreadError error{"Barrier in " + DescribeTask(task_id, env_.num_task) + " refused: " + reason};
+  errors_.Add(task_id, error);
+  SetThreadError(error);
   return -1;
 }
 

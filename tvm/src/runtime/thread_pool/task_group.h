@@ -5,10 +5,10 @@
 #define TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_
 
 #include <atomic>
-#include <memory>
+#include <string>
 
 #include "c_backend_abi.h"
-#include "task_error.h"
+#include "task_errors.h"
 
 namespace tvm {
 namespace collage {

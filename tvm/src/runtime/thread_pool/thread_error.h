@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last error of the current thread: a text, or a Python exception that a packed function raised.
+// It is TVM's own when TVM is in the process (found by name, so that nothing here needs it).
+// Test: tests/python/collage/test_thread_pool.py.
+#ifndef TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
+#define TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
+
+#include <memory>
+#include <string>
+
+namespace tvm {
+namespace collage {
+namespace pool {
+
+struct ThreadError {
+  std::string message;
+  // A reference to the exception object, or null; `message` then only says that there is one.
+  std::shared_ptr<void> python_exception = nullptr;
+};
+
+// Makes `error` this thread's last error, for TVMGetLastError and CollagePoolLastError.
+void SetThreadError(const ThreadError& error);
+
+// Takes (and clears) this thread's last error; the message is "" when there is none.
+ThreadError TakeThreadError();
+
+}  // namespace pool
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of libtvm_collage_pool.so: the C++ cases of tests/cpp/thread_pool, each in its own process
+with its own thread counts, and TVM kernels on the pool. Needs g++; the library is the installed
+package's, or is built from the sources where there is none."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TVM_TREE = Path(__file__).resolve().parents[3]
+SOURCES = TVM_TREE / "src" / "runtime" / "thread_pool"
+POOL_NAME = "libtvm_collage_pool.so"
+THREAD_VARIABLES = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OMP_DYNAMIC")
+
+
+def run(command: list[str], timeout: int = 120, **variables: str) -> subprocess.CompletedProcess:
+    """Run a command without any inherited thread counts but with the given variables."""
+    env = {key: value for key, value in os.environ.items() if key not in THREAD_VARIABLES}
+    env.update(GOMP_SPINCOUNT="1000", **variables)
+    return subprocess.run(command, env=env, timeout=timeout, capture_output=True, text=True)
+
+
+def compile_cxx(arguments: list[str]) -> None:
+    done = run(["g++", "-std=c++17", "-O1", "-Wall", "-pthread", *arguments])
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    package = importlib.util.find_spec("tvm_collage")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        installed = Path(folder) / "lib" / POOL_NAME
+        if installed.is_file():
+            return installed
+    library = tmp_path_factory.mktemp("pool") / POOL_NAME
+    sources = [str(source) for source in sorted(SOURCES.glob("*.cc"))]
+    shared = ["-shared", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-Wl,-z,defs"]
+    compile_cxx([*shared, *sources, "-o", str(library), "-ldl"])
+    return library
+
+
+@pytest.fixture(scope="module")
+def cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = tmp_path_factory.mktemp("cases") / "pool_cases"
+    source = TVM_TREE / "tests" / "cpp" / "thread_pool" / "pool_cases.cc"
+    folder = str(pool_library.parent)
+    libraries = [f"-L{folder}", "-ltvm_collage_pool", f"-Wl,-rpath,{folder}"]
+    compile_cxx(["-rdynamic", f"-I{SOURCES}", str(source), "-o", str(program), *libraries])
+    return str(program)
+
+
+TWO_THREADS = {"TVM_NUM_THREADS": "2"}
+MORE_THREADS_THAN_CORES = {"TVM_NUM_THREADS": "5"}
+ONE_THREAD = {"TVM_NUM_THREADS": "1"}
+LIMIT_OF_ONE = {"TVM_NUM_THREADS": "4", "OMP_THREAD_LIMIT": "1"}
+FEWER_THAN_ASKED = {"TVM_NUM_THREADS": "64", "OMP_DYNAMIC": "true"}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [TWO_THREADS, MORE_THREADS_THAN_CORES, ONE_THREAD, LIMIT_OF_ONE, FEWER_THAN_ASKED],
+    ids=["two", "five", "one", "limit_of_one", "fewer_than_asked"],
+)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "all_tasks_once",
+        "bad_arguments",
+        "nested",
+        "nested_barrier",
+        "concurrent_launches",
+        "errors",
+        "barrier_refused_when_tasks_share_threads",
+        "fork",
+        "fork_inside_task",
+        "flush_denormals",
+    ],
+)
+def test_case_with_any_number_of_threads(cases: str, case: str, variables: dict[str, str]) -> None:
+    done = run([cases, case], **variables)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [TWO_THREADS, MORE_THREADS_THAN_CORES, ONE_THREAD, LIMIT_OF_ONE],
+    ids=["two", "five", "one", "limit_of_one"],
+)
+def test_barrier_of_a_whole_team(cases: str, variables: dict[str, str]) -> None:
+    done = run([cases, "barrier_works"], **variables)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("case", ["barrier_refused_when_a_task_is_gone", "set_count"])
+@pytest.mark.parametrize("variables", [TWO_THREADS, MORE_THREADS_THAN_CORES], ids=["two", "five"])
+def test_case_that_needs_threads(cases: str, case: str, variables: dict[str, str]) -> None:
+    done = run([cases, case], **variables)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TVM_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
+        ({"OMP_NUM_THREADS": "5"}, 5),
+        ({"OMP_NUM_THREADS": "5,2"}, 5),
+        ({"TVM_NUM_THREADS": "many", "OMP_NUM_THREADS": "5"}, 5),
+        ({"TVM_NUM_THREADS": "0", "OMP_NUM_THREADS": "5"}, 5),
+        ({"TVM_NUM_THREADS": "99999999999"}, len(os.sched_getaffinity(0))),
+        ({}, len(os.sched_getaffinity(0))),
+        ({"TVM_NUM_THREADS": "4", "OMP_THREAD_LIMIT": "2"}, 2),
+    ],
+)
+def test_thread_count(cases: str, variables: dict[str, str], expected: int) -> None:
+    assert run([cases, "print_count"], **variables).stdout == f"{expected}\n"
+
+
+def test_tvm_kernels_run_on_the_pool(pool_library: Path) -> None:
+    pytest.importorskip("tvm")
+    ours, stock = run_tvm(str(pool_library)), run_tvm("")
+    assert ours["output"] == stock["output"]
+    assert ours["launches"] >= 10 and stock["launches"] == 0
+    assert ours["new_threads"] <= 1  # the second OpenMP thread, and none of TVM's own pool
+    assert ours["num_threads"] == stock["num_threads"] == 2
+    assert ours["configured"] == stock["configured"] == 1
+    assert ours["in_other_thread"] == stock["in_other_thread"] == 2
+    assert ours["error"].startswith("ValueError: ")
+    assert "from a kernel's task" in ours["error"]
+
+
+def run_tvm(library: str) -> dict:
+    """The report of a TVM process on the pool `library`, or on TVM's own when that is empty."""
+    variables = {"COLLAGE_DISABLE": "1", "TOPHUB_LOCATION": "NONE", "TVM_NUM_THREADS": "2"}
+    done = run([sys.executable, __file__, library], timeout=300, **variables)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def print_tvm_report(library: str) -> None:
+    """Runs in a process of its own: the pool has to be loaded before TVM."""
+    pool = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL) if library else None
+    import tvm
+
+    def count() -> int:
+        return pool.CollagePoolLaunchCount() if pool else 0
+
+    def threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    module = build_network()
+    launches, threads_before = count(), threads()
+    for _ in range(10):
+        module.run()
+    report = {
+        "launches": count() - launches,
+        "new_threads": threads() - threads_before,
+        "output": module.get_output(0).numpy().tobytes().hex(),
+        "num_threads": tvm.runtime.num_threads(),
+        # TVM's own pool ends the process on a Python exception in a task.
+        "error": error_of_failing_kernel() if pool else "",
+    }
+    tvm.get_global_func("runtime.config_threadpool")(1, 1)
+    report["configured"] = tvm.runtime.num_threads()
+    with ThreadPoolExecutor(1) as other_thread:
+        report["in_other_thread"] = other_thread.submit(tvm.runtime.num_threads).result()
+    print(json.dumps(report))
+
+
+def build_network():
+    """A graph executor with kernels that TVM runs in parallel, its input set."""
+    import tvm
+    from tvm import relay
+    from tvm.contrib import graph_executor
+
+    data = relay.var("data", shape=(1, 16, 28, 28))
+    weight = relay.var("weight", shape=(32, 16, 3, 3))
+    body = relay.nn.relu(relay.nn.conv2d(data, weight, padding=(1, 1)))
+    body = relay.nn.softmax(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(body)))
+    random = np.random.default_rng(0)
+    params = {"weight": random.standard_normal((32, 16, 3, 3)).astype("float32")}
+    network = tvm.IRModule.from_expr(relay.Function([data, weight], body))
+    library = relay.build(network, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.set_input("data", random.standard_normal((1, 16, 28, 28)).astype("float32"))
+    return module
+
+
+def error_of_failing_kernel() -> str:
+    """What a Python caller sees when a packed function raises inside a parallel loop."""
+    import tvm
+    from tvm import te
+
+    @tvm.register_func("thread_pool_test.fail")
+    def fail(_):
+        raise ValueError("from a kernel's task")
+
+    out = te.compute((64,), lambda i: tvm.tir.call_packed("thread_pool_test.fail", i), name="out")
+    schedule = te.create_schedule(out.op)
+    schedule[out].parallel(out.op.axis[0])
+    kernel = tvm.build(schedule, [out], target="llvm")
+    try:
+        kernel(tvm.nd.empty((64,), "int32"))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+if __name__ == "__main__":
+    print_tvm_report(sys.argv[1])
