@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// CandidatePartition: a sub-graph that one backend could run, and the rule that found it.
+// Test: tvm/tests/cpp/rules_basic_test.cc.
+#ifndef TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_
+#define TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_
+
+#include <cstddef>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sub_graph.h"
+
+namespace tvm::collage {
+
+struct CandidatePartition {
+  SubGraph sub_graph;
+  int spec = 0;      // position of the PartitionSpec in the pass's list
+  std::string rule;  // path of rule names, outermost first
+  /*! \brief Is it to be wrapped into a function with `Primitive` and `Compiler`? */
+  bool is_primitive = false;
+  /*! \brief Does nothing inside launch a kernel, so that the host runs it for nothing? */
+  bool is_free = false;
+
+  std::string Summary(const DataflowGraph& graph) const;
+};
+
+/*! \brief Candidates in the order of their first appearance, each (sub-graph, spec) once. */
+class CandidateSet {
+ public:
+  /*! \brief False when an equal candidate is already there; the first one's rule name stays. */
+  bool Add(CandidatePartition candidate);
+  size_t size() const { return candidates_.size(); }
+  const std::vector<CandidatePartition>& candidates() const { return candidates_; }
+  std::vector<CandidatePartition> Take() { return std::move(candidates_); }
+
+ private:
+  std::vector<CandidatePartition> candidates_;
+  std::unordered_multimap<size_t, size_t> by_hash_;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// DataflowGraph: one function as flat arrays over its post-dfs order, knowing nothing of TVM.
+// Precondition: nodes are appended in post-dfs order (a node's inputs come before it), then Finish()
+// is called once. Test: tvm/tests/cpp/dataflow_graph_test.cc.
+#ifndef TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
+#define TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "index_set.h"
+
+namespace tvm::collage {
+
+/*! \brief Position of a sub-expression in the post-dfs order of its function (RFC 0062). */
+using NodeIndex = int;
+
+/*! \brief What TVM can fuse; the numbers are those of TVM's `TOpPattern` attribute. */
+enum class OpKind : int {
+  kElemWise = 0,
+  kBroadcast = 1,
+  kInjective = 2,
+  kCommReduce = 3,
+  kOutEWiseFusable = 4,
+  kTuple = 7,
+  kOpaque = 8,
+};
+
+enum class NodeType {
+  kVar,         // parameter, let-bound or pattern-bound variable
+  kConstant,
+  kOp,          // the operator itself, as callee
+  kGlobalVar,
+  kConstructor,
+  kCall,        // of an op
+  kCallOther,   // of a function, closure, global or constructor
+  kTuple,
+  kProjection,
+  kFunction,    // inputs: parameters, then the body
+  kOther,       // name says which: "Let" (inputs: variable, value, body), "If" (condition, true and
+                // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
+};
+
+/*! \brief Tensor type; a dimension that is not known at compile time is kDynamic. */
+struct TensorType {
+  static constexpr int64_t kDynamic = -1;
+  std::vector<int64_t> shape;
+  std::string dtype;
+  int64_t NumBytes() const;  // 0 when a dimension is dynamic
+  bool operator==(const TensorType& that) const {
+    return shape == that.shape && dtype == that.dtype;
+  }
+};
+
+/*! \brief A call's attribute as plain data; monostate for kinds that no pattern compares. */
+using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<std::string>>;
+
+struct Node {
+  NodeType type = NodeType::kOther;
+  OpKind kind = OpKind::kOpaque;
+  std::string name;  // op of a call or op node, hint of a variable, which one of kOther
+  // Of a call; of an op node, the op's own as far as patterns ask for them (its TOpPattern is
+  // `kind`). Sorted by key.
+  std::vector<std::pair<std::string, AttrValue>> attrs;
+  std::vector<TensorType> types;  // flattened: one for a tensor, several for a tuple
+  bool is_tuple_typed = false;
+  int projection = -1;             // of a kProjection
+  std::vector<NodeIndex> inputs;   // callee first, then arguments, duplicates kept
+  std::vector<NodeIndex> outputs;  // each reader once, ascending; filled by Finish()
+  NodeIndex region = -1;           // the function, branch or clause the node belongs to
+  NodeIndex dominator = -1;        // immediate post-dominator; -1 for none; filled by Finish()
+  bool is_external = false;        // the function's result
+  uint64_t hash = 0;               // structural, of the node with its inputs; 0 when not known
+
+  bool IsOpCall() const { return type == NodeType::kCall; }
+  bool IsOpCall(const std::string& op) const { return IsOpCall() && name == op; }
+  /*! \brief Does running the node launch a kernel? Everything else costs nothing on the host. */
+  bool IsKernel() const { return type == NodeType::kCall || type == NodeType::kCallOther; }
+  /*! \brief Can a candidate hold the node? Leaves are reached from inside without being placed. */
+  bool IsPlaceable() const;
+  int64_t NumBytes() const;
+  const AttrValue* FindAttr(const std::string& key) const;
+};
+
+class DataflowGraph {
+ public:
+  NodeIndex Append(Node node);
+  /*! \brief Fills outputs and dominators. \param result the function's body. */
+  void Finish(NodeIndex result);
+
+  int size() const { return static_cast<int>(nodes_.size()); }
+  const Node& operator[](NodeIndex index) const { return nodes_[index]; }
+  NodeIndex result() const { return result_; }
+  /*! \brief Calls of that op, ascending. */
+  const std::vector<NodeIndex>& CallsOf(const std::string& op) const;
+  /*! \brief Nodes whose immediate post-dominator is `index`, ascending. */
+  const std::vector<NodeIndex>& DominatedBy(NodeIndex index) const;
+  /*! \brief The nodes that a cover must place. */
+  const IndexSet& placeable() const { return placeable_; }
+  /*! \brief Nodes that `index` reads, the callee left out. */
+  std::vector<NodeIndex> Args(NodeIndex index) const;
+  std::string Summary() const;
+  std::string Summary(NodeIndex index) const;
+
+ private:
+  void FindDominators();
+
+  std::vector<Node> nodes_;
+  std::vector<std::vector<NodeIndex>> dominated_;
+  std::unordered_map<std::string, std::vector<NodeIndex>> calls_of_;
+  IndexSet placeable_{0};
+  NodeIndex result_ = -1;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// SubGraph: a set of placeable nodes of one DataflowGraph, with what crosses its border (RFC 0062).
+// Precondition: every member is placeable; constants, variables and op nodes are never members.
+// Test: tvm/tests/cpp/sub_graph_test.cc.
+#ifndef TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_
+#define TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataflow_graph.h"
+#include "index_set.h"
+
+namespace tvm::collage {
+
+/*! \brief Limits that a backend sets on its partitions; the defaults allow everything. */
+struct SubGraphConfig {
+  int max_depth = 0;  // calls on the longest inside path; 0 means no limit
+  int max_exits = 0;  // 0 means no limit
+  bool allow_taps = true;
+};
+
+/*! \brief A part of a sub-graph that becomes one function with a `Composite` attribute. */
+struct NestedSubGraph {
+  std::string composite;
+  IndexSet inside;
+  bool operator==(const NestedSubGraph& that) const {
+    return composite == that.composite && inside == that.inside;
+  }
+};
+
+class SubGraph {
+ public:
+  /*! \brief `nested` may come in any order; parts must be disjoint subsets for IsValid. */
+  static SubGraph Make(const DataflowGraph& graph, IndexSet inside,
+                       std::vector<NestedSubGraph> nested = {});
+  /*! \brief Disjoint union, nested parts of both kept. */
+  SubGraph Union(const DataflowGraph& graph, const SubGraph& that) const;
+  /*! \brief The same nodes as one composite; labels that lie inside are replaced. */
+  SubGraph WithComposite(const std::string& composite) const;
+
+  const IndexSet& inside() const { return inside_; }
+  const std::vector<NestedSubGraph>& nested() const { return nested_; }
+  // Node lists are ascending and without duplicates.
+  /*! \brief Inside nodes that read an input. */
+  const std::vector<NodeIndex>& entries() const { return entries_; }
+  /*! \brief Inside nodes that are read outside or are the function's result. */
+  const std::vector<NodeIndex>& exits() const { return exits_; }
+  /*! \brief Outside nodes that are read: variables and placeable nodes, no constant, no callee. */
+  const std::vector<NodeIndex>& inputs() const { return inputs_; }
+  /*! \brief Outside nodes that read an exit. */
+  const std::vector<NodeIndex>& outputs() const { return outputs_; }
+  /*! \brief Constants that are read; they are bound into the exported function. */
+  const std::vector<NodeIndex>& constants() const { return constants_; }
+
+  /*! \brief The strongest kind inside; tuples of tensors and their projections are injective. */
+  OpKind kind() const { return kind_; }
+  /*! \brief Calls on the longest inside path. */
+  int depth() const { return depth_; }
+  int size() const { return size_; }
+
+  /*! \brief Does an exit also feed an inside node? */
+  bool HasTaps(const DataflowGraph& graph) const;
+  bool IsInOneRegion(const DataflowGraph& graph) const;
+  /*! \brief On false, `why` (may be null) names the first limit that is broken. */
+  bool IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
+               std::string* why = nullptr) const;
+
+  /*! \brief Identity is the inside set with its nested parts. */
+  bool operator==(const SubGraph& that) const {
+    return inside_ == that.inside_ && nested_ == that.nested_;
+  }
+  size_t Hash() const;
+  std::string Summary(const DataflowGraph& graph) const;
+
+ private:
+  IndexSet inside_;
+  std::vector<NestedSubGraph> nested_;  // sorted by first member
+  std::vector<NodeIndex> entries_, exits_, inputs_, outputs_, constants_;
+  OpKind kind_ = OpKind::kElemWise;
+  int depth_ = 0;
+  int size_ = 0;
+};
+
+/*! \brief Does no path leave `inside` and come back? Costs the nodes between its ends at most. */
+bool IsConvex(const DataflowGraph& graph, const IndexSet& inside);
+
+/*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
+bool IsConnected(const DataflowGraph& graph, const IndexSet& inside);
+
+/*! \brief What fusion rules see: a tuple of tensors or its projection counts as injective. */
+OpKind FusionKind(const Node& node);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Base rules: candidates straight from the graph. Each is defined in its own file: df_pattern.cc,
+// op_call_by_kind.cc, op_predicate.cc, host.cc. Test: tvm/tests/cpp/rules_basic_test.cc.
+#ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
+#define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
+
+#include <functional>
+#include <string>
+
+#include "../match/matcher.h"
+#include "partition_rule.h"
+
+namespace tvm::collage {
+
+/*! \brief A predicate's answer; the reason of a refusal is kept for reports. */
+struct Verdict {
+  bool accepted = true;
+  std::string reason;
+
+  static Verdict Accept() { return {true, ""}; }
+  static Verdict Refuse(std::string reason) { return {false, std::move(reason)}; }
+};
+
+/*! \brief Must not throw: whoever wraps a user's predicate turns exceptions into refusals. */
+using MatchPredicate = std::function<Verdict(const DataflowGraph&, const Match&)>;
+using CallPredicate = std::function<Verdict(const DataflowGraph&, NodeIndex)>;
+
+/*! \brief Every match that `predicate` (null accepts all) accepts and that is convex. */
+RulePtr DFPatternRule(std::string name, DataflowPattern pattern, MatchPredicate predicate = {});
+
+/*! \brief Every single op call that TVM can fuse: kinds up to kOutEWiseFusable. */
+RulePtr OpCallByKindRule(std::string name = "op_call_by_kind");
+
+/*! \brief Every single op call that the predicate accepts. */
+RulePtr OpPredicateRule(std::string name, CallPredicate predicate);
+
+/*!
+ * \brief Every placeable node alone: what launches no kernel is free; a kernel call is a fallback
+ * that makes sure of a cover, to be priced by its backend.
+ */
+RulePtr HostRule(std::string name = "host");
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_

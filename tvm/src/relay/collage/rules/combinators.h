@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules over the candidates of sub-rules. Each is defined in its own file: composite.cc,
+// primitive.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test: tvm/tests/cpp/rules_*_test.cc.
+#ifndef TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
+#define TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
+
+#include <string>
+#include <vector>
+
+#include "combiner.h"
+#include "partition_rule.h"
+
+namespace tvm::collage {
+
+/*! \brief Labels each sub-candidate as one composite of that name. */
+RulePtr CompositeRule(std::string composite, RulePtr sub_rule);
+
+/*! \brief Marks sub-candidates to be wrapped into a function for their backend's compiler. */
+RulePtr PrimitiveRule(RulePtr sub_rule);
+
+/*! \brief All candidates of all sub-rules, in their order. */
+RulePtr UnionRule(std::vector<RulePtr> sub_rules);
+
+/*! \brief Drops candidates that break `config`. */
+RulePtr OnlyValidRule(SubGraphConfig config, RulePtr sub_rule);
+
+struct CombineLimits {
+  int max_depth = 8;  // calls on the longest inside path; 0 means no limit
+  int max_exits = 1;  // 0 means no limit
+  bool allow_taps = false;
+  /*! \brief Candidates kept for each exit node (first node when max_exits is not 1). */
+  int max_candidates_per_node = 512;
+
+  SubGraphConfig Config() const { return {max_depth, max_exits, allow_taps}; }
+};
+
+/*!
+ * \brief Sub-candidates and their unions, grown by one touching sub-candidate at a time as long
+ * as a combiner agrees and the union stays convex. Each set once. What a limit cuts is logged.
+ */
+RulePtr CombineRule(RulePtr sub_rule, std::vector<CombinerPtr> combiners,
+                    CombineLimits limits = {});
+
+/*! \brief Sub-candidates, and maximal convex connected unions of non-overlapping ones. */
+RulePtr RegionRule(RulePtr sub_rule);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Combiner: may a touching pair of sub-graphs, upstream feeding downstream, be one candidate?
+// docs/rules.md lists them. Test: tvm/tests/cpp/rules_combine_test.cc.
+#ifndef TVM_RELAY_COLLAGE_RULES_COMBINER_H_
+#define TVM_RELAY_COLLAGE_RULES_COMBINER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../graph/sub_graph.h"
+
+namespace tvm::collage {
+
+/*! \brief What a combiner sees of one side. */
+struct CombinePart {
+  const IndexSet& inside;
+  OpKind kind;
+  /*! \brief The node when the part is a single tuple or projection, else -1. */
+  NodeIndex glue = -1;
+};
+
+class Combiner {
+ public:
+  virtual ~Combiner() = default;
+  /*! \brief An edge from `upstream` to `downstream` exists. */
+  virtual bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
+                     const CombinePart& downstream) const = 0;
+  /*! \brief Tuples and projections that the combiner joins, beside the sub-rule's candidates. */
+  virtual std::vector<NodeIndex> Glue(const DataflowGraph& graph) const { return {}; }
+  virtual std::string Summary() const = 0;
+};
+
+using CombinerPtr = std::shared_ptr<const Combiner>;
+
+/*! \brief Kinds at most these, as in TVM's FuseOps. */
+CombinerPtr ByKindCombiner(OpKind upstream, OpKind downstream);
+/*! \brief A tuple into the injective call that reads it, injective fields into the tuple. */
+CombinerPtr TupleArgCombiner();
+/*! \brief A projection onto the call that makes the tuple. */
+CombinerPtr TupleProjectionCombiner();
+/*! \brief Anything that touches and is not opaque. */
+CombinerPtr JoinAnythingCombiner();
+
+/*! \brief The three pairs of kinds, tuple arguments and projections: what TVM fuses. */
+std::vector<CombinerPtr> TvmCombiners();
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RULES_COMBINER_H_

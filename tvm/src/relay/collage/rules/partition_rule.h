@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// PartitionRule: finds candidates in a graph; base rules look at nodes, others at a sub-rule's
+// candidates. Rules are immutable and shared. docs/rules.md lists them all.
+#ifndef TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
+#define TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../graph/candidate_partition.h"
+#include "../graph/dataflow_graph.h"
+#include "rule_log.h"
+
+namespace tvm::collage {
+
+class PartitionRule {
+ public:
+  explicit PartitionRule(std::string name) : name_(std::move(name)) {}
+  virtual ~PartitionRule() = default;
+
+  /*! \brief Candidates for backend `spec`, each once; they may overlap. */
+  virtual std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
+                                                        RuleLog* log) const = 0;
+  /*! \brief The rule with its sub-rules on one line. */
+  virtual std::string Summary() const = 0;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+using RulePtr = std::shared_ptr<const PartitionRule>;
+
+/*! \brief A backend and the rule that says what it can run. */
+struct PartitionSpec {
+  std::string name;
+  /*! \brief Is it a backend with its own compiler, whose parts need `Compiler` functions? */
+  bool is_external = false;
+  RulePtr rule;
+
+  std::string Summary() const;
+};
+
+/*! \brief `outer/inner`, or the one that is not empty. */
+std::string NestRuleNames(const std::string& outer, const std::string& inner);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
