@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes TVM's own pass pipeline fast, and whole with LLVM 22, as a pass instrument.
+
+- Before every FoldConstant the module's constants are folded with numpy (see `fold`); what is left
+  is TVM's to fold. FoldConstant then mostly finds nothing, instead of compiling each weight's
+  transformation with LLVM.
+- An InferType on functions that are already typed, and unchanged, is skipped.
+- After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
+
+Which passes run, and in which order, stays TVM's decision: executors, opt levels, disabled passes
+and tuning contexts all keep their meaning.
+
+Test: tests/python/collage/test_build_library.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from typing import Any, Iterator, Optional
+
+import tvm
+from tvm import relay
+from tvm.ir.instrument import pass_instrument
+
+from .build_info import remembered_build_info
+from .debug_lets import inline_undescribable_lets
+from .fold import fold_in_place
+
+# Typed functions remembered; a pipeline works on the newest few.
+_REMEMBERED = 256
+
+
+class _TypedFunctions:
+    """Functions known to be typed in the module they belong to.
+
+    A function's typing depends on itself and on the types of the functions it calls. Nodes are
+    immutable, so a function seen to be typed stays so until some function of the module gets
+    another type under the same name; then everything is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._functions: OrderedDict[int, Any] = OrderedDict()  # keeps them alive: keys stay theirs
+        self._types: dict[str, Any] = {}
+
+    def covers(self, mod: tvm.IRModule) -> bool:
+        """Whether each Relay function of `mod` is known to be typed."""
+        return all(
+            func.handle.value in self._functions
+            for _, func in mod.functions_items()
+            if isinstance(func, relay.Function)
+        )
+
+    def add(self, mod: tvm.IRModule) -> None:
+        """Notes the functions of a module that InferType returned."""
+        relay_functions = [
+            (var, func) for var, func in mod.functions_items() if isinstance(func, relay.Function)
+        ]
+        for var, func in relay_functions:
+            name, new = var.name_hint, func.checked_type
+            old = self._types.get(name)
+            if old is not None and not tvm.ir.structural_equal(old, new):
+                self._functions.clear()
+            self._types[name] = new
+        for _, func in relay_functions:
+            self._functions[func.handle.value] = func
+        limit = max(_REMEMBERED, 4 * len(relay_functions))
+        while len(self._functions) > limit:
+            self._functions.popitem(last=False)
+
+    def clear(self) -> None:
+        self._functions.clear()
+        self._types.clear()
+
+
+@pass_instrument
+class FastPasses:
+    """The instrument. After `stop()` it does nothing."""
+
+    def __init__(self) -> None:
+        self._typed = _TypedFunctions()
+        self._is_active = True
+
+    def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
+        """False for an InferType that has nothing to do."""
+        return not (self._is_active and info.name == "InferType" and self._typed.covers(mod))
+
+    def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        """Folds in place: a pass before this one, or the caller, has made `mod` the build's own."""
+        if self._is_active and info.name == "FoldConstant":
+            fold_in_place(mod)
+
+    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        """Notes what InferType has typed; mends kernels, again in place."""
+        if not self._is_active:
+            return
+        name = info.name
+        if name == "InferType":
+            self._typed.add(mod)
+        elif name == "tir.CommonSubexprElimTIR":
+            inline_undescribable_lets(mod)
+
+    def stop(self) -> None:
+        """Ends the instrument's work and frees what it holds."""
+        self._is_active = False
+        self._typed.clear()
+
+
+@contextlib.contextmanager
+def fast_passes(
+    opt_level: Optional[int] = None, config: Optional[dict[str, Any]] = None
+) -> Iterator[FastPasses]:
+    """Context in which TVM's passes take the shortcuts of this module.
+
+    It is the current PassContext, with `opt_level` (None: unchanged) and `config` entries put on
+    top. A module that FoldConstant is called on directly must not be shared: it is folded in place.
+    """
+    current = tvm.transform.PassContext.current()
+    instrument = FastPasses()
+    inherited = list(current.instruments or [])
+    is_same = not config and opt_level in (None, current.opt_level)
+    if inherited and is_same:
+        # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
+        # pass timing forgets its figures then).
+        current.override_instruments([instrument, *inherited])
+        context: Any = contextlib.nullcontext()
+    else:
+        context = tvm.transform.PassContext(
+            opt_level=current.opt_level if opt_level is None else opt_level,
+            required_pass=list(current.required_pass),
+            disabled_pass=list(current.disabled_pass),
+            instruments=[instrument, *inherited],
+            config={**dict(current.config.items()), **(config or {})},
+        )
+    try:
+        with context, remembered_build_info():
+            yield instrument
+    finally:
+        instrument.stop()

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folds constant sub-graphs of Relay functions with numpy, where TVM would compile each with LLVM.
+
+Functions must be typed (InferType). What `fold_ops` cannot evaluate stays as it is, for TVM's own
+FoldConstant, whose rules hold here too: calls without arguments are kept, and functions marked
+Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay shared.
+
+Test: tests/python/collage/test_build_fold.py
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+import tvm
+from tvm import relay
+
+from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
+
+_LOG = logging.getLogger(__name__)
+# An array, a Constant not yet looked into, or a tuple of these.
+_Lazy = Any
+_CLOSED_ATTRS = ("Primitive", "Compiler", "SkipOptimization")
+
+
+def is_open_function(func: Any) -> bool:
+    """Whether constant folding may look into a function of a module."""
+    if not isinstance(func, relay.Function):
+        return False
+    return func.attrs is None or not any(
+        attr in func.attrs and func.attrs[attr] != 0 for attr in _CLOSED_ATTRS
+    )
+
+
+def fold_function(func: relay.Function) -> relay.Function:
+    """`func` with the constant sub-graphs that numpy can evaluate replaced by constants.
+
+    Returns `func` itself when there is nothing to fold.
+    """
+    return _Folder().run(func)
+
+
+def fold_in_place(mod: tvm.IRModule) -> bool:
+    """Folds every open function of `mod`, a typed module; returns whether anything changed."""
+    changed = False
+    for var, func in mod.functions_items():
+        if is_open_function(func):
+            folded = fold_function(func)
+            if not folded.same_as(func):
+                mod.update_func(var, folded)
+                changed = True
+    return changed
+
+
+def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
+    """A typed copy of `mod` whose weights' transformations are folded."""
+    mod = relay.transform.InferType()(mod.clone())
+    if fold_in_place(mod):
+        mod = relay.transform.InferType()(mod)
+    return mod
+
+
+def _key(expr: Any) -> int:
+    return expr.handle.value
+
+
+def _children(expr: Any) -> Sequence[Any]:
+    """Sub-expressions that folding enters; a kind of node not listed here is left as it is."""
+    if isinstance(expr, relay.Call):
+        return list(expr.args)
+    if isinstance(expr, relay.Tuple):
+        return list(expr.fields)
+    if isinstance(expr, relay.TupleGetItem):
+        return [expr.tuple_value]
+    if isinstance(expr, relay.Let):
+        return [expr.value, expr.body]
+    if isinstance(expr, relay.If):
+        return [expr.cond, expr.true_branch, expr.false_branch]
+    return ()
+
+
+def _rebuild(expr: Any, new: Sequence[Any]) -> Any:
+    """A copy of a node on new sub-expressions that keeps its type, span and virtual device."""
+    if isinstance(expr, relay.Call):
+        return relay.expr.CallWithFields(expr, None, new)
+    if isinstance(expr, relay.Tuple):
+        return relay.expr.TupleWithFields(expr, new)
+    if isinstance(expr, relay.TupleGetItem):
+        return relay.expr.TupleGetItemWithFields(expr, new[0])
+    if isinstance(expr, relay.Let):
+        return relay.expr.LetWithFields(expr, None, new[0], new[1])
+    return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
+
+
+def _materialise(value: _Lazy) -> Any:
+    if isinstance(value, relay.Constant):
+        return value
+    if isinstance(value, tuple):
+        return relay.Tuple([_materialise(item) for item in value])
+    return relay.Constant(tvm.nd.array(np.ascontiguousarray(value).reshape(value.shape)))
+
+
+def _fits(value: Value, expected: Any) -> bool:
+    """Whether a result has the type that Relay inferred: the guard against a wrong evaluator."""
+    if isinstance(value, tuple):
+        return (
+            isinstance(expected, relay.TupleType)
+            and len(value) == len(expected.fields)
+            and all(_fits(item, field) for item, field in zip(value, expected.fields))
+        )
+    return (
+        isinstance(expected, relay.TensorType)
+        and value.shape == static_shape(expected)
+        and value.dtype.name == str(expected.dtype)
+    )
+
+
+class _Folder:
+    """One walk over a function, without recursion (networks are deeper than Python's stack)."""
+
+    def __init__(self) -> None:
+        self._new: dict[int, Any] = {}  # node -> its replacement; folded ones are built on demand
+        self._values: dict[int, Optional[_Lazy]] = {}  # node -> its value, None if not constant
+        self._arrays: dict[int, np.ndarray] = {}  # constant -> its array, once asked for
+
+    def run(self, func: relay.Function) -> relay.Function:
+        """The folded function, or `func` itself."""
+        stack: list[tuple[Any, bool]] = [(func.body, False)]
+        seen: set[int] = set()
+        while stack:
+            expr, is_ready = stack.pop()
+            if is_ready:
+                self._visit(expr)
+            elif _key(expr) not in seen:
+                seen.add(_key(expr))
+                stack.append((expr, True))
+                stack.extend((child, False) for child in _children(expr))
+        body = self._replacement(func.body)
+        if body.same_as(func.body):
+            return func
+        return relay.function.FunctionWithFields(func, None, body)
+
+    def _visit(self, expr: Any) -> None:
+        value = self._evaluate(expr)
+        self._values[_key(expr)] = value
+        if value is not None and not isinstance(expr, relay.Tuple):
+            return  # becomes a constant only if something that stays uses it
+        children = _children(expr)
+        new = [self._replacement(child) for child in children]
+        if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):
+            self._new[_key(expr)] = new[0].fields[expr.index]
+        elif all(a.same_as(b) for a, b in zip(children, new)):
+            self._new[_key(expr)] = expr
+        else:
+            self._new[_key(expr)] = _rebuild(expr, new)
+
+    def _replacement(self, expr: Any) -> Any:
+        key = _key(expr)
+        if key not in self._new:
+            self._new[key] = _materialise(self._values[key])
+        return self._new[key]
+
+    def _evaluate(self, expr: Any) -> Optional[_Lazy]:
+        if isinstance(expr, relay.Constant):
+            return expr
+        if isinstance(expr, relay.Tuple):
+            values = [self._values[_key(field)] for field in expr.fields]
+            return None if any(value is None for value in values) else tuple(values)
+        if isinstance(expr, relay.TupleGetItem):
+            value = self._values[_key(expr.tuple_value)]
+            return value[expr.index] if isinstance(value, tuple) else None
+        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
+            return self._evaluate_call(expr)
+        return None
+
+    def _evaluate_call(self, call: relay.Call) -> Optional[Value]:
+        evaluator = EVALUATORS.get(call.op.name)
+        expected = getattr(call, "_checked_type_", None)
+        if evaluator is None or expected is None or len(call.args) == 0:
+            return None
+        args = [self._values[_key(arg)] for arg in call.args]
+        if any(arg is None for arg in args):
+            return None
+        arrays = [self._array(arg) for arg in args]
+        if any(array is None for array in arrays):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                value = evaluator(call.attrs, arrays, expected)
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            _LOG.debug("%s is left to TVM's FoldConstant: %s", call.op.name, error)
+            return None
+        return value if value is not None and _fits(value, expected) else None
+
+    def _array(self, value: Any) -> Optional[Value]:
+        """The numpy form of a value, None if numpy cannot hold its type."""
+        if isinstance(value, tuple):
+            items = [self._array(item) for item in value]
+            return None if any(item is None for item in items) else tuple(items)
+        if not isinstance(value, relay.Constant):
+            return value
+        key = _key(value)
+        if key not in self._arrays:
+            if value.data.dtype not in PLAIN_DTYPES:
+                return None
+            self._arrays[key] = value.data.numpy()
+        return self._arrays[key]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relay operators on numpy arrays: the table of what constant folding may compute by itself.
+
+An evaluator takes the call's attributes, its arguments (arrays, or tuples of arrays) and the type
+of its result, and returns the result, or None to leave the call to TVM. Listed are only operators
+whose result is exactly that of TVM's kernel: data movement, and arithmetic that IEEE 754 rounds
+correctly. Sums, products of matrices and transcendental functions are TVM's.
+
+Test: tests/python/collage/test_build_fold.py (each row against TVM's own FoldConstant)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from .layout import transform_layout
+
+Value = Union[np.ndarray, tuple]
+Evaluator = Callable[[Any, Sequence[Any], Any], Optional[Value]]
+
+# Types that numpy and TVM hold alike in memory.
+PLAIN_DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+_EXACT_FLOATS = ("float32", "float64")
+
+
+def static_shape(tensor_type: Any) -> Optional[tuple[int, ...]]:
+    """Shape of a TensorType as integers, None if a dimension is not known."""
+    try:
+        return tuple(int(dim) for dim in tensor_type.shape)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_exact_float(array: np.ndarray) -> bool:
+    return array.dtype.name in _EXACT_FLOATS
+
+
+def _reshape(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+    shape = static_shape(result)
+    return None if shape is None else args[0].reshape(shape)
+
+
+def _broadcast(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+    shape = static_shape(result)
+    return None if shape is None else np.broadcast_to(args[0], shape)
+
+
+def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    return args[0].transpose(axes or None)
+
+
+def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
+
+
+def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    return np.concatenate(args[0], axis=int(attrs.axis))
+
+
+def _stack(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    return np.stack(args[0], axis=int(attrs.axis))
+
+
+def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    sections = attrs.indices_or_sections
+    if hasattr(sections, "__len__"):
+        return tuple(np.split(args[0], [int(i) for i in sections], axis=int(attrs.axis)))
+    return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
+
+
+def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    if len(args) != 1 or attrs.begin is None or attrs.end is None:
+        return None
+    begin = [int(i) for i in attrs.begin]
+    end = [int(i) for i in attrs.end]
+    strides = [int(i) for i in attrs.strides] if attrs.strides else [1]
+    if str(attrs.slice_mode) != "end" or any(stride < 1 for stride in strides):
+        return None
+    if len(strides) == 1:
+        strides = strides * len(begin)
+    if len(begin) != len(end) or len(begin) != len(strides):
+        return None
+    axes = range(len(begin)) if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    index: list[slice] = [slice(None)] * args[0].ndim
+    for axis, first, last, stride in zip(axes, begin, end, strides):
+        index[axis] = slice(first, last, stride)
+    return args[0][tuple(index)]
+
+
+def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+    source, wanted = args[0].dtype, np.dtype(str(result.dtype))
+    if source == wanted:
+        return args[0]
+    if source.name == "float16" or wanted.name == "float16":
+        return None
+    if source.kind == "f" and wanted.kind in "iu":
+        # Out of range the result is whatever the hardware does: TVM's to say.
+        limits = np.iinfo(wanted)
+        in_range = np.isfinite(args[0]) & (args[0] > limits.min) & (args[0] < limits.max)
+        if not in_range.all():
+            return None
+    return args[0].astype(wanted)
+
+
+def _full(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+    shape = static_shape(result)
+    if shape is None or args[0].dtype != np.dtype(str(result.dtype)) or args[0].ndim:
+        return None
+    return np.full(shape, args[0])
+
+
+def _full_like(attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+    return _full(attrs, args[1:], result)
+
+
+def _filled_like(value: int) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+        return np.full_like(args[0], value)
+
+    return evaluate
+
+
+def _binary(function: Callable, floats_only: bool = False) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+        left, right = args
+        is_integer = left.dtype.kind in "iu" and not floats_only
+        if left.dtype != right.dtype or not (is_integer or _is_exact_float(left)):
+            return None
+        return function(left, right)
+
+    return evaluate
+
+
+def _unary(function: Callable, floats_only: bool = False) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+        is_signed = args[0].dtype.kind == "i" and not floats_only
+        return function(args[0]) if is_signed or _is_exact_float(args[0]) else None
+
+    return evaluate
+
+
+def _rsqrt(array: np.ndarray) -> np.ndarray:
+    return array.dtype.type(1) / np.sqrt(array)
+
+
+def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    return args[0]
+
+
+EVALUATORS: dict[str, Evaluator] = {
+    "reshape": _reshape,
+    "contrib_reverse_reshape": _reshape,
+    "reshape_like": _reshape,
+    "expand_dims": _reshape,
+    "squeeze": _reshape,
+    "nn.batch_flatten": _reshape,
+    "broadcast_to": _broadcast,
+    "broadcast_to_like": _broadcast,
+    "transpose": _transpose,
+    "layout_transform": _layout_transform,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": _split,
+    "strided_slice": _strided_slice,
+    "copy": _identity,
+    "cast": _cast,
+    "cast_like": _cast,
+    "full": _full,
+    "full_like": _full_like,
+    "zeros_like": _filled_like(0),
+    "ones_like": _filled_like(1),
+    "add": _binary(np.add),
+    "subtract": _binary(np.subtract),
+    "multiply": _binary(np.multiply),
+    "divide": _binary(np.divide, floats_only=True),
+    "negative": _unary(np.negative),
+    "abs": _unary(np.abs),
+    "sqrt": _unary(np.sqrt, floats_only=True),
+    "rsqrt": _unary(_rsqrt, floats_only=True),
+}

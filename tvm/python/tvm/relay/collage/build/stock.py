@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's own build functions, whether or not Collage has wrapped them.
+
+The wrapper that serves `relay.collage.enable_collage` keeps each original on the module it wrapped.
+
+Test: tests/python/collage/test_build_library.py
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+
+def stock_build() -> Callable[..., Any]:
+    """TVM's `relay.build`."""
+    from tvm.relay import build_module
+
+    return getattr(build_module, "_collage_stock_build", None) or build_module.build
+
+
+def stock_vm_compile() -> Callable[..., Any]:
+    """TVM's `relay.vm.compile`."""
+    from tvm.relay.backend import vm
+
+    return getattr(vm, "_collage_stock_compile", None) or vm.compile

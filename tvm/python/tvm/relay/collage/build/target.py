@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TVM target that names this machine's CPU, which a fast kernel needs.
+
+Bare `llvm` and `-mcpu=native` both lose vector instructions.
+
+Test: tests/python/collage/test_build_target.py
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import tvm
+
+# LLVM features that a CPU's name implies but a virtual machine may hide, by the kernel's name.
+_MASKABLE_X86 = {
+    "avx": "avx",
+    "avx2": "avx2",
+    "fma": "fma",
+    "f16c": "f16c",
+    "avx512f": "avx512f",
+    "avx512bw": "avx512bw",
+    "avx512dq": "avx512dq",
+    "avx512vl": "avx512vl",
+    "avx512cd": "avx512cd",
+    "avx512vnni": "avx512_vnni",
+    "avx512bf16": "avx512_bf16",
+    "avx512fp16": "avx512_fp16",
+    "avxvnni": "avx_vnni",
+    "amx-tile": "amx_tile",
+    "amx-int8": "amx_int8",
+    "amx-bf16": "amx_bf16",
+}
+
+
+def host_target(num_cores: Optional[int] = None) -> tvm.target.Target:
+    """The `llvm` target of this machine's CPU; `num_cores` (threads) is a hint to schedulers.
+
+    Raises RuntimeError if TVM has no LLVM, ValueError if `num_cores` is not positive.
+    """
+    if num_cores is not None and num_cores < 1:
+        raise ValueError(f"host_target: num_cores must be at least 1, got {num_cores}.")
+    if not tvm.runtime.enabled("llvm"):
+        raise RuntimeError(
+            "host_target: this TVM was built without LLVM, so it cannot compile for the CPU. "
+            "Install the base package that requirements.txt names."
+        )
+    text = f"llvm -mcpu={tvm.target.codegen.llvm_get_system_cpu()}"
+    hidden = hidden_features(text, read_cpu_flags())
+    if hidden:
+        text += " -mattr=" + ",".join(f"-{feature}" for feature in hidden)
+    if num_cores is not None:
+        text += f" -num-cores={num_cores}"
+    return tvm.target.Target(text)
+
+
+def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
+    """Features that `target` implies and the machine, having `flags`, does not offer."""
+    if not flags:
+        return []
+    implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
+    names = {str(name) for name in implied}
+    return [
+        feature
+        for feature, flag in _MASKABLE_X86.items()
+        if feature in names and flag not in flags
+    ]
+
+
+def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
+    """Feature flags that Linux reports for an x86 CPU; empty elsewhere."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return frozenset(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
