@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring: costs of candidates and comparisons of whole models, in worker processes. Searching is
+elsewhere and reaches this only through BatchEstimator. Docs: docs/measuring.md."""
+
+from .candidate import CandidateModule, candidate_module, deployable_module
+from .cost import STATUSES, Cost, Unsupported
+from .estimator import BatchEstimator, FunctionCostEstimator, MeasuredCostEstimator
+from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
+from .options import MeasureOptions
+from .pool import Job, WorkerPool
+from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
+from .progress import JsonLinesProgress, Progress, RichProgress, make_progress
+from .statistics import Interval, is_narrow, median_interval, ratio_interval
+
+__all__ = [
+    "STATUSES",
+    "BatchEstimator",
+    "CandidateModule",
+    "Comparison",
+    "Contestant",
+    "Cost",
+    "FunctionCostEstimator",
+    "Interval",
+    "Job",
+    "JsonLinesProgress",
+    "MeasureOptions",
+    "MeasuredCostEstimator",
+    "Progress",
+    "Reply",
+    "RichProgress",
+    "Samples",
+    "Unsupported",
+    "WorkerOptions",
+    "WorkerPool",
+    "WorkerProcess",
+    "WorkerStartError",
+    "candidate_module",
+    "compare",
+    "deployable_module",
+    "is_narrow",
+    "make_progress",
+    "measure_interleaved",
+    "median_interval",
+    "output_error",
+    "ratio_interval",
+]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: a module whose main computes one candidate. Test: test_measure_candidate.py.
+
+The same form reaches the build for measuring and for deploying: parts of external backends are
+global functions marked Primitive, Compiler, global_symbol and Inline; TVM's parts stay in main.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import tvm
+from tvm.relay import expr as _expr
+from tvm.relay.analysis import free_vars, post_order_visit
+from tvm.relay.function import Function
+
+from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
+
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidateModule:
+    """A candidate in its weight-free form, with what a worker needs to build it; plain text.
+
+    `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
+    function, that stand for weights; `hash` is the structural hash of the weight-free module (values
+    of constants up to 16 elements included). `build_options` are keyword arguments for the builder.
+    """
+
+    backend: str
+    target: str
+    hash: str
+    module: str = dataclasses.field(repr=False)
+    weights: WeightNames = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    build_options: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+
+    def key(self) -> str:
+        """Equal for candidates that must cost the same: same functions up to the values of weights
+        and the names of variables and globals, same backend, target and build options."""
+        options = json.dumps(self.build_options, sort_keys=True) if self.build_options else ""
+        return "|".join((self.backend, self.hash, self.target, options))
+
+    def instantiate(self, seed: int = 0) -> tvm.IRModule:
+        """The module to build: weights bound as constants with random data, types inferred."""
+        mod = bind_weights(tvm.ir.load_json(self.module), self.weights, seed)
+        return tvm.relay.transform.InferType()(mod)
+
+    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+        """One line for logs."""
+        weights = sum(len(names) for names in self.weights.values())
+        return f"{self.backend} {self.hash[:8]}, {weights} weights, {len(self.module)} bytes"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": _FORMAT, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> CandidateModule:
+        """Inverse of to_json; ValueError for another format."""
+        fields = dict(fields)
+        if fields.pop("format", None) != _FORMAT:
+            raise ValueError("not a candidate module of this version")
+        return cls(**fields)
+
+
+def candidate_module(
+    function: Function | tvm.IRModule,
+    backend: str,
+    target: tvm.target.Target | str,
+    build_options: dict[str, Any] | None = None,
+) -> CandidateModule:
+    """The candidate that `function` (or a module's main) computes.
+
+    Weights must be constants in it already: a parameter is an input, which changes with each run.
+    `target` is the host target that the build gets; `backend` only names who runs the candidate.
+    ValueError for a module without main or a function with free variables.
+    """
+    mod = deployable_module(function)
+    weight_free, names = extract_weights(mod)
+    digest = tvm.ir.structural_hash(weight_free, map_free_vars=True) & (2**64 - 1)
+    return CandidateModule(
+        backend=backend,
+        target=str(target),
+        hash=f"{digest:016x}",
+        module=tvm.ir.save_json(weight_free),
+        weights=names,
+        build_options=dict(build_options or {}),
+    )
+
+
+def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
+    """A typed module in which external functions are globals in the form that executors take,
+    named by their order, so that equal candidates from different places are equal."""
+    if isinstance(function, Function):
+        free = free_vars(function)
+        if free:
+            raise ValueError(f"a candidate has free variables: {[v.name_hint for v in free]}")
+        function = tvm.IRModule.from_expr(function)
+    if "main" not in [var.name_hint for var in function.get_global_vars()]:
+        raise ValueError("a candidate's module has no function 'main'")
+    mod = tvm.relay.transform.InferType()(function)
+    external: dict[Any, _expr.GlobalVar] = {}  # literal or old global -> new global
+    functions: dict[tvm.ir.GlobalVar, Any] = {}
+
+    def visit(node):
+        called = mod[node] if isinstance(node, tvm.ir.GlobalVar) else node
+        if node in external or not _is_external(called):
+            return
+        compiler = str(called.attrs["Compiler"])
+        var = tvm.ir.GlobalVar(f"collage_{compiler.replace('-', '_')}_{len(external)}")
+        external[node] = var
+        called = called.with_attr("global_symbol", var.name_hint)
+        functions[var] = called.with_attr("Primitive", tvm.tir.IntImm("int32", 1)).with_attr(
+            "Inline", tvm.tir.IntImm("int32", 1)
+        )
+
+    main = mod["main"]
+    post_order_visit(main.body, visit)
+    if not external:
+        return mod
+    body = replace_nodes(main.body, external)
+    functions[tvm.ir.GlobalVar("main")] = Function(
+        main.params, body, main.ret_type, main.type_params, main.attrs
+    )
+    for var, other in mod.functions.items():
+        if var.name_hint != "main" and var not in external:
+            functions[var] = other
+    return tvm.relay.transform.InferType()(tvm.IRModule(functions, mod.type_definitions))
+
+
+def _is_external(function) -> bool:
+    return (
+        isinstance(function, Function)
+        and function.attrs is not None
+        and "Compiler" in function.attrs.keys()
+    )

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker keeps open between requests: something to run again and again, with outputs.
+Test: test_measure_interleave.py.
+
+A factory (named "module:function") answers an object with run() and outputs() -> list of arrays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from .resolve import resolve
+
+
+class Runnable(Protocol):
+    """A model with its inputs set. An optional `seconds(number)` replaces the wall clock."""
+
+    def run(self) -> None: ...
+
+    def outputs(self) -> list[np.ndarray]: ...
+
+
+class Stage:
+    """The one open contestant of a worker."""
+
+    def __init__(self) -> None:
+        self._model: Runnable | None = None
+
+    def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Make the contestant and run it twice; returns the second run's seconds."""
+        self._model = resolve(factory)(**arguments)
+        self._model.run()
+        return {"seconds": self._seconds(1)}
+
+    def time(self, runs: int, number: int) -> list[float]:
+        """Seconds of one run, `runs` times, each over `number` runs; the first wakes caches up."""
+        return [self._seconds(number) / number for _ in range(runs)]
+
+    def save_outputs(self, file: str) -> None:
+        """Write the outputs of a run to an .npz file: arrays output_0, output_1, ..."""
+        self._opened().run()
+        outputs = self._opened().outputs()
+        np.savez(file, **{f"output_{i}": np.asarray(a) for i, a in enumerate(outputs)})
+
+    def _opened(self) -> Runnable:
+        if self._model is None:
+            raise RuntimeError("no contestant is open in this worker")
+        return self._model
+
+    def _seconds(self, number: int) -> float:
+        model = self._opened()
+        own_clock: Callable | None = getattr(model, "seconds", None)
+        if own_clock is not None:
+            return own_clock(number)
+        start = time.perf_counter()
+        for _ in range(number):
+            model.run()
+        return time.perf_counter() - start
+
+
+def library_contestant(library: str, inputs: str, device: str = "llvm") -> Runnable:
+    """A library file of the graph executor on inputs by name from an .npz file."""
+    import tvm
+    from tvm.contrib.graph_executor import GraphModule
+
+    class Library:
+        def __init__(self) -> None:
+            factory = tvm.runtime.load_module(library)
+            self._executor = GraphModule(factory["default"](tvm.device(device, 0)))
+            with np.load(inputs, allow_pickle=False) as values:
+                self._executor.set_input(**{name: values[name] for name in values.files})
+            self.run = self._executor.module["run"]
+
+        def outputs(self) -> list[np.ndarray]:
+            count = self._executor.get_num_outputs()
+            return [self._executor.get_output(i).numpy() for i in range(count)]
+
+    return Library()

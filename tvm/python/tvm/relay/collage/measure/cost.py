@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a candidate costs, or why that is not known; failures are data. Test: test_measure_cost.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .statistics import median_interval
+
+STATUSES = (
+    "unknown",
+    "measured",
+    "estimated",
+    "compile_failed",
+    "run_failed",
+    "timeout",
+    "crashed",
+    "wrong_result",
+    "unsupported",
+)
+_WITH_SECONDS = ("measured", "estimated")
+
+
+class Unsupported(Exception):
+    """Raised by a builder that cannot take a candidate at all; becomes the status `unsupported`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Seconds of one run with their spread, or a failure with its message.
+
+    `seconds` is the median; `low` and `high` bound it with 95 % confidence; `rounds` is the number
+    of samples. `border_seconds` is the time of layout transforms at the candidate's borders, which
+    `seconds` does not include. All four are None or 0 unless the status is measured or estimated.
+    """
+
+    status: str
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rounds: int = 0
+    border_seconds: float = 0.0
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
+        numbers = (self.seconds, self.low, self.high)
+        if self.status in _WITH_SECONDS:
+            if any(n is None or not math.isfinite(n) or n < 0 for n in numbers):
+                raise ValueError(f"a {self.status} cost needs finite seconds >= 0, not {numbers}")
+        elif any(n is not None for n in numbers):
+            raise ValueError(f"a cost of status {self.status} carries no seconds")
+
+    @classmethod
+    def unknown(cls) -> Cost:
+        return cls("unknown")
+
+    @classmethod
+    def measured(
+        cls, samples: Sequence[float], border_seconds: float = 0.0, message: str = ""
+    ) -> Cost:
+        """From samples in seconds; samples that are not finite numbers > 0 make it run_failed."""
+        bad = [s for s in samples if not (math.isfinite(s) and s > 0)]
+        if bad or not samples:
+            return cls.failed("run_failed", f"timings that are no positive numbers: {bad[:3]}")
+        middle, low, high = median_interval(samples)
+        return cls("measured", middle, low, high, len(samples), border_seconds, message)
+
+    @classmethod
+    def estimated(cls, seconds: float, message: str = "") -> Cost:
+        """A cost that was computed, given or mocked; nothing was run."""
+        return cls("estimated", seconds, seconds, seconds, message=message)
+
+    @classmethod
+    def failed(cls, status: str, message: str) -> Cost:
+        return cls(status, message=message)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the candidate may be part of a plan."""
+        return self.status in _WITH_SECONDS
+
+    @property
+    def is_failure(self) -> bool:
+        return not self.is_usable and self.status != "unknown"
+
+    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+        """One line for logs and tables."""
+        if not self.is_usable:
+            return f"{self.status}: {self.message}" if self.message else self.status
+        text = f"{self.status} {format_seconds(self.seconds)}"
+        if self.high > self.low:
+            text += f" [{format_seconds(self.low)}, {format_seconds(self.high)}]"
+        if self.rounds:
+            text += f", {self.rounds} rounds"
+        if self.border_seconds:
+            text += f", borders {format_seconds(self.border_seconds)}"
+        return text + (f" ({self.message})" if self.message else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of JSON values, without the fields that stand at their defaults."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return {k: v for k, v in dataclasses.asdict(self).items() if v != defaults[k]}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Cost:
+        """Inverse of to_json; ValueError for fields that this version does not know."""
+        unknown = set(fields) - {f.name for f in dataclasses.fields(cls)}
+        if unknown or "status" not in fields:
+            raise ValueError(f"not a cost: {sorted(fields)}")
+        return cls(**fields)
+
+
+def format_seconds(seconds: float) -> str:
+    """Three significant digits with a unit: 1.23 ms."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

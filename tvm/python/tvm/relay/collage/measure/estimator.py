@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs of candidates by measuring them in worker processes. Test: test_measure_estimator.py.
+
+The memory cache: key CandidateModule.key() (the estimator's options are fixed for its life, so they
+are no part of it); failures are kept as well; it lives as long as the estimator. `hits` counts
+candidates answered by it or by an equal one of the same call, `misses` those measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from .candidate import CandidateModule
+from .cost import Cost
+from .failure import failed_cost
+from .options import MeasureOptions
+from .pool import Job, WorkerPool
+from .process import Reply, WorkerOptions
+from .progress import Progress
+
+_logger = logging.getLogger(__name__)
+
+# Backends whose candidates TVM itself compiles: their border layout transforms are timed apart.
+_TVM_BACKEND = "tvm"
+
+
+class BatchEstimator(Protocol):
+    """Whatever answers a cost for each candidate of a batch, in order."""
+
+    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]: ...
+
+
+class FunctionCostEstimator:
+    """Costs by a function of the user's: seconds, a Cost, or an exception, which fails just that
+    candidate as unsupported."""
+
+    def __init__(self, function: Callable[[CandidateModule], float | Cost]) -> None:
+        self._function = function
+
+    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
+        return [self._one(candidate) for candidate in candidates]
+
+    def _one(self, candidate: CandidateModule) -> Cost:
+        try:
+            answer = self._function(candidate)
+            return answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
+        except Exception as error:  # the function is the user's: failures are data
+            return Cost.failed("unsupported", f"cost function: {type(error).__name__}: {error}")
+
+
+class MeasuredCostEstimator:
+    """Builds candidates in up to `workers` processes at once and measures them one by one.
+
+    Batches alternate: while one worker measures, none builds. A candidate that hangs, dies or
+    raises costs itself a failure, never the others. Close it (or use `with`) to end its workers;
+    they also end with the object and with the interpreter.
+    """
+
+    def __init__(
+        self,
+        options: MeasureOptions | None = None,
+        *,
+        progress: Progress | None = None,
+        **changes: Any,
+    ) -> None:
+        """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2, run_timeout=10)."""
+        self.options = dataclasses.replace(options or MeasureOptions(), **changes)
+        self.hits = 0
+        self.misses = 0
+        self._progress = progress or Progress()
+        self._cache: dict[str, Cost] = {}
+        self._pool = WorkerPool(
+            self.options.workers,
+            WorkerOptions(
+                memory_limit_bytes=self.options.memory_limit_bytes,
+                startup_seconds=self.options.startup_timeout,
+            ),
+        )
+
+    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
+        """Costs in the order of the candidates. An interrupt keeps what is measured already.
+
+        Raises WorkerStartError when no worker process comes up.
+        """
+        keys = [candidate.key() for candidate in candidates]
+        new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
+        self.misses += len(new)
+        self.hits += len(keys) - len(new)
+        self._progress.begin(len(new), len(keys) - len(new))
+        todo = list(new.items())
+        try:
+            with tempfile.TemporaryDirectory(prefix="collage-measure-") as folder:
+                for start in range(0, len(todo), self.options.batch):
+                    self._measure_batch(todo[start : start + self.options.batch], folder)
+        finally:
+            self._progress.end()
+        return [self._cache[key] for key in keys]
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __enter__(self) -> MeasuredCostEstimator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+        failed = sum(cost.is_failure for cost in self._cache.values())
+        return f"{self.misses} measured, {self.hits} from memory, {failed} failed"
+
+    def _measure_batch(self, batch: Sequence[tuple[str, CandidateModule]], folder: str) -> None:
+        libraries = [os.path.join(folder, f"candidate_{i}.so") for i in range(len(batch))]
+        built: list[tuple[int, Any]] = []
+
+        def on_built(index: int, reply: Reply) -> None:
+            self._progress.on_built()
+            if reply.outcome == "ok":
+                built.append((index, reply.value))
+            else:
+                self._record(batch[index], failed_cost(reply, "build", "compile_failed"))
+
+        self._pool.run(
+            [self._build_job(c, file) for (_, c), file in zip(batch, libraries, strict=True)],
+            on_reply=on_built,
+        )
+
+        def on_measured(at: int, reply: Reply) -> None:
+            index = built[at][0]
+            if reply.outcome == "ok":
+                cost = Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+            else:
+                cost = failed_cost(reply, "run", "run_failed")
+            self._record(batch[index], cost)
+            _remove(libraries[index])
+
+        # No build is in flight any more: run() returned.
+        built.sort(key=lambda item: item[0])
+        jobs = [self._measure_job(batch[i][1], libraries[i], value) for i, value in built]
+        self._pool.run(jobs, concurrency=1, on_reply=on_measured)
+
+    def _record(self, item: tuple[str, CandidateModule], cost: Cost) -> None:
+        key, candidate = item
+        self._cache[key] = cost
+        self._progress.on_cost(cost)
+        _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
+
+    def _build_job(self, candidate: CandidateModule, library: str) -> Job:
+        arguments = {
+            "candidate": candidate.to_json(),
+            "library": library,
+            "builder": self.options.builder,
+            "seed": self.options.seed,
+        }
+        return _call(self.options.build_step, arguments, self.options.build_timeout)
+
+    def _measure_job(self, candidate: CandidateModule, library: str, build: Any) -> Job:
+        arguments = {
+            "library": library,
+            "build": build,
+            "split_borders": candidate.backend == _TVM_BACKEND,
+            "seed": self.options.seed,
+            "budget_seconds": self.options.budget_seconds,
+            "interval_width": self.options.interval_width,
+            "sample_seconds": self.options.sample_seconds,
+        }
+        return _call(self.options.measure_step, arguments, self.options.run_timeout)
+
+
+def _call(function: str, arguments: dict[str, Any], seconds: float) -> Job:
+    return Job("call", {"function": function, "arguments": arguments}, seconds)
+
+
+def _remove(file: str) -> None:
+    try:
+        os.remove(file)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The failed cost that a worker's reply stands for. Test: test_measure_estimator.py."""
+
+from __future__ import annotations
+
+from .cost import Cost
+from .process import Reply
+
+
+def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
+    """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
+    the step ended by an exception."""
+    if reply.outcome == "timeout":
+        status = "timeout"
+    elif reply.outcome == "died":
+        status = "crashed"
+    else:
+        status = "unsupported" if reply.type == "Unsupported" else raised
+    return Cost.failed(status, f"{step}: {reply.message}")

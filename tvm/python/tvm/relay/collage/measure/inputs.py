@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random tensors that are safe and typical for a candidate's parameters. Test: test_measure_candidate.py.
+
+Data are normal random numbers: left-over memory holds denormals, which slow kernels down by orders
+of magnitude. Integers that are used as indices stay inside what they index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import tvm
+from tvm.relay import expr as _expr
+from tvm.relay.analysis import post_order_visit
+from tvm.relay.function import Function
+
+from .cost import Unsupported
+
+# Integers of no known use stay under this: small enough for most axes, if they are indices after
+# all by a way that is not looked through.
+_UNKNOWN_INTEGER_BOUND = 16
+
+
+def _along_axis(call, shape: list[int]) -> int:
+    axis = call.attrs.axis
+    return math.prod(shape) if axis is None else shape[int(axis)]
+
+
+def _smallest(call, shape: list[int]) -> int:
+    return min(shape, default=1)
+
+
+# op -> (position of the indices, position of what they index, its bound)
+_INDEXING: dict[str, tuple[int, int, Callable]] = {
+    "take": (1, 0, _along_axis),
+    "gather": (1, 0, _along_axis),
+    "gather_nd": (1, 0, _smallest),
+    "scatter_elements": (1, 0, _along_axis),
+    "scatter_nd": (1, 0, _smallest),
+    "sequence_mask": (1, 0, lambda call, shape: shape[int(call.attrs.axis)]),
+    "reverse_sequence": (1, 0, lambda call, shape: shape[int(call.attrs.seq_axis)]),
+    "one_hot": (0, 0, lambda call, shape: int(call.attrs.depth)),
+}
+# op -> position of an operand that must be positive for the result to be a number
+_POSITIVE = {"nn.batch_norm": 4, "sqrt": 0, "rsqrt": 0, "log": 0}
+# ops through which a value stays the same number
+_SEE_THROUGH = {"cast", "cast_like", "reshape", "expand_dims", "squeeze", "transpose", "copy"}
+
+
+def describe_inputs(mod: tvm.IRModule) -> list[dict]:
+    """Name, shape, dtype and kind of numbers of each parameter of main, as JSON values.
+
+    Raises Unsupported for a parameter that is no tensor of a fixed shape.
+    """
+    kinds = _kinds(f for f in mod.functions.values() if isinstance(f, Function))
+    return [_describe(param, kinds) for param in mod["main"].params]
+
+
+def random_weight(param: _expr.Var, function: Function, generator: np.random.Generator):
+    """A value for a weight of `function`, scaled so that sums over its inner axes stay near 1."""
+    description = _describe(param, _kinds([function]))
+    value = random_tensor(description, generator)
+    shape = description["shape"]
+    if len(shape) > 1 and value.dtype.kind == "f" and "positive" not in description:
+        value /= value.dtype.type(math.sqrt(math.prod(shape[1:])))
+    return value
+
+
+def random_tensor(description: dict, generator: np.random.Generator) -> np.ndarray:
+    """A numpy array for one description of describe_inputs."""
+    shape, dtype = tuple(description["shape"]), np.dtype(description["dtype"])
+    if dtype.kind == "b":
+        return generator.integers(2, size=shape).astype(dtype)
+    if dtype.kind in "iu":
+        if "bound" in description:
+            return generator.integers(description["bound"], size=shape).astype(dtype)
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, size=shape, endpoint=True, dtype=dtype)
+    value = generator.standard_normal(shape, dtype="float32")
+    if description.get("positive"):
+        value = np.abs(value) + np.float32(0.5)
+    return np.asarray(value).astype(dtype)
+
+
+def _describe(param: _expr.Var, kinds: tuple[dict, set]) -> dict:
+    bounds, positive = kinds
+    shape = _shape_of(param)
+    if shape is None:
+        raise Unsupported(f"input {param.name_hint} is no tensor of a fixed shape; not measured")
+    dtype = str(param.type_annotation.dtype)
+    try:
+        np.dtype(dtype)
+    except TypeError:
+        raise Unsupported(
+            f"input {param.name_hint} has dtype {dtype}, which numpy lacks; not measured"
+        ) from None
+    result = {"name": param.name_hint, "shape": shape, "dtype": dtype}
+    if param in positive:
+        result["positive"] = True
+    if param in bounds:
+        result["bound"] = bounds[param]
+    elif dtype in ("int32", "int64", "uint32", "uint64"):
+        result["bound"] = min(bounds.values(), default=_UNKNOWN_INTEGER_BOUND)
+    return result
+
+
+def _kinds(functions: Iterable[Function]) -> tuple[dict, set]:
+    """Exclusive upper bounds of the variables that are indices, and the variables that must be
+    positive, in all these functions."""
+    bounds: dict[_expr.Var, int] = {}
+    positive: set[_expr.Var] = set()
+
+    def visit(node):
+        if not (isinstance(node, _expr.Call) and isinstance(node.op, tvm.ir.Op)):
+            return
+        name = node.op.name
+        if name in _POSITIVE:
+            source = _source(node.args[_POSITIVE[name]])
+            if isinstance(source, _expr.Var):
+                positive.add(source)
+        if name in _INDEXING:
+            at, of, bound = _INDEXING[name]
+            source, shape = _source(node.args[at]), _shape_of(node.args[of])
+            if isinstance(source, _expr.Var):
+                limit = bound(node, shape) if shape else 1
+                bounds[source] = max(1, min(limit, bounds.get(source, limit)))
+
+    for function in functions:
+        post_order_visit(function.body, visit)
+    return bounds, positive
+
+
+def _source(node):
+    while (
+        isinstance(node, _expr.Call)
+        and isinstance(node.op, tvm.ir.Op)
+        and node.op.name in _SEE_THROUGH
+    ):
+        node = node.args[0]
+    return node
+
+
+def _shape_of(node) -> list[int] | None:
+    """The fixed shape of a tensor, or None when it is not known or no tensor."""
+    if isinstance(node, _expr.Var):
+        kind = node.type_annotation
+    else:
+        try:
+            kind = node.checked_type
+        except (ValueError, tvm.TVMError):  # not inferred
+            return None
+    if not isinstance(kind, tvm.ir.TensorType):
+        return None
+    if not all(isinstance(d, tvm.tir.IntImm) for d in kind.shape):
+        return None
+    return [int(d) for d in kind.shape]

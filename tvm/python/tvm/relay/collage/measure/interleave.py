@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare contestants end to end: each in its own process, woken one at a time, in an order drawn
+anew each round. Test: test_measure_interleave.py.
+
+Two runtimes in one process share caches, pools and spinning threads; contestants measured one after
+the other see different machines. Interleaved rounds give paired samples (statistics.ratio_interval).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import os
+import random
+import statistics as _stdlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .contestant import library_contestant
+from .cost import Cost
+from .failure import failed_cost
+from .process import WorkerOptions, WorkerProcess
+from .resolve import path_of
+from .statistics import Interval, ratio_interval
+
+_logger = logging.getLogger(__name__)
+
+# Timed runs of one wake; one more goes before them and is discarded, since the caches hold another
+# contestant's data.
+RUNS_PER_WAKE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    """A name and a factory ("module:function" with JSON keyword arguments) that its own process
+    calls to get an object with run() and outputs(); see contestant.Runnable.
+
+    environment: variables of its process over the driver's, set before anything is imported.
+    """
+
+    name: str
+    factory: str
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of_library(
+        cls, name: str, library: str, inputs: str, device: str = "llvm", **keywords: Any
+    ) -> Contestant:
+        """A library file of the graph executor on the inputs in an .npz file (arrays by name)."""
+        arguments = {"library": library, "inputs": inputs, "device": device}
+        return cls(name, path_of(library_contestant), arguments, **keywords)
+
+
+@dataclasses.dataclass
+class Samples:
+    """What one contestant did: seconds of each round, outputs of one run, or how it failed."""
+
+    name: str
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    outputs: list[np.ndarray] = dataclasses.field(default_factory=list, repr=False)
+    failure: Cost | None = None
+
+    def cost(self) -> Cost:
+        """Median with its interval over the rounds, or the failure."""
+        return self.failure or Cost.measured(self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One contestant beside the others.
+
+    ratio_to_best: its median over the best one's, with a 95 % interval (1 for the best itself);
+    output_error: max|a-b| / max|b| over its outputs a against the reference's outputs b, None when
+    it or the reference has none. Both None when it failed. `samples` are paired by round.
+    """
+
+    name: str
+    cost: Cost
+    ratio_to_best: Interval | None = None
+    output_error: float | None = None
+    samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+
+    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+        text = f"{self.name}: {self.cost.Summary()}"
+        if self.ratio_to_best is not None:
+            text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
+        return text
+
+
+def compare(
+    contestants: Sequence[Contestant],
+    reference: str | None = None,
+    rounds: int = 30,
+    rtol: float | None = 1e-4,
+    **options: Any,
+) -> list[Comparison]:
+    """Measure interleaved and compare; the best first, failures last.
+
+    reference: the contestant whose outputs are right; another whose output error is above rtol gets
+    the status wrong_result and is nobody's best. If the reference itself failed, outputs are not
+    compared. ValueError for a reference that does not take part. Options: measure_interleaved's.
+    """
+    if reference is not None and reference not in [c.name for c in contestants]:
+        raise ValueError(f"the reference {reference!r} is none of the contestants")
+    results = measure_interleaved(contestants, rounds, **options)
+    truth = results[reference].outputs if reference is not None else []
+    errors = {
+        name: output_error(r.outputs, truth) if truth and r.outputs else None
+        for name, r in results.items()
+    }
+    costs = {name: result.cost() for name, result in results.items()}
+    for name, error in errors.items():
+        if error is not None and rtol is not None and not error <= rtol and costs[name].is_usable:
+            text = f"its output is off by {error:.3g} of the largest value (limit {rtol:g})"
+            costs[name] = Cost.failed("wrong_result", text)
+    usable = [name for name, cost in costs.items() if cost.is_usable]
+    usable.sort(key=lambda name: costs[name].seconds)
+    ratios = {
+        name: ratio_interval(results[name].seconds, results[usable[0]].seconds) for name in usable
+    }
+    order = usable + [name for name in costs if name not in usable]
+    return [
+        Comparison(
+            name, costs[name], ratios.get(name), errors[name], tuple(results[name].seconds)
+        )
+        for name in order
+    ]
+
+
+def measure_interleaved(
+    contestants: Sequence[Contestant],
+    rounds: int = 30,
+    *,
+    seed: int = 0,
+    open_timeout: float = 300.0,
+    run_timeout: float = 60.0,
+    sample_seconds: float = 2e-3,
+    on_round: Callable[[int, int], None] | None = None,
+) -> dict[str, Samples]:
+    """One sample a round of each contestant, in rounds of random order; by name.
+
+    A contestant that fails, hangs or dies stops there with its failure; the others go on. Contestants
+    opened earlier sleep in a read while another runs. on_round(done, rounds) reports progress.
+    ValueError for two contestants of one name.
+    """
+    results = {c.name: Samples(c.name) for c in contestants}
+    if len(results) != len(contestants) or rounds < 1:
+        raise ValueError("contestants need names of their own, and at least 1 round")
+    workers: dict[str, WorkerProcess] = {}
+    numbers: dict[str, int] = {}
+
+    def ask(name: str, command: str, arguments: dict[str, Any], seconds: float) -> Any:
+        """The value of a request, or None after noting the failure."""
+        reply = workers[name].call(command, arguments, seconds)
+        if reply.outcome == "ok":
+            return reply.value
+        results[name].failure = failed_cost(reply, command, "run_failed")
+        _logger.warning("%s fails: %s", name, results[name].failure.Summary())
+        workers.pop(name).kill()
+        return None
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="collage-compare-") as folder:
+            for contestant in contestants:
+                options = WorkerOptions(environment=contestant.environment)
+                workers[contestant.name] = WorkerProcess(options)
+            for i, contestant in enumerate(contestants):
+                name = contestant.name
+                request = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
+                opened = ask(name, "open", request, open_timeout)
+                if opened is None:
+                    continue
+                numbers[name] = max(1, math.ceil(sample_seconds / max(opened["seconds"], 1e-7)))
+                file = os.path.join(folder, f"outputs_{i}.npz")
+                ask(name, "outputs", {"file": file}, run_timeout)
+                if name in workers:
+                    with np.load(file, allow_pickle=False) as outputs:
+                        results[name].outputs = [outputs[key] for key in outputs.files]
+        order = random.Random(seed)
+        for done in range(rounds):
+            names = list(workers)
+            order.shuffle(names)
+            for name in names:
+                request = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
+                seconds = ask(name, "time", request, run_timeout)
+                if seconds is not None:
+                    results[name].seconds.append(_stdlib.median(seconds[1:]))
+            if on_round is not None:
+                on_round(done + 1, rounds)
+    finally:
+        for worker in workers.values():
+            worker.kill()
+    return results
+
+
+def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:
+    """max|a-b| / max|b|, the worst over the outputs; infinite for other counts, shapes or for NaN
+    where the truth has none."""
+    if len(outputs) != len(truth):
+        return math.inf
+    worst = 0.0
+    for a, b in zip(outputs, truth, strict=True):
+        if a.shape != b.shape:
+            return math.inf
+        if not b.size:
+            continue
+        a, b = a.astype("float64"), b.astype("float64")
+        nothing = np.isnan(a) & np.isnan(b)
+        a, b = np.where(nothing, 0.0, a), np.where(nothing, 0.0, b)
+        same = a == b  # infinities of one sign are equal, their difference is no number
+        difference = float(np.max(np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b))))
+        if math.isnan(difference):
+            return math.inf
+        scale = float(np.max(np.abs(np.where(np.isfinite(b), b, 0.0))))
+        worst = max(worst, difference / scale if scale > 0 else (math.inf if difference else 0.0))
+    return worst

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of measuring. Test: test_measure_estimator.py."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureOptions:
+    """How candidates are built and measured; the defaults suit a CPU.
+
+    workers: processes that build at the same time; one of them measures, while none builds.
+    build_timeout, run_timeout: seconds for one candidate. startup_timeout: for a worker's start.
+    budget_seconds: timed seconds for one candidate at most. interval_width: measuring ends before
+    that when the median's 95 % interval is this fraction of it. sample_seconds: a timing spans at
+    least this long (short candidates run several times in it). seed: of weights and inputs.
+    memory_limit_bytes: address space of a worker, 0 for no limit. batch: candidates built before
+    they are measured. builder: "module:function", called as builder(mod, target, **build_options).
+    build_step, measure_step: what a worker does for one candidate; tests put fakes there.
+    """
+
+    workers: int = 2
+    build_timeout: float = 120.0
+    run_timeout: float = 60.0
+    startup_timeout: float = 120.0
+    budget_seconds: float = 0.3
+    interval_width: float = 0.03
+    sample_seconds: float = 2e-3
+    seed: int = 0
+    memory_limit_bytes: int = 0
+    batch: int = 16
+    builder: str = "tvm.relay.collage.build.library:build_library"
+    build_step: str = f"{__package__}.build_step:build_candidate"
+    measure_step: str = f"{__package__}.timing:measure_library"
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"measure option {name} must be at least 1")
+        for name in ("build_timeout", "run_timeout", "startup_timeout", "budget_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"measure option {name} must be more than 0 seconds")

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker process seen from the driver: start, send, poll, kill. Test: test_measure_pool.py.
+
+A worker leads its own session, so that killing its group takes along what a candidate forked, and
+Ctrl-C reaches the driver alone. It dies with the thread that started it (PR_SET_PDEATHSIG), or when
+this object is collected or the interpreter ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
+_DEATH_CHECK_SECONDS = 0.25
+_ENDING_SECONDS = 2.0
+_STDERR_TAIL = 2000
+
+
+class WorkerStartError(RuntimeError):
+    """The worker process could not be started at all: the environment, not a candidate, is broken."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerOptions:
+    """How worker processes are started.
+
+    environment: variables set over the driver's own. memory_limit_bytes: address space of a worker
+    (RLIMIT_AS), 0 for no limit. startup_seconds: how long a start (the import of TVM) may take.
+    """
+
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    memory_limit_bytes: int = 0
+    startup_seconds: float = 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
+    `type`), "timeout" or "died" with a message."""
+
+    outcome: str
+    value: Any = None
+    type: str = ""
+    message: str = ""
+
+
+class WorkerProcess:
+    """A started worker that answers one request at a time. poll() never blocks."""
+
+    def __init__(self, options: WorkerOptions = WorkerOptions()) -> None:
+        self._options = options
+        replies, worker_replies = os.pipe()
+        package = __package__ or "measure"
+        environment = {"GOMP_SPINCOUNT": "1000", **os.environ, **options.environment}
+        try:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    f"{package}.worker",
+                    *map(str, (worker_replies, os.getpid(), options.memory_limit_bytes)),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(worker_replies,),
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            os.close(replies)
+            raise WorkerStartError(f"cannot start a worker process: {error}") from error
+        finally:
+            os.close(worker_replies)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin = self._process.stdin.fileno()
+        self._stderr = self._process.stdout.fileno()
+        self._replies = replies
+        for fd in (self._stdin, self._stderr, self._replies):
+            os.set_blocking(fd, False)
+        self._open = {self._stderr, self._replies}
+        self.kill = weakref.finalize(self, _kill, self._process, replies, os.getpid())
+        self._ids = itertools.count()
+        self._to_send = b""
+        self._received = b""
+        self._tail = b""
+        self._awaited: int | None = None
+        self._queued: tuple[str, dict[str, Any], float] | None = None
+        self._is_starting = True
+        self._deadline = 0.0
+        self._issue("ping", {"path": [os.path.abspath(p) for p in sys.path]}, options.startup_seconds)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self.kill.alive and not self._has_exited()
+
+    def send(self, command: str, arguments: dict[str, Any], seconds: float) -> None:
+        """Begin a request that may take so many seconds once the worker is ready for it."""
+        if self._is_starting:
+            self._queued = (command, arguments, seconds)
+        else:
+            self._issue(command, arguments, seconds)
+
+    def call(self, command: str, arguments: dict[str, Any], seconds: float) -> Reply:
+        """send and wait for the reply."""
+        self.send(command, arguments, seconds)
+        while True:
+            reply = self.poll()
+            if reply is not None:
+                return reply
+            wait([self])
+
+    def poll(self) -> Reply | None:
+        """Move bytes; the reply when the request has ended, after which a worker that timed out or
+        died is gone. Raises WorkerStartError when the worker did not come up."""
+        self._write()
+        self._read()
+        line, newline, rest = self._received.partition(b"\n")
+        if newline:
+            self._received = rest
+            return self._on_line(line)
+        if self._has_exited():
+            self._read()
+            self.kill()
+            return self._on_end("died", _death(self._process.returncode) + self._printed())
+        if time.monotonic() > self._deadline:
+            if self._replies not in self._open:
+                self.kill()
+                return self._on_end("died", "it closed the worker's reply channel")
+            self.kill()
+            return self._on_end("timeout", "no answer within its time limit" + self._printed())
+        return None
+
+    def _issue(self, command: str, arguments: dict[str, Any], seconds: float) -> None:
+        self._awaited = next(self._ids)
+        request = {"id": self._awaited, "command": command, "arguments": arguments}
+        self._to_send = json.dumps(request).encode() + b"\n"
+        self._tail = b""
+        self._deadline = time.monotonic() + seconds
+
+    def _on_line(self, line: bytes) -> Reply | None:
+        try:
+            reply = json.loads(line)
+            is_ours = reply["id"] == self._awaited
+        except (ValueError, KeyError, TypeError):
+            is_ours = False
+        if not is_ours:
+            self.kill()
+            return self._on_end("died", "it wrote over the worker's reply channel")
+        if not reply["ok"]:
+            return self._on_end("failed", reply["message"], reply["type"])
+        if self._is_starting:
+            self._is_starting = False
+            if self._queued is not None:
+                self._issue(*self._queued)
+                self._queued = None
+            return None
+        self._awaited = None
+        return Reply("ok", reply["value"])
+
+    def _on_end(self, outcome: str, message: str, kind: str = "") -> Reply:
+        if self._is_starting:
+            self.kill()
+            raise WorkerStartError(
+                f"a worker process did not come up ({outcome}): {message}. Try "
+                f"`{sys.executable} -c 'import tvm'`, and look at the memory limit "
+                f"({self._options.memory_limit_bytes} bytes, 0 is none)"
+            )
+        self._awaited = None
+        return Reply(outcome, None, kind, message)
+
+    def _write(self) -> None:
+        while self._to_send:
+            try:
+                self._to_send = self._to_send[os.write(self._stdin, self._to_send) :]
+            except BlockingIOError:
+                return
+            except OSError:  # it died: seen by its exit
+                self._to_send = b""
+
+    def _read(self) -> None:
+        if self._stderr in self._open:
+            self._tail = (self._tail + self._read_from(self._stderr))[-_STDERR_TAIL:]
+        if self._replies in self._open:
+            self._received += self._read_from(self._replies)
+
+    def _read_from(self, fd: int) -> bytes:
+        """What can be read now, at most a few MB so that a babbler cannot hold the driver."""
+        parts = []
+        for _ in range(64):
+            try:
+                part = os.read(fd, 1 << 16)
+            except OSError:  # nothing now, or closed by kill
+                break
+            if not part:
+                self._open.discard(fd)
+                if fd == self._replies:  # it ends, or it closed what it should not have
+                    self._deadline = min(self._deadline, time.monotonic() + _ENDING_SECONDS)
+                break
+            parts.append(part)
+        return b"".join(parts)
+
+    def _printed(self) -> str:
+        """The end of what the worker printed, to go after a message."""
+        lines = self._tail.decode(errors="replace").strip().splitlines()[-3:]
+        return "; it printed: " + " | ".join(lines)[-300:] if lines else ""
+
+    def _has_exited(self) -> bool:
+        """Whether it ended; it stays unreaped, so that its process group's id stays its own."""
+        if self._process.returncode is not None:
+            return True
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            return os.waitid(os.P_PID, self._process.pid, flags) is not None
+        except ChildProcessError:
+            return True
+
+    def _descriptors(self) -> Iterable[tuple[int, int]]:
+        for fd in self._open:
+            yield fd, selectors.EVENT_READ
+        if self._to_send:
+            yield self._stdin, selectors.EVENT_WRITE
+
+
+def wait(workers: Iterable[WorkerProcess]) -> None:
+    """Sleep until one of the workers may have something new for poll()."""
+    with selectors.DefaultSelector() as selector:
+        seconds = _DEATH_CHECK_SECONDS
+        for worker in workers:
+            if worker._has_exited():
+                return
+            seconds = min(seconds, worker._deadline - time.monotonic())
+            if worker._replies not in worker._open:
+                seconds = min(seconds, 0.01)
+            for fd, events in worker._descriptors():
+                selector.register(fd, events)
+        selector.select(max(0.0, seconds) + 0.001)
+
+
+def _death(code: int | None) -> str:
+    """How a process of this return code ended."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+        return f"killed by signal {-code}"
+    return f"exited with code {code}"
+
+
+def _kill(process: subprocess.Popen, replies: int, owner: int) -> None:
+    """Kill a worker's whole process group and free its descriptors."""
+    if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
+        return
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    os.close(replies)

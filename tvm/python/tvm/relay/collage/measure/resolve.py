@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions named by text, so that what crosses to a worker is never code. Test: test_measure_pool.py."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+
+def resolve(path: str) -> Callable:
+    """The callable that "package.module:name" names; ValueError that names the path otherwise."""
+    module, separator, name = path.partition(":")
+    if not separator:
+        raise ValueError(f"{path!r} is not of the form 'package.module:name'")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{path!r} cannot be imported in the worker: {error}") from error
+    if not callable(found):
+        raise ValueError(f"{path!r} is not callable")
+    return found
+
+
+def path_of(function: Callable) -> str:
+    """The text that resolve() turns back into a module-level function."""
+    return f"{function.__module__}:{function.__qualname__}"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's measurement of one library file on this machine. Test: test_measure_tvm.py.
+
+Precondition: nothing else that needs the cores runs; the driver sees to that.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics as _stdlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.contrib.graph_executor import GraphModule
+
+from .borders import border_share
+from .inputs import random_tensor
+from .statistics import is_narrow, median_interval
+
+# The fewest samples whose range holds the median with 95 % confidence.
+MIN_SAMPLES = 6
+
+
+def measure_library(
+    library: str,
+    build: dict[str, Any],
+    split_borders: bool,
+    seed: int,
+    budget_seconds: float,
+    interval_width: float,
+    sample_seconds: float,
+) -> dict[str, Any]:
+    """Time a library that build_candidate made (`build` is its reply) on random inputs.
+
+    Returns "samples" (seconds of one run, borders taken off) and "border_seconds".
+    """
+    factory = tvm.runtime.load_module(library)
+    device = tvm.device(build["device"], 0)
+    executor = GraphModule(factory["default"](device))
+    generator = np.random.default_rng(seed)
+    values = {d["name"]: random_tensor(d, generator) for d in build["inputs"]}
+    executor.set_input(**values)
+
+    def run(number: int, repeat: int) -> list[float]:
+        timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
+        return list(timer().results)
+
+    samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
+    share = border_share(factory, device, values) if split_borders else 0.0
+    return {
+        "samples": [s * (1.0 - share) for s in samples],
+        "border_seconds": _stdlib.median(samples) * share,
+    }
+
+
+def sample_until_narrow(
+    run: Callable[[int, int], list[float]],
+    budget_seconds: float,
+    interval_width: float,
+    sample_seconds: float,
+) -> list[float]:
+    """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
+    answers seconds per run, until the median's interval is narrow or the budget is spent.
+
+    The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
+    samples are taken even when they overrun the budget.
+    """
+    run(1, 1)
+    once = max(run(1, 3)[-1], 1e-9)
+    number = max(1, min(100_000, math.ceil(sample_seconds / once)))
+    chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * once))))
+    samples: list[float] = []
+    spent = 0.0
+    while True:
+        new = run(number, chunk)
+        samples += new
+        spent += number * sum(new)
+        # a clock that stands still or runs wild must not make a loop without end
+        if spent >= budget_seconds or not spent > 0 or len(samples) >= 1000:
+            return samples
+        if is_narrow(median_interval(samples), interval_width):
+            return samples

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worker process: runs what may hang or crash, away from the user. Test: test_measure_pool.py.
+
+Started as `python -m <this module> <reply fd> <parent pid> <memory limit>`. A request is one line of
+JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
+{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}. Both descriptors are moved out
+of the way at start, so that what a candidate reads or prints cannot touch the protocol.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+from .contestant import Stage
+from .resolve import resolve
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Commands:
+    """What a worker can be asked; each method takes a request's arguments by keyword."""
+
+    def __init__(self) -> None:
+        self._stage = Stage()
+
+    def ping(self, path: list[str] | None = None) -> dict[str, Any]:
+        """Answer; `path` holds directories to import from besides the worker's own."""
+        sys.path.extend(p for p in path or [] if p not in sys.path)
+        return {"pid": os.getpid()}
+
+    def call(self, function: str, arguments: dict[str, Any]) -> Any:
+        """Call the function that "module:name" names; its result must be JSON values."""
+        return resolve(function)(**arguments)
+
+    def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._stage.open(factory, arguments)
+
+    def time(self, runs: int, number: int) -> list[float]:
+        return self._stage.time(runs, number)
+
+    def outputs(self, file: str) -> None:
+        self._stage.save_outputs(file)
+
+
+def serve(requests, replies) -> None:
+    """Answer requests until they end. An exception is an answer; only the process's death is not."""
+    commands = Commands()
+    for line in requests:
+        request = json.loads(line)
+        reply: dict[str, Any] = {"id": request["id"], "ok": True}
+        try:
+            reply["value"] = getattr(commands, request["command"])(**request["arguments"])
+            text = json.dumps(reply)
+        except BaseException as error:  # SystemExit too: a candidate does not end a worker
+            text = json.dumps(
+                {
+                    "id": request["id"],
+                    "ok": False,
+                    "type": type(error).__name__,
+                    "message": describe(error),
+                }
+            )
+        replies.write(text + "\n")
+        replies.flush()
+
+
+def describe(error: BaseException) -> str:
+    """The telling line of an exception: TVM's carry a long C++ stack before it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kind = type(error).__name__
+    if not lines:
+        return kind
+    last = lines[-1] if len(lines) > 1 and "Traceback" in lines[0] else lines[0]
+    return f"{kind}: {last}"[:500]
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent ends, however that ends (Linux)."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the request
+        os._exit(1)
+
+
+def main(arguments: list[str]) -> None:
+    reply_fd, parent, memory_limit = (int(a) for a in arguments)
+    die_with_parent(parent)
+    if memory_limit:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.set_inheritable(reply_fd, False)
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    with os.fdopen(reply_fd, "w", encoding="utf-8") as replies:
+        serve(requests, replies)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

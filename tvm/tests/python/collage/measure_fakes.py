@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fake builders, devices and contestants that the measuring tests put into workers by name.
+
+A fake candidate is a CandidateModule whose `module` is JSON {"build": deed, "run": deed}; a deed is
+one of DEEDS or a number of seconds (a virtual time, nothing sleeps).
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+try:
+    from tvm.relay.collage import measure
+except ImportError:  # the package by itself, without the import hook
+    _PARENT = str(Path(__file__).parents[3] / "python/tvm/relay/collage")
+    sys.path.insert(0, _PARENT)
+    _OLD = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = _PARENT + (os.pathsep + _OLD if _OLD else "")
+    import measure
+
+__all__ = ["measure"]
+HERE = __name__
+
+
+def hang():
+    while True:
+        time.sleep(3600)
+
+
+def segfault():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def garbage():
+    """What a candidate prints, on both streams and their raw descriptors, by the megabyte."""
+    print('{"id": 1, "ok": true, "value": "forged"}', flush=True)
+    os.write(1, b"\xff\x00 garbage\n" * 200_000)
+    os.write(2, b"more garbage\n" * 200_000)
+    sys.stdin.read()
+    return [1e-3] * 9
+
+
+def hang_with_child():
+    """A child that would outlive its parent, and a parent that hangs."""
+    if os.fork() == 0:
+        hang()
+    hang()
+
+
+def eat_memory():
+    return np.ones(1 << 40)
+
+
+def reserve_memory():
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+    mmap.mmap(-1, 16 << 30, flags=flags).close()
+    return [1.0]
+
+
+def raise_error():
+    raise ValueError("no kernel for this")
+
+
+def raise_unsupported():
+    raise measure.Unsupported("dynamic shape")
+
+
+DEEDS = {
+    "hang": hang,
+    "segfault": segfault,
+    "exit": lambda: os._exit(0),
+    "sysexit": lambda: sys.exit(0),
+    "garbage": garbage,
+    "hang_with_child": hang_with_child,
+    "memory": eat_memory,
+    "reserve": reserve_memory,
+    "raise": raise_error,
+    "unsupported": raise_unsupported,
+    "nan": lambda: [1e-3, float("nan")] * 5,
+    "negative": lambda: [-1.0] * 9,
+    "none": lambda: [],
+}
+
+
+def perform(deed):
+    return DEEDS[deed]() if deed in DEEDS else [float(deed)] * 9
+
+
+def fake_build(candidate, library, builder, seed):
+    deeds = json.loads(candidate["module"])
+    if deeds.get("build"):
+        perform(deeds["build"])
+    Path(library).write_text(json.dumps(deeds))
+    Path(deeds["log"]).open("a").write(f"build {candidate['hash']}\n") if "log" in deeds else None
+    return {"device": "fake"}
+
+
+def fake_measure(library, build, **_):
+    deeds = json.loads(Path(library).read_text())
+    if "log" in deeds:
+        Path(deeds["log"]).open("a").write("measure\n")
+    return {"samples": perform(deeds["run"])}
+
+
+def fake_candidate(name, run=1e-3, build=None, **more):
+    """A CandidateModule for fake_build and fake_measure; `name` is its identity."""
+    module = json.dumps({"build": build, "run": run, **more})
+    return measure.CandidateModule(backend="fake", target="fake", hash=name, module=module)
+
+
+def fake_options(**changes):
+    """MeasureOptions that use the fakes."""
+    steps = {"build_step": f"{HERE}:fake_build", "measure_step": f"{HERE}:fake_measure"}
+    return measure.MeasureOptions(**{**steps, **changes})
+
+
+class VirtualContestant:
+    """A contestant on a virtual clock: seconds of run i are those of a list, over and over."""
+
+    def __init__(self, seconds, outputs, deed=None, at=0, log=None, name=""):
+        self._times, self._outputs = seconds, outputs
+        self._deed, self._at, self._runs = deed, at, 0
+        self._log, self._name = log, name
+
+    def run(self):
+        self._runs += 1
+
+    def seconds(self, number):
+        if self._log:
+            Path(self._log).open("a").write(self._name)
+        if self._deed and self._runs >= self._at:
+            perform(self._deed)
+        self._runs += 1
+        return self._times[self._runs % len(self._times)] * number
+
+    def outputs(self):
+        return [np.array(o, "float32") for o in self._outputs]
+
+
+def virtual_contestant(**arguments):
+    return VirtualContestant(**arguments)
+
+
+def contestant(name, seconds=(1e-3,), outputs=((1.0, 2.0),), **more):
+    """A Contestant on the virtual clock."""
+    arguments = {"seconds": list(seconds), "outputs": [list(o) for o in outputs], "name": name}
+    return measure.Contestant(name, f"{HERE}:virtual_contestant", {**arguments, **more})
+
+
+def echo(text):
+    return text

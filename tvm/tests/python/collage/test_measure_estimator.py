@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MeasuredCostEstimator on fake builders and devices: statuses, cache, order; and the function one."""
+
+import pytest
+from measure_fakes import fake_candidate, fake_options, measure
+
+
+@pytest.fixture(scope="module")
+def estimator():
+    with measure.MeasuredCostEstimator(fake_options(build_timeout=20, run_timeout=1.5)) as estimator:
+        yield estimator
+
+
+RUNS = {
+    "hang": ("timeout", "run: no answer within its time limit"),
+    "segfault": ("crashed", "run: killed by SIGSEGV"),
+    "exit": ("crashed", "run: exited with code 0"),
+    "sysexit": ("run_failed", "run: SystemExit: 0"),
+    "raise": ("run_failed", "run: ValueError: no kernel for this"),
+    "memory": ("run_failed", "run: MemoryError: Unable to allocate"),
+    "unsupported": ("unsupported", "run: Unsupported: dynamic shape"),
+    "nan": ("run_failed", "no positive numbers"),
+    "negative": ("run_failed", "no positive numbers"),
+    "none": ("run_failed", "no positive numbers"),
+    "garbage": ("measured", ""),
+}
+BUILDS = {
+    "segfault": ("crashed", "build: killed by SIGSEGV"),
+    "raise": ("compile_failed", "build: ValueError: no kernel for this"),
+    "unsupported": ("unsupported", "build: Unsupported: dynamic shape"),
+    "garbage": ("measured", ""),
+}
+
+
+def test_each_fault_has_its_status_and_the_rest_goes_on(estimator):
+    candidates = [fake_candidate("good 0", 1e-3)]
+    for name in RUNS:
+        candidates += [fake_candidate(f"run {name}", name), fake_candidate(f"after {name}", 2e-3)]
+    for name in BUILDS:
+        candidates.append(fake_candidate(f"build {name}", build=name))
+    costs = dict(zip([c.hash for c in candidates], estimator.estimate(candidates), strict=True))
+    for where, table in (("run", RUNS), ("build", BUILDS)):
+        for name, (status, message) in table.items():
+            cost = costs[f"{where} {name}"]
+            assert (name, cost.status) == (name, status)
+            assert message in cost.message
+    assert costs["good 0"].seconds == 1e-3
+    assert all(costs[f"after {name}"].seconds == 2e-3 for name in RUNS)
+
+
+def test_equal_candidates_are_measured_once(tmp_path):
+    log = str(tmp_path / "log")
+    with measure.MeasuredCostEstimator(fake_options()) as estimator:
+        batch = [fake_candidate(n, log=log) for n in ("a", "b", "a", "a")]
+        assert len(estimator.estimate(batch)) == 4
+        assert (estimator.hits, estimator.misses) == (2, 2)
+        estimator.estimate(batch + [fake_candidate("c", log=log)])
+        assert (estimator.hits, estimator.misses) == (6, 3)
+        assert "3 measured, 6 from memory, 0 failed" in estimator.Summary()
+        assert estimator.estimate([]) == []
+    assert (tmp_path / "log").read_text().count("measure") == 3
+
+
+def test_nothing_is_built_while_something_is_measured(tmp_path):
+    log = str(tmp_path / "log")
+    with measure.MeasuredCostEstimator(fake_options(batch=3)) as estimator:
+        estimator.estimate([fake_candidate(str(i), log=log) for i in range(7)])
+    kinds = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+    assert kinds == (["build"] * 3 + ["measure"] * 3) * 2 + ["build", "measure"]
+
+
+def test_failures_are_remembered_too(estimator):
+    estimator.estimate([fake_candidate("bad", "raise")])
+    misses = estimator.misses
+    assert estimator.estimate([fake_candidate("bad", "raise")])[0].status == "run_failed"
+    assert estimator.misses == misses
+
+
+class Interrupt(measure.Progress):
+    def on_cost(self, cost):
+        super().on_cost(cost)
+        if self.done == 2:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_keeps_what_is_measured():
+    options = fake_options(batch=1)
+    with measure.MeasuredCostEstimator(options, progress=Interrupt()) as estimator:
+        batch = [fake_candidate(str(i)) for i in range(4)]
+        with pytest.raises(KeyboardInterrupt):
+            estimator.estimate(batch)
+        assert estimator.estimate(batch[:2]) and estimator.misses == 4
+        assert estimator.hits == 2
+
+
+def test_options_are_checked_and_named():
+    estimator = measure.MeasuredCostEstimator(workers=1, run_timeout=5)
+    assert estimator.options.run_timeout == 5 and estimator.options.workers == 1
+    for wrong in ({"workers": 0}, {"build_timeout": 0}, {"batch": 0}):
+        with pytest.raises(ValueError, match="measure option"):
+            measure.MeasuredCostEstimator(**wrong)
+    with pytest.raises(TypeError, match="speed"):
+        measure.MeasuredCostEstimator(speed=3)
+
+
+def test_costs_by_a_function():
+    def function(candidate):
+        if candidate.hash == "bad":
+            raise KeyError("no idea")
+        return 2.0 if candidate.hash == "a" else measure.Cost.failed("wrong_result", "said so")
+
+    estimator = measure.FunctionCostEstimator(function)
+    a, b, bad = estimator.estimate([fake_candidate(n) for n in ("a", "b", "bad")])
+    assert (a.status, a.seconds) == ("estimated", 2.0)
+    assert b.status == "wrong_result"
+    assert bad.status == "unsupported" and "KeyError: 'no idea'" in bad.message

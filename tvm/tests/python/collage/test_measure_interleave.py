@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interleaved comparison of contestants on a virtual clock."""
+
+import collections
+import math
+
+import numpy as np
+import pytest
+from measure_fakes import contestant, measure
+
+
+def test_the_best_comes_first_with_exact_ratios():
+    contestants = [
+        contestant("slow", [4e-3, 4e-3]),
+        contestant("fast", [2e-3]),
+        contestant("middle", [3e-3]),
+    ]
+    results = measure.compare(contestants, reference="slow", rounds=8)
+    assert [r.name for r in results] == ["fast", "middle", "slow"]
+    assert [r.ratio_to_best.value for r in results] == pytest.approx([1.0, 1.5, 2.0])
+    assert all(r.output_error == 0.0 and r.cost.rounds == 8 for r in results)
+    assert results[2].samples == pytest.approx((4e-3,) * 8)
+    assert "1.500 [1.500, 1.500] of the best" in results[1].Summary()
+
+
+def test_each_round_wakes_all_once_in_changing_order(tmp_path):
+    log = str(tmp_path / "log")
+    measure.measure_interleaved([contestant(n, log=log) for n in "abc"], rounds=10, seed=3)
+    text = (tmp_path / "log").read_text()
+    text = text[3:]  # one run each at the opening
+    runs = 4  # of a wake
+    wakes = [text[i : i + runs] for i in range(0, len(text), runs)]
+    assert all(len(set(wake)) == 1 for wake in wakes)
+    rounds = ["".join(w[0] for w in wakes[i : i + 3]) for i in range(0, len(wakes), 3)]
+    assert len(rounds) == 10 and all(sorted(r) == list("abc") for r in rounds)
+    assert len(collections.Counter(rounds)) > 2
+
+
+def test_the_first_run_of_a_wake_is_discarded():
+    """Runs of 100, 1, 1, 1 ms over and over, in step with the wakes."""
+    result = measure.measure_interleaved([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], rounds=5)
+    assert result["a"].seconds == pytest.approx([1e-3] * 5)
+
+
+def test_who_fails_is_out_and_the_others_go_on():
+    contestants = [
+        contestant("good"),
+        contestant("dies", deed="segfault", at=20),
+        contestant("hangs", deed="hang", at=20),
+        contestant("raises at once", deed="raise"),
+        measure.Contestant("nowhere", "nowhere:at_all"),
+    ]
+    results = measure.compare(contestants, reference="good", rounds=12, run_timeout=1.0)
+    statuses = {r.name: r.cost.status for r in results}
+    assert statuses == {
+        "good": "measured",
+        "dies": "crashed",
+        "hangs": "timeout",
+        "raises at once": "run_failed",
+        "nowhere": "run_failed",
+    }
+    assert results[0].name == "good" and results[0].cost.rounds == 12
+    assert all(r.ratio_to_best is None for r in results[1:])
+
+
+def test_a_wrong_contestant_never_wins():
+    right, wrong = contestant("right", [2e-3]), contestant("wrong", [1e-3], outputs=[[1.0, 2.1]])
+    best, worst = measure.compare([wrong, right], reference="right", rounds=6)
+    assert (best.name, worst.name) == ("right", "wrong")
+    assert worst.cost.status == "wrong_result" and worst.output_error == pytest.approx(0.05)
+    assert "off by 0.05" in worst.cost.message
+    free = measure.compare([wrong, right], reference="right", rounds=6, rtol=None)
+    assert free[0].name == "wrong"
+
+
+def test_a_failed_reference_leaves_outputs_uncompared():
+    broken = measure.Contestant("broken", "nowhere:at_all")
+    results = measure.compare([broken, contestant("a")], reference="broken", rounds=6)
+    assert results[0].cost.is_usable and results[0].output_error is None
+
+
+def test_callers_errors():
+    with pytest.raises(ValueError, match="'c' is none of the contestants"):
+        measure.compare([contestant("a")], reference="c")
+    with pytest.raises(ValueError, match="names of their own"):
+        measure.measure_interleaved([contestant("a"), contestant("a")])
+
+
+def array(*values):
+    return [np.array(values, "float32")]
+
+
+@pytest.mark.parametrize(
+    "a, b, error",
+    [
+        (array(1, 2), array(1, 2), 0.0),
+        (array(1, 2.5), array(1, 2), 0.25),
+        (array(0, 0), array(0, 0), 0.0),
+        (array(1, 0), array(0, 0), math.inf),
+        (array(1, math.nan), array(1, 2), math.inf),
+        (array(1, math.nan), array(1, math.nan), 0.0),
+        (array(1, math.inf), array(1, math.inf), 0.0),
+        (array(1, math.inf), array(1, 2), math.inf),
+        (array(1, 2), array(1, math.inf), math.inf),
+        (array(1), array(1, 2), math.inf),
+        ([], array(1), math.inf),
+        ([], [], 0.0),
+        (array(), array(), 0.0),
+    ],
+)
+def test_output_error(a, b, error):
+    assert measure.output_error(a, b) == error
