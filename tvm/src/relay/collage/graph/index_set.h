@@ -66,7 +66,7 @@ class IndexSet {
   /*! \brief Least member greater than index (index may be -1), or kNone. */
   int Next(int index) const { return NextFrom(index + 1); }
 
-  /*! \brief Calls f(index) for every member in ascending order. The set must not change meanwhile. */
+  /*! \brief Calls f(index) for each member, ascending. The set must not change meanwhile. */
   template <typename F>
   void ForEach(F f) const {
     for (size_t w = 0; w < words_.size(); ++w) {

@@ -32,7 +32,7 @@ struct CandidateCost {
 
 /*! \brief A set of nodes that one backend can run as one part. */
 struct CoverCandidate {
-  /*! \brief The nodes, ascending, at least one. Need not be convex (then it is never usable). */
+  /*! \brief The nodes, ascending, at least one. One that is not convex can never be used. */
   std::vector<int> inside;
   /*! \brief Any number that names the backend (layout class); read by transition costs only. */
   int backend = 0;
@@ -51,7 +51,7 @@ struct CoverCandidate {
 struct TransitionCosts {
   /*! \brief Value of `node`, made by a part of backend `from`, read by a part of backend `to`. */
   std::function<double(int node, int from, int to)> between;
-  /*! \brief Graph input or constant `outside` (an id from outside_inputs) read by a part of `to`. */
+  /*! \brief Graph input or constant `outside` (an id of outside_inputs) read by a part of `to`. */
   std::function<double(int outside, int to)> from_outside;
   /*! \brief Value of `node`, a graph output, made by a part of backend `from`. */
   std::function<double(int node, int from)> to_outside;
@@ -85,6 +85,9 @@ struct CoverProblem {
  * ties are exact. One cost may be at most this large; sums saturate at four times this.
  */
 constexpr double kMaxSeconds = 1.0e6;
+
+/*! \brief True for 0 <= seconds <= kMaxSeconds. */
+bool IsUsableSeconds(double seconds);
 
 }  // namespace collage
 }  // namespace tvm

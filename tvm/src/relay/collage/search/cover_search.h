@@ -47,7 +47,7 @@ struct CoverPlan {
   double seconds = 0.0;
   /*! \brief No cover can cost less than this (given the candidates' lower bounds). */
   double lower_bound_seconds = 0.0;
-  /*! \brief True when no limit cut anything: then seconds == lower_bound_seconds. */
+  /*! \brief Proven: seconds == lower_bound_seconds. Always so when no limit cut anything. */
   bool optimal = false;
 };
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file covered_set.cc
+ * \brief Word loops of CoveredSet. Tested by tests/cpp/search_states_test.cc.
+ */
+#include "covered_set.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tvm {
+namespace collage {
+
+NodeWords::NodeWords(const std::vector<int>& nodes) : offset(nodes.front() / 64) {
+  words.assign(static_cast<size_t>(nodes.back() / 64 - offset) + 1, 0);
+  for (int node : nodes) {
+    words[static_cast<size_t>(node / 64 - offset)] |= uint64_t{1} << (node % 64);
+  }
+}
+
+bool CoveredSet::Intersects(const NodeWords& nodes) const {
+  // All below our offset is covered, and the candidate's first word is not zero.
+  if (nodes.offset < offset_) return true;
+  const size_t shift = static_cast<size_t>(nodes.offset - offset_);
+  for (size_t w = 0; w < nodes.words.size() && w + shift < words_.size(); ++w) {
+    if ((nodes.words[w] & words_[w + shift]) != 0) return true;
+  }
+  return false;
+}
+
+void CoveredSet::Add(const NodeWords& nodes) {
+  assert(!Intersects(nodes));
+  const size_t shift = static_cast<size_t>(nodes.offset - offset_);
+  if (words_.size() < shift + nodes.words.size()) words_.resize(shift + nodes.words.size(), 0);
+  for (size_t w = 0; w < nodes.words.size(); ++w) words_[w + shift] |= nodes.words[w];
+  size_t full = 0;
+  while (full < words_.size() && words_[full] == ~uint64_t{0}) ++full;
+  words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(full));
+  offset_ += static_cast<int>(full);
+}
+
+int CoveredSet::NextUncovered(int node) const {
+  node = std::max(node, offset_ * 64);
+  size_t w = static_cast<size_t>(node / 64 - offset_);
+  if (w >= words_.size()) return node;
+  uint64_t missing = ~words_[w] & (~uint64_t{0} << (node % 64));
+  while (missing == 0) {
+    if (++w == words_.size()) return (offset_ + static_cast<int>(w)) * 64;
+    missing = ~words_[w];
+  }
+  return (offset_ + static_cast<int>(w)) * 64 + __builtin_ctzll(missing);
+}
+
+}  // namespace collage
+}  // namespace tvm

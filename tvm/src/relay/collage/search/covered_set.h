@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file covered_set.h
+ * \brief The covered nodes of a search state: a word offset below which all is covered, and words
+ * from there on, past which nothing is. Its size follows the width of the search front, not the
+ * size of the graph. Tested by tests/cpp/search_states_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
+#define TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+
+/*! \brief Nodes of one candidate as words from an offset on; first and last word are not zero. */
+struct NodeWords {
+  NodeWords() = default;
+  /*! \brief Needs ascending nodes, at least one. */
+  explicit NodeWords(const std::vector<int>& nodes);
+
+  bool Contains(int node) const {
+    const int word = node / 64 - offset;
+    if (word < 0 || word >= static_cast<int>(words.size())) return false;
+    return (words[static_cast<size_t>(word)] >> (node % 64) & 1) != 0;
+  }
+
+  int offset = 0;
+  std::vector<uint64_t> words;
+};
+
+/*!
+ * \brief Canonical: equal sets have equal offset and words. words[0] is not all ones, the last
+ * word is not zero.
+ */
+class CoveredSet {
+ public:
+  CoveredSet() = default;
+  CoveredSet(int offset, const uint64_t* words, size_t num_words)
+      : offset_(offset), words_(words, words + num_words) {}
+
+  int offset() const { return offset_; }
+  const std::vector<uint64_t>& words() const { return words_; }
+
+  bool Contains(int node) const {
+    const int word = node / 64 - offset_;
+    if (word < 0) return true;
+    if (word >= static_cast<int>(words_.size())) return false;
+    return (words_[static_cast<size_t>(word)] >> (node % 64) & 1) != 0;
+  }
+  bool ContainsAll(const std::vector<int>& nodes) const {
+    for (int node : nodes) {
+      if (!Contains(node)) return false;
+    }
+    return true;
+  }
+  bool Intersects(const NodeWords& nodes) const;
+  /*! \brief Adds nodes none of which are in the set. */
+  void Add(const NodeWords& nodes);
+  /*! \brief Least node >= node that is not in the set; may lie past the end of the graph. */
+  int NextUncovered(int node) const;
+  int FirstUncovered() const { return NextUncovered(offset_ * 64); }
+
+ private:
+  int offset_ = 0;
+  std::vector<uint64_t> words_;
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file part_table.cc
+ * \brief Builds the search's indexes. Tested by tests/cpp/search_states_test.cc.
+ */
+#include "part_table.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tvm {
+namespace collage {
+
+namespace {
+
+std::vector<std::vector<int>> OutsideOfAll(const CoverProblem& problem) {
+  std::vector<std::vector<int>> all(problem.candidates.size());
+  std::vector<size_t> holder(static_cast<size_t>(problem.num_nodes), 0);
+  for (size_t id = 0; id < all.size(); ++id) {
+    const std::vector<int>& inside = problem.candidates[id].inside;
+    for (int node : inside) holder[static_cast<size_t>(node)] = id + 1;
+    std::vector<int>& outside = all[id];
+    for (int node : inside) {
+      for (int input : problem.inputs[static_cast<size_t>(node)]) {
+        if (holder[static_cast<size_t>(input)] != id + 1) outside.push_back(input);
+      }
+    }
+    std::sort(outside.begin(), outside.end(), std::greater<int>());
+    outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+PartTable::PartTable(const CoverProblem& problem) : PartTable(problem, OutsideOfAll(problem)) {}
+
+PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> outside)
+    : transitions_(problem, outside) {
+  const size_t n = static_cast<size_t>(problem.num_nodes);
+  starting_at_.resize(n);
+  holding_.resize(n);
+  readers_.resize(n);
+  parts_.reserve(outside.size());
+  for (size_t id = 0; id < outside.size(); ++id) {
+    const std::vector<int>& inside = problem.candidates[id].inside;
+    parts_.push_back({inside, NodeWords(inside), std::move(outside[id])});
+    starting_at_[static_cast<size_t>(inside.front())].push_back(static_cast<int>(id));
+    for (int node : inside) holding_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
+  }
+  for (std::vector<int>& ids : holding_) {
+    std::stable_sort(ids.begin(), ids.end(), [&](int a, int b) {
+      return part(a).nodes.size() > part(b).nodes.size();
+    });
+  }
+  for (size_t node = n; node-- > 0;) {
+    std::vector<int> read = problem.inputs[node];
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (int input : read) {
+      readers_[static_cast<size_t>(input)].push_back(static_cast<int>(node));
+    }
+  }
+}
+
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file part_table.h
+ * \brief A cover problem indexed for the search; everything here is independent of candidate
+ * costs, so it is made once for all steps. Needs a valid problem.
+ * Tested by tests/cpp/search_states_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
+#define TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
+
+#include <vector>
+
+#include "cover_problem.h"
+#include "covered_set.h"
+#include "transition_table.h"
+
+namespace tvm {
+namespace collage {
+
+/*! \brief A candidate as the search reads it. */
+struct Part {
+  std::vector<int> nodes;
+  NodeWords words;
+  /*! \brief Nodes outside it that it reads, greatest first (most likely not covered yet). */
+  std::vector<int> outside;
+  int first() const { return nodes.front(); }
+};
+
+class PartTable {
+ public:
+  explicit PartTable(const CoverProblem& problem);
+
+  int num_nodes() const { return static_cast<int>(readers_.size()); }
+  int num_parts() const { return static_cast<int>(parts_.size()); }
+  const Part& part(int id) const { return parts_[static_cast<size_t>(id)]; }
+  /*! \brief Ids of the parts whose least node is `node`, ascending. */
+  const std::vector<int>& StartingAt(int node) const {
+    return starting_at_[static_cast<size_t>(node)];
+  }
+  /*! \brief Ids of the parts that hold `node`, largest first. */
+  const std::vector<int>& Holding(int node) const { return holding_[static_cast<size_t>(node)]; }
+  /*! \brief The nodes that read `node`, greatest first. */
+  const std::vector<int>& Readers(int node) const { return readers_[static_cast<size_t>(node)]; }
+  const TransitionTable& transitions() const { return transitions_; }
+
+ private:
+  PartTable(const CoverProblem& problem, std::vector<std::vector<int>> outside);
+
+  std::vector<Part> parts_;
+  std::vector<std::vector<int>> starting_at_;
+  std::vector<std::vector<int>> holding_;
+  std::vector<std::vector<int>> readers_;
+  TransitionTable transitions_;
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file position_search.h
+ * \brief One pass of the cover search for given costs: the best way to every state, position by
+ * position. A position that no candidate straddles has one state only, so such cuts split the work
+ * by themselves; a large region is one move to a far position. Tested by search_cover_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
+#define TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "part_table.h"
+#include "share_bound.h"
+#include "ticks.h"
+
+namespace tvm {
+namespace collage {
+
+struct PassLimits {
+  /*! \brief Most states to expand at one position. */
+  int64_t max_states = 0;
+  /*! \brief States above this reduced cost are dropped: a cover of this cost is known. */
+  Ticks upper_bound = kInfiniteTicks;
+};
+
+struct PassResult {
+  bool is_found = false;
+  /*! \brief Reduced cost of the best cover found, and its parts in execution order. */
+  Ticks cost = kInfiniteTicks;
+  std::vector<int> parts;
+  /*! \brief Least reduced cost of a state cut by max_states: no cover can be below both. */
+  Ticks least_cut_cost = kInfiniteTicks;
+  /*! \brief Not found: the first node not covered by the state that got furthest. */
+  int first_uncovered = 0;
+
+  int64_t generated = 0;
+  int64_t expanded = 0;
+  int64_t bounded = 0;
+  int64_t cut = 0;
+  int64_t widest = 0;
+};
+
+/*! \brief Needs that every node is held by a usable part, and max_states >= 1. */
+PassResult RunPass(const PartTable& parts, const ShareBound& bound, const PassLimits& limits);
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file search_state.cc
+ * \brief State tables and trails. Tested by tests/cpp/search_states_test.cc.
+ */
+#include "search_state.h"
+
+#include <algorithm>
+
+namespace tvm {
+namespace collage {
+
+namespace {
+
+uint64_t Packed(const LiveValue& live) {
+  return static_cast<uint64_t>(live.node) << 32 | static_cast<uint32_t>(live.maker_class);
+}
+
+uint64_t Mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0xff51afd7ed558ccdull;
+  return hash ^ hash >> 32;
+}
+
+uint64_t HashOf(const SearchState& state) {
+  uint64_t hash = Mixed(0x9e3779b97f4a7c15ull, static_cast<uint64_t>(state.covered.offset()));
+  for (uint64_t word : state.covered.words()) hash = Mixed(hash, word);
+  for (const LiveValue& live : state.live) hash = Mixed(hash, Packed(live));
+  return hash;
+}
+
+}  // namespace
+
+int Trail::Append(int link, int part) {
+  links_.push_back({link, part});
+  return static_cast<int>(links_.size()) - 1;
+}
+
+std::vector<int> Trail::PartsTo(int link) const {
+  std::vector<int> parts;
+  for (; link != kRoot; link = links_[static_cast<size_t>(link)].parent) {
+    parts.push_back(links_[static_cast<size_t>(link)].part);
+  }
+  std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+bool Trail::ComesBefore(int a, int b) const {
+  bool before = false;
+  while (a != b) {
+    const Link& of_a = links_[static_cast<size_t>(a)];
+    const Link& of_b = links_[static_cast<size_t>(b)];
+    // The earliest difference decides: the last one seen on the way to the root.
+    if (of_a.part != of_b.part) before = of_a.part < of_b.part;
+    a = of_a.parent;
+    b = of_b.parent;
+  }
+  return before;
+}
+
+bool IsBetter(const Way& a, const Way& b, const Trail& trail) {
+  if (a.cost != b.cost) return a.cost < b.cost;
+  if (a.num_parts != b.num_parts) return a.num_parts < b.num_parts;
+  return trail.ComesBefore(a.link, b.link);
+}
+
+bool StateTable::Offer(const SearchState& state, const Way& way, const Trail& trail) {
+  if (entries_.size() * 2 >= slots_.size()) Grow();
+  const uint64_t hash = HashOf(state);
+  const size_t mask = slots_.size() - 1;
+  size_t slot = hash & mask;
+  for (; slots_[slot] != 0; slot = (slot + 1) & mask) {
+    Entry& entry = entries_[slots_[slot] - 1];
+    if (entry.hash != hash || !IsSame(entry, state)) continue;
+    if (!IsBetter(way, entry.way, trail)) return false;
+    entry.way = way;
+    return true;
+  }
+  const std::vector<uint64_t>& words = state.covered.words();
+  entries_.push_back({way, hash, pool_.size(), static_cast<uint32_t>(words.size()),
+                      static_cast<uint32_t>(state.live.size()), state.covered.offset()});
+  slots_[slot] = static_cast<uint32_t>(entries_.size());
+  pool_.insert(pool_.end(), words.begin(), words.end());
+  for (const LiveValue& live : state.live) pool_.push_back(Packed(live));
+  return true;
+}
+
+SearchState StateTable::State(size_t index, int position) const {
+  const Entry& entry = entries_[index];
+  const uint64_t* words = pool_.data() + entry.begin;
+  SearchState state{position, CoveredSet(entry.offset, words, entry.num_words), {}};
+  state.live.reserve(entry.num_live);
+  for (uint32_t i = 0; i < entry.num_live; ++i) {
+    const uint64_t packed = words[entry.num_words + i];
+    state.live.push_back({static_cast<int>(packed >> 32), static_cast<int>(packed & 0xffffffffu)});
+  }
+  return state;
+}
+
+bool StateTable::IsSame(const Entry& entry, const SearchState& state) const {
+  const std::vector<uint64_t>& words = state.covered.words();
+  if (entry.offset != state.covered.offset() || entry.num_words != words.size() ||
+      entry.num_live != state.live.size()) {
+    return false;
+  }
+  const uint64_t* stored = pool_.data() + entry.begin;
+  if (!std::equal(words.begin(), words.end(), stored)) return false;
+  stored += words.size();
+  for (size_t i = 0; i < state.live.size(); ++i) {
+    if (stored[i] != Packed(state.live[i])) return false;
+  }
+  return true;
+}
+
+void StateTable::Grow() {
+  slots_.assign(std::max<size_t>(16, slots_.size() * 2), 0);
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    size_t slot = entries_[i].hash & mask;
+    while (slots_[slot] != 0) slot = (slot + 1) & mask;
+    slots_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file search_state.h
+ * \brief States of the cover search, the parts that led to them, and the table of the best way to
+ * each state at one position. What a state means: docs/search.md and successors.h.
+ * Tested by tests/cpp/search_states_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
+#define TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "covered_set.h"
+#include "ticks.h"
+
+namespace tvm {
+namespace collage {
+
+/*! \brief A covered value that uncovered nodes read, where its maker matters (TransitionTable). */
+struct LiveValue {
+  int node;
+  int maker_class;
+};
+
+struct SearchState {
+  /*! \brief Nodes below it are covered or were put off; itself uncovered, or the node count. */
+  int position = 0;
+  /*! \brief Holds the inputs of all its members. */
+  CoveredSet covered;
+  /*! \brief Ascending by node. Which nodes are here follows from `covered`. */
+  std::vector<LiveValue> live;
+};
+
+/*! \brief The parts on the way to a state: a tree that grows at its leaves, by link number. */
+class Trail {
+ public:
+  static constexpr int kRoot = -1;
+
+  int Append(int link, int part);
+  size_t size() const { return links_.size(); }
+  /*! \brief Forgets the links appended since size() was this; nothing may refer to them. */
+  void ShrinkTo(size_t size) { links_.resize(size); }
+  std::vector<int> PartsTo(int link) const;
+  /*! \brief Whether a's list of parts comes before b's. Both must be equally long. */
+  bool ComesBefore(int a, int b) const;
+
+ private:
+  struct Link {
+    int parent = kRoot;
+    int part = 0;
+  };
+  std::vector<Link> links_;
+};
+
+/*! \brief One way to a state. */
+struct Way {
+  Ticks cost = 0;
+  int num_parts = 0;
+  int link = Trail::kRoot;
+};
+
+/*! \brief Lowest cost, then fewest parts, then the parts' ids in order. */
+bool IsBetter(const Way& a, const Way& b, const Trail& trail);
+
+/*!
+ * \brief The states met at one position with the best way to each, in the order first met.
+ * Key: covered set and live values (the position is the table's). Hit: the better way stays.
+ */
+class StateTable {
+ public:
+  size_t size() const { return entries_.size(); }
+  /*! \brief Adds the state or betters the way to it; false when a way as good is known. */
+  bool Offer(const SearchState& state, const Way& way, const Trail& trail);
+  const Way& way(size_t index) const { return entries_[index].way; }
+  SearchState State(size_t index, int position) const;
+
+ private:
+  struct Entry {
+    Way way;
+    uint64_t hash;
+    size_t begin;  // in pool_: the words of the covered set, then one word a live value
+    uint32_t num_words;
+    uint32_t num_live;
+    int32_t offset;
+  };
+  bool IsSame(const Entry& entry, const SearchState& state) const;
+  void Grow();
+
+  std::vector<Entry> entries_;
+  std::vector<uint64_t> pool_;
+  std::vector<uint32_t> slots_;  // 1 + entry, by open addressing; 0: free
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ticks.h
+ * \brief Costs as whole picoseconds: sums are exact and do not depend on their order, so equal
+ * costs compare equal. Tested by tests/cpp/search_problem_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
+#define TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
+
+#include <cmath>
+#include <cstdint>
+
+namespace tvm {
+namespace collage {
+
+using Ticks = int64_t;
+
+constexpr double kTicksPerSecond = 1.0e12;
+/*! \brief "Cannot be used", and what sums saturate at; twice this still fits. */
+constexpr Ticks kInfiniteTicks = int64_t{4} * 1000 * 1000 * 1000 * 1000 * 1000 * 1000;
+
+/*! \brief Needs 0 <= seconds <= kMaxSeconds. */
+inline Ticks ToTicks(double seconds) {
+  return static_cast<Ticks>(std::llround(seconds * kTicksPerSecond));
+}
+
+inline double ToSeconds(Ticks ticks) { return static_cast<double>(ticks) / kTicksPerSecond; }
+
+/*! \brief a + b for a, b in [0, kInfiniteTicks], saturating. */
+inline Ticks AddTicks(Ticks a, Ticks b) {
+  const Ticks sum = a + b;
+  return sum < kInfiniteTicks ? sum : kInfiniteTicks;
+}
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_TICKS_H_

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file transition_table.cc
+ * \brief Asks, checks and splits transition costs. Tested by tests/cpp/search_states_test.cc.
+ */
+#include "transition_table.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace tvm {
+namespace collage {
+
+namespace {
+
+Ticks CheckedTicks(double seconds) {
+  if (!IsUsableSeconds(seconds)) {
+    throw std::invalid_argument("cover problem: unusable transition cost " +
+                                std::to_string(seconds));
+  }
+  return ToTicks(seconds);
+}
+
+bool ReadsOutside(const CoverProblem& problem) {
+  return problem.transitions.from_outside && !problem.outside_inputs.empty();
+}
+
+/*! \brief What crossing the border of the graph costs the candidate. */
+Ticks GraphBorderTicks(const CoverProblem& problem, const std::vector<char>& is_output, int id) {
+  const CoverCandidate& candidate = problem.candidates[static_cast<size_t>(id)];
+  Ticks ticks = 0;
+  std::set<int> read;
+  for (int node : candidate.inside) {
+    if (problem.transitions.to_outside && is_output[static_cast<size_t>(node)]) {
+      ticks = AddTicks(ticks,
+                       CheckedTicks(problem.transitions.to_outside(node, candidate.backend)));
+    }
+    if (!ReadsOutside(problem)) continue;
+    for (int value : problem.outside_inputs[static_cast<size_t>(node)]) read.insert(value);
+  }
+  for (int value : read) {
+    ticks = AddTicks(ticks,
+                     CheckedTicks(problem.transitions.from_outside(value, candidate.backend)));
+  }
+  return ticks;
+}
+
+}  // namespace
+
+TransitionTable::TransitionTable(const CoverProblem& problem,
+                                 const std::vector<std::vector<int>>& outside) {
+  const size_t n = static_cast<size_t>(problem.num_nodes);
+  std::map<int, int> dense;
+  for (const CoverCandidate& candidate : problem.candidates) dense[candidate.backend] = 0;
+  std::vector<int> backends;
+  for (auto& entry : dense) {
+    entry.second = static_cast<int>(backends.size());
+    backends.push_back(entry.first);
+  }
+  num_backends_ = backends.size();
+  std::vector<char> is_output(n, 0);
+  for (int node : problem.outputs) is_output[static_cast<size_t>(node)] = 1;
+  for (size_t id = 0; id < problem.candidates.size(); ++id) {
+    backend_of_.push_back(dense[problem.candidates[id].backend]);
+    fixed_.push_back(GraphBorderTicks(problem, is_output, static_cast<int>(id)));
+  }
+
+  values_.resize(n);
+  if (!problem.transitions.between) return;
+  // Which backends may make and which may read each value.
+  std::vector<std::vector<char>> makers(n, std::vector<char>(num_backends_, 0));
+  std::vector<std::vector<char>> readers(n);
+  for (size_t id = 0; id < problem.candidates.size(); ++id) {
+    const size_t backend = static_cast<size_t>(backend_of_[id]);
+    for (int node : problem.candidates[id].inside) makers[static_cast<size_t>(node)][backend] = 1;
+    for (int node : outside[id]) {
+      std::vector<char>& reader = readers[static_cast<size_t>(node)];
+      reader.resize(num_backends_, 0);
+      reader[backend] = 1;
+    }
+  }
+  for (size_t node = 0; node < n; ++node) {
+    if (readers[node].empty()) continue;
+    FillValue(problem, backends, static_cast<int>(node), makers[node], readers[node]);
+  }
+  for (size_t id = 0; id < problem.candidates.size(); ++id) {
+    for (int node : outside[id]) {
+      const Value& value = values_[static_cast<size_t>(node)];
+      fixed_[id] =
+          AddTicks(fixed_[id], value.least[static_cast<size_t>(backend_of_[id])]);
+    }
+  }
+}
+
+void TransitionTable::FillValue(const CoverProblem& problem, const std::vector<int>& backends,
+                                int node, const std::vector<char>& makers,
+                                const std::vector<char>& readers) {
+  Value& value = values_[static_cast<size_t>(node)];
+  std::vector<std::vector<Ticks>> rows(num_backends_);
+  value.least.assign(num_backends_, 0);
+  std::vector<char> is_set(num_backends_, 0);
+  for (size_t from = 0; from < num_backends_; ++from) {
+    if (!makers[from]) continue;
+    rows[from].assign(num_backends_, 0);
+    for (size_t to = 0; to < num_backends_; ++to) {
+      if (!readers[to]) continue;
+      const Ticks ticks =
+          CheckedTicks(problem.transitions.between(node, backends[from], backends[to]));
+      rows[from][to] = ticks;
+      value.least[to] = is_set[to] ? std::min(value.least[to], ticks) : ticks;
+      is_set[to] = 1;
+    }
+  }
+  value.class_of.assign(num_backends_, 0);
+  std::map<std::vector<Ticks>, int> classes;
+  for (size_t from = 0; from < num_backends_; ++from) {
+    if (!makers[from]) continue;
+    for (size_t to = 0; to < num_backends_; ++to) {
+      if (readers[to]) rows[from][to] -= value.least[to];
+    }
+    const auto found = classes.emplace(rows[from], value.classes);
+    if (found.second) {
+      ++value.classes;
+      value.extra.insert(value.extra.end(), rows[from].begin(), rows[from].end());
+    }
+    value.class_of[from] = found.first->second;
+  }
+}
+
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file transition_table.h
+ * \brief The problem's transition costs, asked once and split in two: what a reader pays whoever
+ * made the value (part of the reader's own cost, so that bounds see it), and what it pays on top
+ * for the value's maker. Needs a valid problem. Tested by tests/cpp/search_states_test.cc.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
+#define TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
+
+#include <vector>
+
+#include "cover_problem.h"
+#include "ticks.h"
+
+namespace tvm {
+namespace collage {
+
+class TransitionTable {
+ public:
+  /*! \brief `outside[id]` are the nodes that candidate id reads but does not hold. */
+  TransitionTable(const CoverProblem& problem, const std::vector<std::vector<int>>& outside);
+
+  /*! \brief Dense number of a candidate's backend. */
+  int BackendOf(int candidate) const { return backend_of_[static_cast<size_t>(candidate)]; }
+  /*! \brief What the candidate pays for crossings in every cover that uses it. */
+  Ticks Fixed(int candidate) const { return fixed_[static_cast<size_t>(candidate)]; }
+
+  /*! \brief Whether it matters to any reader which backend made the node's value. */
+  bool DependsOnMaker(int node) const { return values_[static_cast<size_t>(node)].classes > 1; }
+  /*! \brief Makers of one class charge every reader of the node the same. */
+  int ClassOf(int node, int backend) const {
+    return values_[static_cast<size_t>(node)].class_of[static_cast<size_t>(backend)];
+  }
+  /*! \brief What a reader of backend `to` pays beyond Fixed for a maker of that class. */
+  Ticks Extra(int node, int maker_class, int to) const {
+    return values_[static_cast<size_t>(node)]
+        .extra[static_cast<size_t>(maker_class) * num_backends_ + static_cast<size_t>(to)];
+  }
+
+ private:
+  struct Value {
+    int classes = 0;             // 0: nothing reads it across a border
+    std::vector<int> class_of;   // by backend
+    std::vector<Ticks> least;    // by reading backend
+    std::vector<Ticks> extra;    // by class and reading backend
+  };
+  void FillValue(const CoverProblem& problem, const std::vector<int>& backends, int node,
+                 const std::vector<char>& makers, const std::vector<char>& readers);
+
+  size_t num_backends_ = 0;
+  std::vector<int> backend_of_;
+  std::vector<Ticks> fixed_;
+  std::vector<Value> values_;
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/*! \file search_cover_test.cc \brief The cover search against plain enumeration, and by hand. */
+#include <doctest/doctest.h>
+
+#include "../../src/relay/collage/search/cover_search.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "search_oracle.h"
+
+namespace tvm {
+namespace collage {
+namespace testing {
+namespace {
+
+/*! \brief All costs known from the start. */
+CoverStep Solve(const CoverProblem& problem, CoverSearchOptions options = {}) {
+  return CoverSearch(problem, options).Step();
+}
+
+void CheckEqualsOracle(const CoverProblem& problem, const CoverStep& step,
+                       const OracleResult& expected) {
+  if (!expected.is_found) {
+    CHECK(step.kind == CoverStep::Kind::kNoCover);
+    CHECK(step.uncovered_node >= 0);
+    CHECK(step.uncovered_node < problem.num_nodes);
+    return;
+  }
+  REQUIRE(step.kind == CoverStep::Kind::kPlan);
+  CHECK(step.plan.candidates == expected.order);
+  CHECK(std::llround(step.plan.seconds * 1e12) == expected.picoseconds);
+  CHECK(step.plan.optimal);
+  CHECK(step.plan.lower_bound_seconds == step.plan.seconds);
+}
+
+struct Case {
+  const char* name;
+  RandomProblemOptions options;
+};
+const Case kCases[] = {
+    {"plain", {12, false, false}},
+    {"failures", {12, false, true}},
+    {"transitions", {10, true, false}},
+    {"transitions and failures", {10, true, true}},
+};
+constexpr unsigned kSeeds = 750;  // for each of the four cases
+
+TEST_CASE("random problems: the plan is the oracle's, with costs known and with costs asked for") {
+  int64_t cyclic = 0;
+  int64_t acyclic = 0;
+  int solvable = 0;
+  int64_t asked = 0;
+  int64_t candidates = 0;
+  for (const Case& c : kCases) {
+    for (unsigned seed = 0; seed < kSeeds; ++seed) {
+      CAPTURE(c.name);
+      CAPTURE(seed);
+      CoverProblem problem = RandomProblem(seed, c.options);
+      const OracleResult expected = Oracle(problem).Run();
+      cyclic += expected.cyclic_covers;
+      acyclic += expected.acyclic_covers;
+      solvable += expected.is_found;
+      CheckEqualsOracle(problem, Solve(problem), expected);
+
+      const std::vector<CandidateCost> costs = problem.costs;
+      problem.costs.clear();
+      CoverSearch search(problem);
+      std::vector<int> times(costs.size(), 0);
+      const CoverStep step = RunToEnd(&search, [&](int id) {
+        ++times[static_cast<size_t>(id)];
+        return costs[static_cast<size_t>(id)];
+      });
+      CheckEqualsOracle(problem, step, expected);
+      if (!times.empty()) CHECK(*std::max_element(times.begin(), times.end()) <= 1);
+      asked += search.stats().costs_asked;
+      candidates += search.stats().candidates;
+    }
+  }
+  // The cases must be worth something: candidates feed each other, and most can be covered.
+  CHECK(cyclic > 10000);
+  CHECK(acyclic > 100000);
+  CHECK(solvable > static_cast<int>(kSeeds) * 2);
+  CHECK(asked * 10 < candidates * 7);
+}
+
+TEST_CASE("random problems under a tight limit: a cover, its true cost, and a true lower bound") {
+  int cut = 0;
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    CAPTURE(seed);
+    CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 1, false});
+    for (int node = 0; node < problem.num_nodes; ++node) {  // then some cover is always kept
+      problem.candidates.push_back({{node}, 0, 0.0});
+      problem.costs.push_back(CandidateCost::Known(20e-6));
+    }
+    const OracleResult expected = Oracle(problem).Run();
+    CoverSearch search(problem, {1, 1});
+    const CoverStep step = search.Step();
+    REQUIRE(step.kind == CoverStep::Kind::kPlan);
+    const int64_t cost = std::llround(step.plan.seconds * 1e12);
+    CHECK(Oracle::Order(problem, step.plan.candidates) == step.plan.candidates);
+    CHECK(Oracle::Picoseconds(problem, step.plan.candidates) == cost);
+    CHECK(std::llround(step.plan.lower_bound_seconds * 1e12) <= expected.picoseconds);
+    CHECK(cost >= expected.picoseconds);
+    if (step.plan.optimal) CHECK(cost == expected.picoseconds);
+    if (!step.plan.optimal) CHECK(search.stats().IsLimitBinding());
+    cut += search.stats().IsLimitBinding();
+  }
+  CHECK(cut > 0);
+}
+
+TEST_CASE("the first pass's width changes nothing but work") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const CoverProblem problem = RandomProblem(seed, {12, true, false});
+    const CoverStep wide = Solve(problem, {20000, 20000});
+    const CoverStep narrow = Solve(problem, {20000, 1});
+    CHECK(wide.kind == narrow.kind);
+    CHECK(wide.plan.candidates == narrow.plan.candidates);
+    CHECK(wide.plan.seconds == narrow.plan.seconds);
+  }
+}
+
+/*!
+ * Nodes a b c d e f; c reads a, d reads b, e reads c and d, f reads e. {a,d} and {b,c} feed each
+ * other: two halves that look best are no cover. By covered set alone the cheap way to {a,b,c,d}
+ * is that cycle, so a search that keeps one way to each covered set and checks for cycles when
+ * it adds a part meets {a,d}, refuses {b,c}, and is left with single nodes; one that checks at the
+ * end has lost the true optimum {a,c} {b,d} to the cycle.
+ */
+TEST_CASE("six nodes on which keeping one way to each covered set fails") {
+  CoverProblem problem;
+  problem.num_nodes = 6;
+  problem.inputs = {{}, {}, {0}, {1}, {2, 3}, {4}};
+  const auto add = [&](std::vector<int> inside, double seconds) {
+    problem.candidates.push_back({std::move(inside), 0, 0.0});
+    problem.costs.push_back(CandidateCost::Known(seconds));
+  };
+  for (int node = 0; node < 6; ++node) add({node}, 2.0);
+  add({0, 3}, 0.5);  // 6
+  add({1, 2}, 0.5);  // 7
+  add({0, 2}, 1.0);  // 8
+  add({1, 3}, 1.0);  // 9
+  add({4, 5}, 1.0);  // 10
+  const OracleResult expected = Oracle(problem).Run();
+  CHECK(expected.cyclic_covers == 2);
+  const CoverStep step = Solve(problem);
+  CheckEqualsOracle(problem, step, expected);
+  CHECK(step.plan.candidates == std::vector<int>{8, 9, 10});
+  CHECK(step.plan.seconds == 3.0);
+}
+
+TEST_CASE("the empty problem has the empty plan") {
+  const CoverStep step = Solve(CoverProblem());
+  CHECK(step.kind == CoverStep::Kind::kPlan);
+  CHECK(step.plan.candidates.empty());
+  CHECK(step.plan.seconds == 0.0);
+  CHECK(step.plan.optimal);
+}
+
+CoverProblem Chain(int n) {
+  CoverProblem problem;
+  problem.num_nodes = n;
+  problem.inputs.resize(static_cast<size_t>(n));
+  for (int node = 1; node < n; ++node) problem.inputs[static_cast<size_t>(node)] = {node - 1};
+  return problem;
+}
+
+TEST_CASE("no cover: the node that nothing holds is named") {
+  CoverProblem problem = Chain(3);
+  problem.candidates = {{{0}, 0, 0.0}, {{2}, 0, 0.0}};
+  const CoverStep step = Solve(problem);
+  CHECK(step.kind == CoverStep::Kind::kNoCover);
+  CHECK(step.uncovered_node == 1);
+  CHECK(step.Summary() == "no cover: no usable candidate holds node 1");
+}
+
+TEST_CASE("no cover: a node whose only candidate failed is named, once that is known") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{0}, 0, 0.0}, {{1}, 0, 0.0}};
+  CoverSearch search(problem);
+  CHECK(search.Step().needed == std::vector<int>{0, 1});
+  search.SetCost(0, CandidateCost::Known(1.0));
+  search.SetCost(1, CandidateCost::Failed());
+  CHECK(search.Step().uncovered_node == 1);
+}
+
+TEST_CASE("no cover: candidates that do not fit together") {
+  CoverProblem problem = Chain(4);
+  problem.candidates = {{{0}, 0, 0.0}, {{1, 2}, 0, 0.0}, {{2, 3}, 0, 0.0}};
+  const CoverStep step = Solve(problem);
+  CHECK(step.kind == CoverStep::Kind::kNoCover);
+  CHECK(step.uncovered_node == 3);
+  CHECK(step.message == "no candidates fit together to cover node 3 and all before it");
+}
+
+TEST_CASE("no cover: only a cycle would do") {
+  CoverProblem problem;
+  problem.num_nodes = 4;
+  problem.inputs = {{}, {}, {0}, {1}};
+  problem.candidates = {{{0, 3}, 0, 0.0}, {{1, 2}, 0, 0.0}};
+  CHECK(Solve(problem).kind == CoverStep::Kind::kNoCover);
+}
+
+TEST_CASE("ties: fewest parts first, then least ids in execution order, at 0.1 + 0.2 = 0.3") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{1}, 0, 0.0}, {{0}, 0, 0.0}, {{0}, 1, 0.0}, {{0, 1}, 1, 0.0},
+                        {{0, 1}, 0, 0.0}};
+  problem.costs = {CandidateCost::Known(0.1), CandidateCost::Known(0.2), CandidateCost::Known(0.2),
+                   CandidateCost::Known(0.3), CandidateCost::Known(0.3)};
+  CHECK(Solve(problem).plan.candidates == std::vector<int>{3});
+  problem.costs[3] = problem.costs[4] = CandidateCost::Known(0.4);
+  CHECK(Solve(problem).plan.candidates == std::vector<int>{1, 0});
+}
+
+TEST_CASE("a candidate whose bound cannot enter an optimal cover is not asked for") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{0}, 0, 0.0}, {{1}, 0, 0.0}, {{0, 1}, 1, 5.0}};
+  CoverSearch search(problem);
+  const CoverStep step = RunToEnd(&search, [](int id) {
+    CHECK(id != 2);
+    return CandidateCost::Known(2.0);
+  });
+  CHECK(step.plan.seconds == 4.0);
+  CHECK(search.stats().costs_asked == 2);
+  CHECK(search.stats().steps == 2);
+}
+
+TEST_CASE("transitions decide: staying on one backend beats the cheaper kernel") {
+  CoverProblem problem = Chain(3);
+  for (int node = 0; node < 3; ++node) {
+    for (int backend = 0; backend < 2; ++backend) {
+      problem.candidates.push_back({{node}, backend, 0.0});
+      problem.costs.push_back(CandidateCost::Known(node == 1 && backend == 1 ? 1.0 : 2.0));
+    }
+  }
+  CHECK(Solve(problem).plan.seconds == 5.0);
+  problem.transitions.between = [](int, int from, int to) { return from == to ? 0.0 : 0.75; };
+  problem.transitions.from_outside = [](int, int to) { return to == 1 ? 0.75 : 0.0; };
+  problem.transitions.to_outside = [](int, int from) { return from == 1 ? 0.75 : 0.0; };
+  problem.outside_inputs = {{7}, {}, {}};
+  problem.outputs = {2};
+  const CoverStep step = Solve(problem);
+  CHECK(step.plan.candidates == std::vector<int>{0, 2, 4});
+  CHECK(step.plan.seconds == 6.0);
+}
+
+TEST_CASE("callers' mistakes are refused") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{0, 1}, 0, 0.0}};
+  CoverSearch search(problem);
+  CHECK_THROWS_AS(search.SetCost(1, CandidateCost::Known(1.0)), std::invalid_argument);
+  CHECK_THROWS_AS(search.SetCost(0, CandidateCost::Known(-1.0)), std::invalid_argument);
+  CHECK_THROWS_AS(RunToEnd(&search, [](int) { return CandidateCost::Unknown(); }),
+                  std::invalid_argument);
+}
+
+TEST_CASE("summaries say what happened in one line") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{0, 1}, 0, 0.0}};
+  CoverSearch search(problem);
+  CHECK(search.Step().Summary() == "needs 1 costs");
+  search.SetCost(0, CandidateCost::Known(0.002));
+  CHECK(search.Step().Summary() == "1 parts, 2.000000 ms, optimal");
+  CHECK(search.stats().Summary().rfind("2 nodes, 1 candidates, 2 steps, 1 costs asked, ", 0) == 0);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace collage
+}  // namespace tvm
