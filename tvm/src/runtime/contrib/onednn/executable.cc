@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file executable.cc
+ * \brief Calls of a plan and the memory that each owns.
+ */
+#include "executable.h"
+
+#include <utility>
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+struct Executable::Call {
+  explicit Call(const Plan& plan)
+      : arena(AllocateAligned(plan.arena_bytes)), scratch(AllocateAligned(plan.scratch_bytes)) {
+    const Api& api = GetApi();
+    CheckStatus(api.stream_create(stream.out(), api.engine, dnnl_stream_default_flags), "stream");
+    for (const Step& step : plan.steps) {
+      std::vector<dnnl_exec_arg_t> step_args;
+      for (const StepArg& arg : step.args) {
+        const Buffer& buffer = plan.buffers[arg.buffer];
+        void* data = DNNL_MEMORY_NONE;
+        if (buffer.place == Place::kArena) {
+          data = static_cast<char*>(arena.get()) + buffer.offset;
+        } else if (buffer.place == Place::kConstant) {
+          data = buffer.constant;
+        }
+        dnnl_memory_t memory = NewMemory(arg.desc, data);
+        step_args.push_back({arg.arg, memory});
+        if (buffer.place == Place::kInput) inputs.emplace_back(memory, buffer.index);
+        if (buffer.place == Place::kOutput) outputs.emplace_back(memory, buffer.index);
+      }
+      if (step.scratch_bytes > 0) {
+        step_args.push_back({DNNL_ARG_SCRATCHPAD, NewMemory(step.scratch_desc, scratch.get())});
+      }
+      args.push_back(std::move(step_args));
+    }
+  }
+
+  dnnl_memory_t NewMemory(const MemDesc& desc, void* data) {
+    memories.emplace_back();
+    CheckStatus(GetApi().memory_create(memories.back().out(), desc.get(), GetApi().engine, data),
+                "memory");
+    return memories.back().get();
+  }
+
+  std::shared_ptr<void> arena;
+  std::shared_ptr<void> scratch;
+  Stream stream;
+  std::vector<Memory> memories;
+  std::vector<std::pair<dnnl_memory_t, int>> inputs;   // to be pointed at the caller's tensors
+  std::vector<std::pair<dnnl_memory_t, int>> outputs;
+  std::vector<std::vector<dnnl_exec_arg_t>> args;  // by step
+};
+
+Executable::Executable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+  idle_.push_back(std::make_unique<Call>(*plan_));
+}
+
+Executable::~Executable() = default;
+
+std::unique_ptr<Executable::Call> Executable::Acquire() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Call> call = std::move(idle_.back());
+      idle_.pop_back();
+      return call;
+    }
+  }
+  return std::make_unique<Call>(*plan_);
+}
+
+void Executable::Release(std::unique_ptr<Call> call) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(call));
+}
+
+void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
+  const Api& api = GetApi();
+  std::unique_ptr<Call> call = Acquire();
+  for (const auto& [memory, index] : call->inputs) {
+    api.memory_set_data_handle(memory, inputs[index]);
+  }
+  for (const auto& [memory, index] : call->outputs) {
+    api.memory_set_data_handle(memory, outputs[index]);
+  }
+  for (size_t i = 0; i < plan_->steps.size(); ++i) {
+    const dnnl_status_t status =
+        api.primitive_execute(plan_->steps[i].primitive.get(), call->stream.get(),
+                              static_cast<int>(call->args[i].size()), call->args[i].data());
+    if (status != dnnl_success) CheckStatus(status, plan_->steps[i].summary);
+  }
+  Release(std::move(call));
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file executable.h
+ * \brief Runs a Plan; any number of threads may call at once.
+ *
+ * Each running call has its own arena, scratchpad and argument lists; they are kept for the next
+ * call, so that from the second call on nothing is allocated. Tested by
+ * test_onednn_deploy.py (threads) and test_onednn_ops.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plan.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+class Executable {
+ public:
+  explicit Executable(std::shared_ptr<const Plan> plan);
+  ~Executable();
+  /*! \brief Runs once; data are plain float32 tensors in the partition's order. */
+  void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs);
+  const Plan& plan() const { return *plan_; }
+
+ private:
+  struct Call;  // what one running call owns
+  std::unique_ptr<Call> Acquire();
+  void Release(std::unique_ptr<Call> call);
+
+  std::shared_ptr<const Plan> plan_;
+  std::mutex mutex_;  // guards idle_
+  std::vector<std::unique_ptr<Call>> idle_;
+};
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file graph_desc.h
+ * \brief A partition as the compiler describes it: operations over numbered float32 tensors.
+ *
+ * Written by python (backends/dnnl/serialize.py) as JSON, read here. Shapes and axes are Relay's;
+ * how data lies in memory is not part of it. Nodes come in execution order. Tested by
+ * test_onednn_ops.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "handles.h"
+
+namespace dmlc {
+class JSONReader;
+}
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+/*! \brief Something done to a node's result before it is stored. */
+struct PostOpDesc {
+  /*! \brief An elementwise function ("relu"), a binary one ("add"), or "sum" (same shape add). */
+  std::string kind;
+  float alpha = 0.f;
+  float beta = 0.f;
+  /*! \brief The other operand of binary and sum; -1 for elementwise. */
+  int input = -1;
+
+  void Load(dmlc::JSONReader* reader);
+};
+
+struct NodeDesc {
+  std::string kind;
+  std::vector<int> inputs;
+  int output = -1;
+  std::map<std::string, Dims> ints;
+  std::map<std::string, double> floats;
+  std::map<std::string, std::string> strings;
+  std::vector<PostOpDesc> post_ops;
+
+  void Load(dmlc::JSONReader* reader);
+  /*! \brief An integer-list attribute; an error naming node and attribute when absent. */
+  const Dims& Ints(const std::string& key) const;
+  int64_t Int(const std::string& key) const { return Ints(key).at(0); }
+  double Float(const std::string& key) const;
+  const std::string& Str(const std::string& key) const;
+};
+
+struct GraphDesc {
+  /*! \brief Relay shape of each tensor. */
+  std::vector<Dims> shapes;
+  /*! \brief Tensors that callers pass, in their order. */
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  /*! \brief Tensors whose values come at initialisation, in the order of the constants' names. */
+  std::vector<int> constants;
+  std::vector<NodeDesc> nodes;
+
+  /*! \brief Reads and checks: every number in range, every tensor produced before it is used. */
+  static GraphDesc FromJson(const std::string& json);
+  void Load(dmlc::JSONReader* reader);
+};
+
+/*! \brief As in "conv 1x64x56x56, 64x64x1x1 -> 1x64x56x56", for messages. */
+std::string Summary(const GraphDesc& graph, const NodeDesc& node);
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file handles.cc
+ * \brief Memory descriptors: creation and views.
+ */
+#include "handles.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+MemDesc::MemDesc(dnnl_memory_desc_t owned)
+    : raw_(owned, [](dnnl_memory_desc_t desc) { GetApi().memory_desc_destroy(desc); }) {}
+
+MemDesc MemDesc::Plain(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  dnnl_memory_desc_t raw = nullptr;
+  CheckStatus(GetApi().memory_desc_create_with_strides(&raw, static_cast<int>(dims.size()),
+                                                       dims.data(), dnnl_f32, strides.data()),
+              "memory descriptor");
+  return MemDesc(raw);
+}
+
+MemDesc MemDesc::Any(const Dims& dims) {
+  dnnl_memory_desc_t raw = nullptr;
+  CheckStatus(
+      GetApi().memory_desc_create_with_tag(&raw, static_cast<int>(dims.size()), dims.data(),
+                                           dnnl_f32, dnnl_format_tag_any),
+      "memory descriptor");
+  return MemDesc(raw);
+}
+
+MemDesc MemDesc::Query(const PrimitiveDesc& pd, dnnl_query_t what, int index) {
+  const_dnnl_memory_desc_t found = GetApi().primitive_desc_query_md(pd.get(), what, index);
+  dnnl_memory_desc_t raw = nullptr;
+  CheckStatus(GetApi().memory_desc_clone(&raw, found), "memory descriptor of a primitive");
+  return MemDesc(raw);
+}
+
+MemDesc MemDesc::Permute(const std::vector<int>& to) const {
+  dnnl_memory_desc_t raw = nullptr;
+  CheckStatus(GetApi().memory_desc_permute_axes(&raw, raw_.get(), to.data()), "axes permutation");
+  return MemDesc(raw);
+}
+
+std::optional<MemDesc> MemDesc::Reshape(const Dims& dims) const {
+  dnnl_memory_desc_t raw = nullptr;
+  const dnnl_status_t status = GetApi().memory_desc_reshape(
+      &raw, raw_.get(), static_cast<int>(dims.size()), dims.data());
+  if (status != dnnl_success) return std::nullopt;
+  return MemDesc(raw);
+}
+
+Dims MemDesc::dims() const {
+  int rank = 0;
+  const dnnl_dims_t* dims = nullptr;
+  GetApi().memory_desc_query(raw_.get(), dnnl_query_ndims_s32, &rank);
+  GetApi().memory_desc_query(raw_.get(), dnnl_query_dims, &dims);
+  return Dims(*dims, *dims + rank);
+}
+
+int64_t MemDesc::Bytes() const {
+  return static_cast<int64_t>(GetApi().memory_desc_get_size(raw_.get()));
+}
+
+bool MemDesc::operator==(const MemDesc& other) const {
+  return GetApi().memory_desc_equal(raw_.get(), other.raw_.get());
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file handles.h
+ * \brief Owning handles for oneDNN objects and a memory descriptor with value semantics.
+ *
+ * Precondition: GetApi() works. A MemDesc always belongs to float32 data.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "onednn_api.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+using Dims = std::vector<int64_t>;
+
+/*! \brief A handle that the given destroy function of the Api frees. */
+template <typename T, auto kDestroy>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T raw) : raw_(raw) {}
+  Handle(Handle&& other) noexcept : raw_(other.raw_) { other.raw_ = nullptr; }
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (raw_) (GetApi().*kDestroy)(raw_);
+  }
+  T get() const { return raw_; }
+  T* out() { return &raw_; }
+
+ private:
+  T raw_ = nullptr;
+};
+
+using PrimitiveDesc = Handle<dnnl_primitive_desc_t, &Api::primitive_desc_destroy>;
+using Primitive = Handle<dnnl_primitive_t, &Api::primitive_destroy>;
+using Memory = Handle<dnnl_memory_t, &Api::memory_destroy>;
+using Stream = Handle<dnnl_stream_t, &Api::stream_destroy>;
+using PrimitiveAttr = Handle<dnnl_primitive_attr_t, &Api::primitive_attr_destroy>;
+using PostOps = Handle<dnnl_post_ops_t, &Api::post_ops_destroy>;
+
+/*! \brief Shape and physical layout of a float32 tensor; immutable, cheap to copy. */
+class MemDesc {
+ public:
+  MemDesc() = default;
+
+  /*! \brief Row-major layout. */
+  static MemDesc Plain(const Dims& dims);
+  /*! \brief Layout left to the primitive's choice. */
+  static MemDesc Any(const Dims& dims);
+  /*! \brief The descriptor that the primitive chose for `what` (src, weights, dst, ...). */
+  static MemDesc Query(const PrimitiveDesc& pd, dnnl_query_t what, int index = 0);
+
+  /*! \brief The same memory with its axes renamed: axis i of this is axis to[i] of the result. */
+  MemDesc Permute(const std::vector<int>& to) const;
+  /*! \brief The same memory seen in another shape; nothing when the layout does not allow it. */
+  std::optional<MemDesc> Reshape(const Dims& dims) const;
+
+  Dims dims() const;
+  int64_t Bytes() const;
+  bool operator==(const MemDesc& other) const;
+  bool operator!=(const MemDesc& other) const { return !(*this == other); }
+  const_dnnl_memory_desc_t get() const { return raw_.get(); }
+
+ private:
+  explicit MemDesc(dnnl_memory_desc_t owned);
+  std::shared_ptr<dnnl_memory_desc> raw_;
+};
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_

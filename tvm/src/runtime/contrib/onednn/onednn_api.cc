@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file onednn_api.cc
+ * \brief Finds, opens and checks libdnnl.so.3.
+ */
+#include "onednn_api.h"
+
+#include <dlfcn.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/logging.h>
+#include <tvm/runtime/registry.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <sstream>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+constexpr const char* kSoname = "libdnnl.so.3";
+constexpr int kDirectoriesUp = 6;
+
+const char* StatusName(dnnl_status_t status) {
+  switch (status) {
+    case dnnl_out_of_memory: return "out of memory";
+    case dnnl_invalid_arguments: return "invalid arguments";
+    case dnnl_unimplemented: return "no implementation for these shapes and attributes";
+    case dnnl_runtime_error: return "runtime error";
+    default: return "error";
+  }
+}
+
+/*! \brief Adds libdnnl.so.3 of each directory above the library that holds `address`. */
+void AddPathsAbove(void* address, std::vector<std::string>* paths) {
+  Dl_info found;
+  if (!dladdr(address, &found) || !found.dli_fname) return;
+  std::string directory = found.dli_fname;
+  for (int i = 0; i < kDirectoriesUp; ++i) {
+    const size_t slash = directory.rfind('/');
+    if (slash == std::string::npos) break;
+    directory.resize(slash);
+    for (const char* sub : {"/", "/lib/"}) {
+      const std::string path = directory + sub + kSoname;
+      if (access(path.c_str(), R_OK) == 0) paths->push_back(path);
+    }
+  }
+}
+
+std::vector<std::string> CandidatePaths() {
+  if (const char* chosen = std::getenv("COLLAGE_ONEDNN_LIBRARY")) return {chosen};
+  std::vector<std::string> paths = {kSoname};
+  AddPathsAbove(reinterpret_cast<void*>(&GetApi), &paths);
+  AddPathsAbove(reinterpret_cast<void*>(&TVMGetLastError), &paths);
+  return paths;
+}
+
+/*! \brief What loading gave: a whole table, or the reason why there is none. */
+struct Loaded {
+  Api api;
+  std::string version;
+  std::string problem;
+
+  Loaded() {
+    std::ostringstream tried;
+    void* library = nullptr;
+    for (const std::string& path : CandidatePaths()) {
+      library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library) break;
+      tried << (tried.tellp() > 0 ? "; " : "") << dlerror();
+    }
+    if (!library) {
+      problem = "oneDNN (" + std::string(kSoname) + ", version 3.2 or a later 3.x) was not found. " +
+                "Install it (pip install onednn-cpu-gomp==2023.2.0) or name the file in " +
+                "COLLAGE_ONEDNN_LIBRARY. Tried: " + tried.str();
+      return;
+    }
+#define COLLAGE_DNNL_LOAD(name)                                                     \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "dnnl_" #name)); \
+  if (!api.name) problem = "oneDNN library lacks function dnnl_" #name;
+    COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_LOAD)
+#undef COLLAGE_DNNL_LOAD
+    if (!problem.empty()) return;
+    const dnnl_version_t* v = api.version();
+    std::ostringstream text;
+    text << v->major << "." << v->minor << "." << v->patch;
+    version = text.str();
+    if (v->major != 3 || v->minor < 2) {
+      problem = "oneDNN " + version + " was found; 3.2 or a later 3.x is needed";
+    } else if (api.engine_create(&api.engine, dnnl_cpu, 0) != dnnl_success) {
+      problem = "oneDNN " + version + " offers no CPU engine";
+    }
+  }
+};
+
+const Loaded& Load() {
+  // Never freed: handles may still be destroyed while the process ends.
+  static const Loaded* loaded = new Loaded;
+  return *loaded;
+}
+
+}  // namespace
+
+const Api& GetApi() {
+  const Loaded& loaded = Load();
+  if (!loaded.problem.empty()) LOG(FATAL) << "RuntimeError: " << loaded.problem;
+  return loaded.api;
+}
+
+std::string WhyUnavailable() { return Load().problem; }
+
+std::string Version() { return Load().version; }
+
+void CheckStatus(dnnl_status_t status, const std::string& what) {
+  if (status != dnnl_success) {
+    LOG(FATAL) << "ValueError: oneDNN: " << what << ": " << StatusName(status);
+  }
+}
+
+TVM_REGISTER_GLOBAL("collage.onednn.why_unavailable").set_body_typed([]() -> runtime::String {
+  return WhyUnavailable();
+});
+TVM_REGISTER_GLOBAL("collage.onednn.version").set_body_typed([]() -> runtime::String {
+  return Version();
+});
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

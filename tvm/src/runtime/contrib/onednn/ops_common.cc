@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_common.cc
+ * \brief Axis orders, attributes and post-ops.
+ */
+#include "ops_common.h"
+
+#include <tvm/runtime/logging.h>
+
+#include <map>
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
+  static const auto* table = new std::map<std::string, dnnl_alg_kind_t>{
+      {"relu", dnnl_eltwise_relu},          // alpha: slope of the negative side
+      {"clip", dnnl_eltwise_clip_v2},       // alpha, beta: bounds
+      {"sigmoid", dnnl_eltwise_logistic},
+      {"tanh", dnnl_eltwise_tanh},
+      {"gelu_erf", dnnl_eltwise_gelu_erf},
+      {"gelu_tanh", dnnl_eltwise_gelu_tanh},
+      {"swish", dnnl_eltwise_swish},        // x * sigmoid(alpha * x)
+      {"hardswish", dnnl_eltwise_hardswish},      // x * min(1, max(0, alpha * x + beta))
+      {"hardsigmoid", dnnl_eltwise_hardsigmoid},  // min(1, max(0, alpha * x + beta))
+      {"mish", dnnl_eltwise_mish},
+      {"elu", dnnl_eltwise_elu},
+      {"exp", dnnl_eltwise_exp},
+      {"log", dnnl_eltwise_log},
+      {"sqrt", dnnl_eltwise_sqrt},
+      {"square", dnnl_eltwise_square},
+      {"abs", dnnl_eltwise_abs},
+      {"round", dnnl_eltwise_round},
+      {"linear", dnnl_eltwise_linear},  // alpha * x + beta
+      {"pow", dnnl_eltwise_pow},        // alpha * x ^ beta
+  };
+  return *table;
+}
+
+const std::map<std::string, dnnl_alg_kind_t>& BinaryTable() {
+  static const auto* table = new std::map<std::string, dnnl_alg_kind_t>{
+      {"add", dnnl_binary_add}, {"sub", dnnl_binary_sub}, {"mul", dnnl_binary_mul},
+      {"div", dnnl_binary_div}, {"max", dnnl_binary_max}, {"min", dnnl_binary_min},
+  };
+  return *table;
+}
+
+dnnl_alg_kind_t LookUp(const std::map<std::string, dnnl_alg_kind_t>& table,
+                       const std::string& kind) {
+  auto it = table.find(kind);
+  ICHECK(it != table.end()) << "oneDNN partition: unknown function '" << kind << "'";
+  return it->second;
+}
+
+}  // namespace
+
+PrimitiveAttr NewAttr(const PostOps* post_ops) {
+  PrimitiveAttr attr;
+  CheckStatus(GetApi().primitive_attr_create(attr.out()), "attributes");
+  CheckStatus(GetApi().primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
+              "scratchpad mode");
+  if (post_ops) {
+    CheckStatus(GetApi().primitive_attr_set_post_ops(attr.get(), post_ops->get()), "post-ops");
+  }
+  return attr;
+}
+
+AxisOrder::AxisOrder(const std::string& from, const std::string& to)
+    : to_(from.size()), back_(from.size()) {
+  ICHECK_EQ(from.size(), to.size()) << "layouts " << from << " and " << to;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const size_t j = to.find(from[i]);
+    ICHECK(j != std::string::npos) << "layout " << from << " has an axis that " << to << " lacks";
+    to_[i] = static_cast<int>(j);
+    back_[j] = static_cast<int>(i);
+  }
+}
+
+Dims AxisOrder::To(const Dims& dims) const {
+  ICHECK_EQ(dims.size(), to_.size());
+  Dims result(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) result[to_[i]] = dims[i];
+  return result;
+}
+
+std::string CanonicalLayout(const std::string& layout, const std::string& head) {
+  std::string canonical = head;
+  for (char axis : {'D', 'H', 'W'}) {
+    if (layout.find(axis) != std::string::npos) canonical += axis;
+  }
+  return canonical;
+}
+
+dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind) { return LookUp(EltwiseTable(), kind); }
+dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind) { return LookUp(BinaryTable(), kind); }
+bool IsBinary(const std::string& kind) { return BinaryTable().count(kind) > 0; }
+
+Value WithRank(Planner* planner, int tensor, size_t rank) {
+  const Dims& shape = planner->shape(tensor);
+  if (shape.size() == rank) return planner->Any(tensor);
+  ICHECK_LT(shape.size(), rank);
+  Dims wider(rank - shape.size(), 1);
+  wider.insert(wider.end(), shape.begin(), shape.end());
+  const Value value = planner->Require(tensor, MemDesc::Plain(shape));
+  return {*value.desc.Reshape(wider), value.buffer};
+}
+
+PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const ToLogical& to_logical,
+                         bool may_sum)
+    : result_(node.output) {
+  const Api& api = GetApi();
+  const size_t rank = planner->shape(node.output).size();
+  PostOps post_ops;
+  CheckStatus(api.post_ops_create(post_ops.out()), "post-ops");
+  int position = 0;
+  for (const PostOpDesc& op : node.post_ops) {
+    if (op.kind == "sum" && may_sum && summand_ < 0) {
+      summand_ = op.input;
+      CheckStatus(api.post_ops_append_sum(post_ops.get(), 1.f, 0, dnnl_data_type_undef), "sum");
+    } else if (op.kind == "sum" || IsBinary(op.kind)) {
+      const Value operand = WithRank(planner, op.input, rank);
+      const MemDesc desc = to_logical(operand.desc);
+      const auto algorithm = BinaryAlgorithm(op.kind == "sum" ? "add" : op.kind);
+      CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), op.kind);
+      operands_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc,
+                           operand.buffer});
+    } else {
+      CheckStatus(api.post_ops_append_eltwise(post_ops.get(), EltwiseAlgorithm(op.kind), op.alpha,
+                                              op.beta),
+                  op.kind);
+    }
+    ++position;
+  }
+  attr_ = NewAttr(&post_ops);
+}
+
+Value PostOpChain::Result(Planner* planner, const MemDesc& desc) const {
+  if (summand_ < 0) return planner->NewResult(result_, desc);
+  return planner->RequireWritable(summand_, desc, result_);
+}
+
+void PostOpChain::AppendArgs(std::vector<StepArg>* args) const {
+  args->insert(args->end(), operands_.begin(), operands_.end());
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_conv.cc
+ * \brief Convolution of one to three spatial axes, any groups, any Relay layout of plain axes.
+ *
+ * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
+ * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout. Tested by
+ * test_onednn_ops.py.
+ */
+#include <tvm/runtime/logging.h>
+
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+/*!
+ * \brief The weights' plain desc as (O, I, spatial), or (groups, O / groups, I / groups, spatial).
+ *
+ * TVM has two forms for depthwise weights with a multiplier, (C * m, 1, ...) and (C, m, ...); both
+ * are the same numbers in the same order.
+ */
+Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
+                   int64_t out_channels, int64_t groups) {
+  const std::string& layout = node.Str("kernel_layout");
+  const AxisOrder order(layout, CanonicalLayout(layout, "OI"));
+  const int tensor = node.inputs[1];
+  const Value plain = planner->Require(tensor, MemDesc::Plain(planner->shape(tensor)));
+  const MemDesc desc = order.To(plain.desc);
+  if (groups == 1) return {desc, plain.buffer};
+  const Dims dims = desc.dims();
+  Dims grouped = {groups, out_channels / groups, in_channels / groups};
+  grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
+  const std::optional<MemDesc> view = desc.Reshape(grouped);
+  ICHECK(view) << "oneDNN partition: weights of layout " << layout << " can't be split into "
+               << groups << " groups";
+  return {*view, plain.buffer};
+}
+
+void BuildConv(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const std::string& layout = node.Str("data_layout");
+  const AxisOrder order(layout, CanonicalLayout(layout, "NC"));
+  const Dims src_dims = order.To(planner->shape(node.inputs[0]));
+  const Dims dst_dims = order.To(planner->shape(node.output));
+  const Value weights =
+      PlainWeights(planner, node, src_dims[1], dst_dims[1], node.Int("groups"));
+  const bool has_bias = node.inputs.size() > 2;
+  const MemDesc bias = has_bias ? MemDesc::Plain({dst_dims[1]}) : MemDesc();
+  Dims dilates = node.Ints("dilation");
+  for (int64_t& d : dilates) d -= 1;
+
+  const PostOpChain chain(planner, node, [&](const MemDesc& desc) { return order.To(desc); });
+  PrimitiveDesc pd;
+  CheckStatus(api.convolution_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference, dnnl_convolution_direct,
+                  MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(),
+                  bias.get(), MemDesc::Any(dst_dims).get(), node.Ints("strides").data(),
+                  dilates.data(), node.Ints("pad_l").data(), node.Ints("pad_r").data(),
+                  chain.attr()),
+              what);
+
+  const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
+  const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value src = planner->Require(node.inputs[0], order.Back(src_desc));
+  const Value packed = planner->RequireFrom(weights, weights_desc);
+  const Value dst = chain.Result(planner, order.Back(dst_desc));
+  std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
+                               {DNNL_ARG_WEIGHTS, weights_desc, packed.buffer},
+                               {DNNL_ARG_DST, dst_desc, dst.buffer}};
+  if (has_bias) {
+    args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
+  }
+  chain.AppendArgs(&args);
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered = RegisterNodeBuilder("conv", BuildConv);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

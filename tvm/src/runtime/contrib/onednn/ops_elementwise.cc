@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_elementwise.cc
+ * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation.
+ *
+ * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
+ * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
+ * result's shape. softmax, log_softmax, concat: ints.axis, not negative. Tested by
+ * test_onednn_ops.py.
+ */
+#include <tvm/runtime/logging.h>
+
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+void BuildEltwise(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Value src = planner->Any(node.inputs[0]);
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.eltwise_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  EltwiseAlgorithm(node.Str("algorithm")), src.desc.get(), src.desc.get(),
+                  static_cast<float>(node.Float("alpha")), static_cast<float>(node.Float("beta")),
+                  attr.get()),
+              what);
+  const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}},
+                what);
+  planner->Define(node.output, dst);
+}
+
+void BuildBinary(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Dims& dims = planner->shape(node.output);
+  int first = node.inputs[0];
+  int second = node.inputs[1];
+  const std::string& algorithm = node.Str("algorithm");
+  const bool is_same_shape = planner->shape(second) == dims;
+  // Of two layouts the one that is not plain wins: it is what the neighbours like.
+  MemDesc desc = planner->Any(first).desc;
+  if (is_same_shape && desc == MemDesc::Plain(dims)) desc = planner->Any(second).desc;
+  const Value a = planner->Require(first, desc);
+  const Value b =
+      is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
+  const PostOpChain chain(
+      planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
+  PrimitiveDesc pd;
+  CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
+                                               desc.get(), b.desc.get(), desc.get(), chain.attr()),
+              what);
+  const Value dst = planner->ResultOver(first, a, node.output);
+  std::vector<StepArg> args = {{DNNL_ARG_SRC_0, a.desc, a.buffer},
+                               {DNNL_ARG_SRC_1, b.desc, b.buffer},
+                               {DNNL_ARG_DST, dst.desc, dst.buffer}};
+  chain.AppendArgs(&args);
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+void BuildSoftmax(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Value src = planner->Any(node.inputs[0]);
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  const bool is_log = node.kind == "log_softmax";
+  CheckStatus(api.softmax_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  is_log ? dnnl_softmax_log : dnnl_softmax_accurate, src.desc.get(),
+                  src.desc.get(), static_cast<int>(node.Int("axis")), attr.get()),
+              what);
+  const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}},
+                what);
+  planner->Define(node.output, dst);
+}
+
+void BuildConcat(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  std::vector<const_dnnl_memory_desc_t> descs;
+  std::vector<StepArg> args;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& value = planner->Any(node.inputs[i]);
+    descs.push_back(value.desc.get());
+    args.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), value.desc, value.buffer});
+  }
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.concat_primitive_desc_create(
+                  pd.out(), api.engine, MemDesc::Any(planner->shape(node.output)).get(),
+                  static_cast<int>(descs.size()), static_cast<int>(node.Int("axis")), descs.data(),
+                  attr.get()),
+              what);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value dst = planner->NewResult(node.output, dst_desc);
+  args.push_back({DNNL_ARG_DST, dst_desc, dst.buffer});
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered =
+    RegisterNodeBuilder("eltwise", BuildEltwise) && RegisterNodeBuilder("binary", BuildBinary) &&
+    RegisterNodeBuilder("softmax", BuildSoftmax) &&
+    RegisterNodeBuilder("log_softmax", BuildSoftmax) && RegisterNodeBuilder("concat", BuildConcat);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

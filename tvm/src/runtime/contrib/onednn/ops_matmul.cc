@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_matmul.cc
+ * \brief Dense layers and (batched) matrix products.
+ *
+ * inner_product: data (..., K), weights (N, K), optional bias (N).
+ * matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
+ * optional bias (N). Tested by test_onednn_ops.py.
+ */
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+/*! \brief (rows, last axis): a dense layer takes all leading axes as one. */
+Dims Flat(const Dims& dims) {
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
+  return {rows, dims.back()};
+}
+
+/*! \brief The value as (rows, last axis), made plain first where its layout does not allow it. */
+Value Flatten(Planner* planner, int tensor) {
+  const Dims& shape = planner->shape(tensor);
+  const Value value = planner->Any(tensor);
+  if (std::optional<MemDesc> view = value.desc.Reshape(Flat(shape))) return {*view, value.buffer};
+  const Value plain = planner->Require(tensor, MemDesc::Plain(shape));
+  return {*plain.desc.Reshape(Flat(shape)), plain.buffer};
+}
+
+void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Dims src_dims = Flat(planner->shape(node.inputs[0]));
+  const Dims dst_shape = planner->shape(node.output);
+  const Dims dst_dims = Flat(dst_shape);
+  const bool is_flat = dst_shape.size() == 2;
+  const int weights_tensor = node.inputs[1];
+  const bool has_bias = node.inputs.size() > 2;
+  const MemDesc bias = has_bias ? MemDesc::Plain({dst_dims[1]}) : MemDesc();
+
+  // Operands of post-ops are whole results, one number a column, or one number.
+  const PostOpChain chain(planner, node, [&](const MemDesc& desc) {
+    std::optional<MemDesc> flat = desc.Reshape(Flat(desc.dims()));
+    ICHECK(flat) << what << ": operand of a post-op can't be seen as a matrix";
+    return *flat;
+  });
+  PrimitiveDesc pd;
+  // Shapes beyond a matrix need a plain result to get their leading axes back.
+  const MemDesc dst_wanted = is_flat ? MemDesc::Any(dst_dims) : MemDesc::Plain(dst_dims);
+  CheckStatus(api.inner_product_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference, MemDesc::Any(src_dims).get(),
+                  MemDesc::Any(planner->shape(weights_tensor)).get(), bias.get(),
+                  dst_wanted.get(), chain.attr()),
+              what);
+  const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
+  const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value src = planner->RequireFrom(Flatten(planner, node.inputs[0]), src_desc);
+  const Value weights = planner->Require(weights_tensor, weights_desc);
+  const Value dst = chain.Result(planner, is_flat ? dst_desc : MemDesc::Plain(dst_shape));
+  std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
+                               {DNNL_ARG_WEIGHTS, weights_desc, weights.buffer},
+                               {DNNL_ARG_DST, dst_desc, dst.buffer}};
+  if (has_bias) {
+    args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
+  }
+  chain.AppendArgs(&args);
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+/*! \brief The desc with its last two axes swapped if asked for. */
+MemDesc MaybeTranspose(const MemDesc& desc, bool transpose) {
+  if (!transpose) return desc;
+  std::vector<int> axes(desc.dims().size());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return desc.Permute(axes);
+}
+
+void BuildMatmul(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Dims& dst_dims = planner->shape(node.output);
+  const bool has_bias = node.inputs.size() > 2;
+  Dims bias_dims(dst_dims.size(), 1);
+  bias_dims.back() = dst_dims.back();
+  const MemDesc bias = has_bias ? MemDesc::Plain(bias_dims) : MemDesc();
+
+  // Activations stay as they are (a transpose is only a view); constants are packed.
+  auto operand = [&](int tensor, bool transpose) -> std::pair<Value, MemDesc> {
+    const Value value = planner->Any(tensor);
+    const MemDesc desc = MaybeTranspose(value.desc, transpose);
+    const bool pack = planner->IsConstant(tensor);
+    return {{desc, value.buffer}, pack ? MemDesc::Any(desc.dims()) : desc};
+  };
+  const auto [a, a_wanted] = operand(node.inputs[0], node.Int("transpose_a") != 0);
+  const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
+  const PostOpChain chain(planner, node, [](const MemDesc& desc) { return desc; });
+  PrimitiveDesc pd;
+  CheckStatus(api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(),
+                                               b_wanted.get(), bias.get(),
+                                               MemDesc::Plain(dst_dims).get(), chain.attr()),
+              what);
+  const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
+  const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value dst = chain.Result(planner, dst_desc);
+  std::vector<StepArg> args = {
+      {DNNL_ARG_SRC, a_desc, planner->RequireFrom(a, a_desc).buffer},
+      {DNNL_ARG_WEIGHTS, b_desc, planner->RequireFrom(b, b_desc).buffer},
+      {DNNL_ARG_DST, dst_desc, dst.buffer}};
+  if (has_bias) {
+    const Dims& given = planner->shape(node.inputs[2]);
+    const int buffer = planner->Require(node.inputs[2], MemDesc::Plain(given)).buffer;
+    args.push_back({DNNL_ARG_BIAS, bias, buffer});
+  }
+  chain.AppendArgs(&args);
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered = RegisterNodeBuilder("inner_product", BuildInnerProduct) &&
+                                         RegisterNodeBuilder("matmul", BuildMatmul);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file plan.cc
+ * \brief Memory of a plan.
+ */
+#include "plan.h"
+
+#include <sys/mman.h>
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+void FindLifetimes(Plan* plan) {
+  for (size_t i = 0; i < plan->steps.size(); ++i) {
+    for (const StepArg& arg : plan->steps[i].args) {
+      Buffer& buffer = plan->buffers[arg.buffer];
+      if (buffer.first_step < 0) buffer.first_step = static_cast<int>(i);
+      buffer.last_step = static_cast<int>(i);
+    }
+  }
+}
+
+bool AliveTogether(const Buffer& a, const Buffer& b) {
+  return a.first_step <= b.last_step && b.first_step <= a.last_step;
+}
+
+/*! \brief The lowest offset for `buffer` that keeps clear of those already placed. */
+int64_t LowestFreeOffset(const Buffer& buffer, const std::vector<const Buffer*>& placed) {
+  std::vector<const Buffer*> rivals;
+  for (const Buffer* other : placed) {
+    if (AliveTogether(buffer, *other)) rivals.push_back(other);
+  }
+  std::sort(rivals.begin(), rivals.end(),
+            [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+  int64_t offset = 0;
+  for (const Buffer* rival : rivals) {
+    if (offset + buffer.bytes <= rival->offset) break;
+    offset = std::max(offset, RoundUp(rival->offset + rival->bytes, kAlignment));
+  }
+  return offset;
+}
+
+}  // namespace
+
+void AssignArena(Plan* plan) {
+  FindLifetimes(plan);
+  std::vector<Buffer*> todo;
+  for (Buffer& buffer : plan->buffers) {
+    if (buffer.place == Place::kArena && buffer.first_step >= 0) todo.push_back(&buffer);
+  }
+  std::stable_sort(todo.begin(), todo.end(),
+                   [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  std::vector<const Buffer*> placed;
+  for (Buffer* buffer : todo) {
+    buffer->offset = LowestFreeOffset(*buffer, placed);
+    plan->arena_bytes = std::max(plan->arena_bytes, buffer->offset + buffer->bytes);
+    placed.push_back(buffer);
+  }
+}
+
+std::shared_ptr<void> AllocateAligned(int64_t bytes) {
+  const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const int64_t size = RoundUp(std::max<int64_t>(bytes, 1), alignment);
+  void* data = std::aligned_alloc(alignment, size);
+  ICHECK(data) << "oneDNN partition: out of memory for " << bytes << " bytes";
+#ifdef MADV_HUGEPAGE
+  if (alignment == kHugePage) madvise(data, size, MADV_HUGEPAGE);  // a hint: may fail
+#endif
+  std::memset(data, 0, size);  // pages are touched here, not in the first call
+  return std::shared_ptr<void>(data, std::free);
+}
+
+std::string Plan::Summary() const {
+  std::ostringstream os;
+  for (const Step& step : steps) os << step.summary << "\n";
+  os << "arena " << arena_bytes << " bytes, scratchpad " << scratch_bytes << " bytes\n";
+  return os.str();
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

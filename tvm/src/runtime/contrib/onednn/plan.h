@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file plan.h
+ * \brief A partition ready to run: primitives in order, and where each of their operands lives.
+ *
+ * Immutable after planning, shared by all calls. Tested by test_onednn_ops.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "handles.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+enum class Place {
+  kInput,     // the caller's i-th input
+  kOutput,    // the caller's i-th output
+  kConstant,  // owned by the plan (packed weights) or by a constant of the model
+  kArena,     // in the arena of the running call
+};
+
+/*! \brief A piece of memory; several tensors may live in it, one after another or as views. */
+struct Buffer {
+  Place place;
+  int index = 0;  // of input or output
+  int64_t bytes = 0;
+  void* constant = nullptr;
+  // Arena only: the steps between which it is alive, and its offset.
+  int first_step = -1;
+  int last_step = -1;
+  int64_t offset = 0;
+};
+
+struct StepArg {
+  int arg;  // DNNL_ARG_*
+  MemDesc desc;
+  int buffer;
+};
+
+struct Step {
+  Primitive primitive;
+  std::vector<StepArg> args;
+  int64_t scratch_bytes = 0;
+  MemDesc scratch_desc;
+  std::string summary;  // node and the implementation that oneDNN chose
+};
+
+struct Plan {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  int64_t arena_bytes = 0;
+  int64_t scratch_bytes = 0;
+  std::vector<std::shared_ptr<void>> constants;  // keeps alive what Buffer::constant points to
+
+  /*! \brief One line a step, then the memory: for people who want to see what runs. */
+  std::string Summary() const;
+};
+
+/*!
+ * \brief Gives each arena buffer an offset such that buffers alive at the same time are disjoint.
+ *
+ * Largest first, each at the lowest free offset (64-byte steps). Fills first_step, last_step,
+ * offset and arena_bytes.
+ */
+void AssignArena(Plan* plan);
+
+/*! \brief Zeroed memory aligned to 64 bytes, or to huge pages when large. */
+std::shared_ptr<void> AllocateAligned(int64_t bytes);
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file planner.cc
+ * \brief Walks a partition's nodes and decides where each tensor lies in memory.
+ */
+#include "planner.h"
+
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+std::map<std::string, NodeBuilder>& Builders() {
+  static auto* builders = new std::map<std::string, NodeBuilder>();
+  return *builders;
+}
+
+/*! \brief Runs a reorder now; planning is not time-critical. */
+void ReorderNow(const MemDesc& from, void* source, const MemDesc& to, void* target) {
+  const Api& api = GetApi();
+  PrimitiveDesc pd;
+  CheckStatus(api.reorder_primitive_desc_create(pd.out(), from.get(), api.engine, to.get(),
+                                                api.engine, nullptr),
+              "packing a constant");
+  Primitive primitive;
+  Memory source_memory, target_memory;
+  Stream stream;
+  CheckStatus(api.primitive_create(primitive.out(), pd.get()), "packing a constant");
+  CheckStatus(api.memory_create(source_memory.out(), from.get(), api.engine, source), "memory");
+  CheckStatus(api.memory_create(target_memory.out(), to.get(), api.engine, target), "memory");
+  CheckStatus(api.stream_create(stream.out(), api.engine, dnnl_stream_default_flags), "stream");
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source_memory.get()},
+                                  {DNNL_ARG_TO, target_memory.get()}};
+  CheckStatus(api.primitive_execute(primitive.get(), stream.get(), 2, args), "packing a constant");
+}
+
+}  // namespace
+
+Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
+    : graph_(graph),
+      plan_(std::make_shared<Plan>()),
+      values_(graph.shapes.size()),
+      is_constant_(graph.shapes.size(), false),
+      root_(graph.shapes.size()),
+      uses_left_(graph.shapes.size(), 0),
+      output_buffer_(graph.shapes.size(), -1) {
+  ICHECK_EQ(constants.size(), graph.constants.size());
+  for (size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<int>(i);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const MemDesc desc = MemDesc::Plain(shape(graph.inputs[i]));
+    Define(graph.inputs[i], {desc, NewBuffer(Place::kInput, desc.Bytes(), static_cast<int>(i))});
+  }
+  for (size_t i = 0; i < graph.constants.size(); ++i) {
+    const MemDesc desc = MemDesc::Plain(shape(graph.constants[i]));
+    const int buffer = NewBuffer(Place::kConstant, desc.Bytes());
+    plan_->buffers[buffer].constant = constants[i].get();
+    plan_->constants.push_back(constants[i]);
+    is_constant_[graph.constants[i]] = true;
+    Define(graph.constants[i], {desc, buffer});
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const int tensor = graph.outputs[i];
+    const int buffer =
+        NewBuffer(Place::kOutput, MemDesc::Plain(shape(tensor)).Bytes(), static_cast<int>(i));
+    if (output_buffer_[tensor] < 0) output_buffer_[tensor] = buffer;
+    ++uses_left_[tensor];
+  }
+  for (const NodeDesc& node : graph.nodes) {
+    for (int tensor : node.inputs) ++uses_left_[tensor];
+    for (const PostOpDesc& op : node.post_ops) {
+      if (op.input >= 0) ++uses_left_[op.input];
+    }
+  }
+}
+
+std::shared_ptr<const Plan> Planner::Run() {
+  for (const NodeDesc& node : graph_.nodes) {
+    GetNodeBuilder(node.kind)(this, node);
+    ICHECK(!values_[node.output].empty()) << "oneDNN partition: " << node.kind << " has no result";
+    for (int tensor : node.inputs) --uses_left_[root_[tensor]];
+    for (const PostOpDesc& op : node.post_ops) {
+      if (op.input >= 0) --uses_left_[root_[op.input]];
+    }
+  }
+  StoreOutputs();
+  AssignArena(plan_.get());
+  return std::move(plan_);
+}
+
+int Planner::NewBuffer(Place place, int64_t bytes, int index) {
+  Buffer buffer{place};
+  buffer.bytes = bytes;
+  buffer.index = index;
+  plan_->buffers.push_back(buffer);
+  return static_cast<int>(plan_->buffers.size()) - 1;
+}
+
+Value Planner::NewResult(int tensor, const MemDesc& desc) {
+  const int output = output_buffer_[tensor];
+  if (output >= 0 && desc == MemDesc::Plain(shape(tensor))) return {desc, output};
+  return {desc, NewBuffer(Place::kArena, desc.Bytes())};
+}
+
+Value Planner::Reorder(const Value& from, const MemDesc& desc, int buffer) {
+  const Api& api = GetApi();
+  PrimitiveDesc pd;
+  PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.reorder_primitive_desc_create(pd.out(), from.desc.get(), api.engine, desc.get(),
+                                                api.engine, attr.get()),
+              "reorder");
+  Emit(std::move(pd), {{DNNL_ARG_FROM, from.desc, from.buffer}, {DNNL_ARG_TO, desc, buffer}},
+       "reorder");
+  return {desc, buffer};
+}
+
+Value Planner::PackConstant(const Value& from, const MemDesc& desc) {
+  std::shared_ptr<void> packed = AllocateAligned(desc.Bytes());
+  ReorderNow(from.desc, plan_->buffers[from.buffer].constant, desc, packed.get());
+  const int buffer = NewBuffer(Place::kConstant, desc.Bytes());
+  plan_->buffers[buffer].constant = packed.get();
+  plan_->constants.push_back(std::move(packed));
+  return {desc, buffer};
+}
+
+Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
+  if (from.desc == desc) return {desc, from.buffer};
+  if (plan_->buffers[from.buffer].place == Place::kConstant) return PackConstant(from, desc);
+  return Reorder(from, desc, NewBuffer(Place::kArena, desc.Bytes()));
+}
+
+Value Planner::Require(int tensor, const MemDesc& desc) {
+  for (const Value& value : values_[tensor]) {
+    if (value.desc == desc) return value;
+  }
+  values_[tensor].push_back(RequireFrom(Any(tensor), desc));
+  return values_[tensor].back();
+}
+
+Value Planner::RequireWritable(int tensor, const MemDesc& desc, int for_result) {
+  if (uses_left_[root_[tensor]] == 1) {  // the current node's only
+    for (const Value& value : values_[tensor]) {
+      if (value.desc == desc && plan_->buffers[value.buffer].place == Place::kArena) return value;
+    }
+  }
+  return Reorder(Any(tensor), desc, NewResult(for_result, desc).buffer);
+}
+
+Value Planner::ResultOver(int tensor, const Value& value, int result) {
+  const bool is_output = output_buffer_[result] >= 0;
+  if (!is_output && uses_left_[root_[tensor]] == 1 &&
+      plan_->buffers[value.buffer].place == Place::kArena) {
+    return value;
+  }
+  return NewResult(result, value.desc);
+}
+
+void Planner::DefineView(int tensor, int source, const Value& value) {
+  root_[tensor] = root_[source];
+  uses_left_[root_[source]] += uses_left_[tensor];
+  is_constant_[tensor] = is_constant_[source];
+  Define(tensor, value);
+}
+
+void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what) {
+  const Api& api = GetApi();
+  Step step;
+  step.args = std::move(args);
+  CheckStatus(api.primitive_create(step.primitive.out(), pd.get()), what);
+  step.scratch_desc = MemDesc::Query(pd, dnnl_query_scratchpad_md);
+  step.scratch_bytes = step.scratch_desc.Bytes();
+  plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
+  const char* implementation = "";
+  api.primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &implementation);
+  step.summary = what + " by " + implementation;
+  plan_->steps.push_back(std::move(step));
+}
+
+void Planner::StoreOutputs() {
+  for (size_t target = 0; target < plan_->buffers.size(); ++target) {
+    if (plan_->buffers[target].place != Place::kOutput) continue;
+    const int tensor = graph_.outputs[plan_->buffers[target].index];
+    const bool is_there =
+        std::any_of(values_[tensor].begin(), values_[tensor].end(),
+                    [&](const Value& value) { return value.buffer == static_cast<int>(target); });
+    if (!is_there) {
+      Reorder(Any(tensor), MemDesc::Plain(shape(tensor)), static_cast<int>(target));
+    }
+  }
+}
+
+const NodeBuilder& GetNodeBuilder(const std::string& kind) {
+  auto it = Builders().find(kind);
+  if (it == Builders().end()) {
+    std::ostringstream known;
+    for (const auto& entry : Builders()) known << " " << entry.first;
+    LOG(FATAL) << "ValueError: oneDNN partition: unknown operation '" << kind
+               << "'; known:" << known.str();
+  }
+  return it->second;
+}
+
+bool RegisterNodeBuilder(const std::string& kind, NodeBuilder builder) {
+  return Builders().emplace(kind, std::move(builder)).second;
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file planner.h
+ * \brief Turns a partition's description and its constants into a Plan.
+ *
+ * Walks the nodes in order; each node's builder (ops_*.cc) lets oneDNN choose layouts, asks the
+ * planner for its operands in them (a reorder is added only where a tensor is not there yet in
+ * that layout; constants are reordered at once, so their packed form is all that stays), and
+ * defines its result. Tested by test_onednn_ops.py and test_onednn_regions.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph_desc.h"
+#include "plan.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+/*! \brief A tensor's data somewhere; `desc` has the tensor's Relay shape and axis order. */
+struct Value {
+  MemDesc desc;
+  int buffer;
+};
+
+class Planner {
+ public:
+  /*! \param constants plain data of graph.constants, in order; kept alive by the plan. */
+  Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants);
+
+  std::shared_ptr<const Plan> Run();
+
+  // For the builders of nodes.
+
+  const Dims& shape(int tensor) const { return graph_.shapes[tensor]; }
+  bool IsConstant(int tensor) const { return is_constant_[tensor]; }
+  /*! \brief The tensor in whatever layout it was produced. */
+  const Value& Any(int tensor) const { return values_[tensor].front(); }
+  /*! \brief The tensor in layout `desc`, by a reorder if need be. */
+  Value Require(int tensor, const MemDesc& desc);
+  /*! \brief The same for a value whose shape is not its tensor's own (grouped weights). */
+  Value RequireFrom(const Value& from, const MemDesc& desc);
+  /*! \brief Memory for a result; the caller's own output where layout and shape allow. */
+  Value NewResult(int tensor, const MemDesc& desc);
+  /*! \brief A buffer with the tensor's data in layout `desc` that the current node may overwrite:
+   * the tensor's own when nobody needs it afterwards, else a copy. */
+  Value RequireWritable(int tensor, const MemDesc& desc, int for_result);
+  /*! \brief Where an elementwise result of `value` goes: over it when nobody needs it later. */
+  Value ResultOver(int tensor, const Value& value, int result);
+  void Define(int tensor, const Value& value) { values_[tensor].push_back(value); }
+  /*! \brief Makes `tensor` a view of `source` in layout desc. */
+  void DefineView(int tensor, int source, const Value& value);
+  const GraphDesc& graph() const { return graph_; }
+  /*! \brief Adds a step that runs pd's primitive. */
+  void Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what);
+
+ private:
+  int NewBuffer(Place place, int64_t bytes, int index = 0);
+  Value Reorder(const Value& from, const MemDesc& desc, int buffer);
+  Value PackConstant(const Value& from, const MemDesc& desc);
+  void StoreOutputs();
+
+  const GraphDesc& graph_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<std::vector<Value>> values_;  // by tensor: the same data in several layouts
+  std::vector<bool> is_constant_;
+  std::vector<int> root_;           // of a view: the tensor whose memory it is
+  std::vector<int> uses_left_;      // of a root: nodes and outputs that still read it
+  std::vector<int> output_buffer_;  // by tensor: caller's buffer to write into, or -1
+};
+
+/*! \brief Adds the steps of one node. */
+using NodeBuilder = std::function<void(Planner*, const NodeDesc&)>;
+
+/*! \brief The builder of a node kind; an error that lists the known ones when there is none. */
+const NodeBuilder& GetNodeBuilder(const std::string& kind);
+
+/*! \brief Called by ops_*.cc from static initialisers. */
+bool RegisterNodeBuilder(const std::string& kind, NodeBuilder builder);
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
