@@ -50,6 +50,5 @@ def is_hoisted(var: tir.Var) -> bool:
 
 def is_describable(dtype: str) -> bool:
     """Whether LLVM accepts debug information of a variable of this type."""
-    kind = tvm.DataType(dtype)
-    is_integer = str(dtype).startswith(("int", "uint", "bool"))
-    return str(dtype) == "handle" or (is_integer and kind.lanes == 1)
+    is_scalar = "x" not in dtype
+    return dtype == "handle" or (is_scalar and dtype.startswith(("int", "uint", "bool")))
