@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a forked child from hanging: libgomp's threads do not survive a fork, but its record of them
-// does, and the child's first parallel region would wait for them for ever. So the forking thread's
-// team is dismissed just before; the next region on either side makes a new one. This also covers
-// regions of other users of the same libgomp (oneDNN). Programs started by Python's subprocess
-// (vfork) pay nothing. Test: tests/python/collage/test_thread_pool.py.
+// Keeps a forked child from hanging: libgomp's threads do not survive a fork but its record of them
+// does, and the child's first parallel region would wait for them for ever.
+// So the forking thread's team is dismissed just before; the next region on either side makes a new
+// one. This also serves other users of the same libgomp (oneDNN); Python's subprocess pays nothing.
+// Test: tests/python/collage/test_thread_pool.py.
 #include <omp.h>
 #include <pthread.h>
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the functions of libtvm behind `runtime.config_threadpool` and `runtime.NumThreads`,
-// which would otherwise start TVM's own pool beside ours and set or report a count that nobody uses.
+// Stands in for libtvm's functions behind `runtime.config_threadpool` and `runtime.NumThreads`,
+// which would start TVM's own pool beside ours and set or report a count that nobody uses.
 // Precondition: names and types are those of tvm/runtime/threading_backend.h of TVM 0.19.
 // Test: tests/python/collage/test_thread_pool.py.
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "c_backend_abi.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process per case of the thread pool's tests: `pool_cases <case>` exits with 0 when it holds.
-// Linked with libtvm_collage_pool.so and nothing of TVM; built and run, with the thread counts in the
-// environment, by tests/python/collage/test_thread_pool.py.
+// Linked with libtvm_collage_pool.so and nothing of TVM; built, and run with the thread counts in
+// the environment, by tests/python/collage/test_thread_pool.py.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xmmintrin.h>
@@ -31,13 +31,13 @@ COLLAGE_POOL_EXPORT void TVMAPISetLastError(const char* message) { tvm_last_erro
 COLLAGE_POOL_EXPORT const char* TVMGetLastError() { return tvm_last_error.c_str(); }
 }
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);             \
-      std::fprintf(stderr, "last error: %s\n", tvm_last_error.c_str());        \
-      std::exit(1);                                                            \
-    }                                                                          \
+#define CHECK(condition)                                                \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
+      std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);      \
+      std::fprintf(stderr, "last error: %s\n", tvm_last_error.c_str()); \
+      std::exit(1);                                                     \
+    }                                                                   \
   } while (false)
 
 namespace {

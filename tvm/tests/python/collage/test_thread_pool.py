@@ -37,11 +37,11 @@ def compile_cxx(arguments: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    package = importlib.util.find_spec("tvm_collage")
-    for folder in (package.submodule_search_locations or []) if package else []:
-        installed = Path(folder) / "lib" / POOL_NAME
-        if installed.is_file():
-            return installed
+    if importlib.util.find_spec("tvm_collage") is not None:
+        from tvm_collage import library_path
+
+        if installed := library_path("tvm_collage_pool"):
+            return Path(installed)
     library = tmp_path_factory.mktemp("pool") / POOL_NAME
     sources = [str(source) for source in sorted(SOURCES.glob("*.cc"))]
     shared = ["-shared", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-Wl,-z,defs"]
@@ -178,9 +178,10 @@ def print_tvm_report(library: str) -> None:
 
 def build_network():
     """A graph executor with kernels that TVM runs in parallel, its input set."""
+    from tvm.contrib import graph_executor
+
     import tvm
     from tvm import relay
-    from tvm.contrib import graph_executor
 
     data = relay.var("data", shape=(1, 16, 28, 28))
     weight = relay.var("weight", shape=(32, 16, 3, 3))
