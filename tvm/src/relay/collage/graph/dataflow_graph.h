@@ -41,7 +41,7 @@ enum class NodeType {
   kTuple,
   kProjection,
   kFunction,    // inputs: parameters, then the body
-  kOther,       // name says which: "Let" (inputs: variable, value, body), "If" (condition, true and
+  kOther,       // name says which: "Let" (inputs: value, variable, body), "If" (condition, true and
                 // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base rules: candidates straight from the graph. Each is defined in its own file: df_pattern.cc,
-// op_call_by_kind.cc, op_predicate.cc, host.cc. Test: tvm/tests/cpp/rules_basic_test.cc.
+// op_call_by_kind.cc, op_predicate.cc, glue.cc, host.cc. Test: tvm/tests/cpp/rules_basic_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 #define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 
@@ -33,6 +33,9 @@ RulePtr OpCallByKindRule(std::string name = "op_call_by_kind");
 
 /*! \brief Every single op call that the predicate accepts. */
 RulePtr OpPredicateRule(std::string name, CallPredicate predicate);
+
+/*! \brief Every tuple of tensors and every projection of one: what holds calls together. */
+RulePtr GlueRule(std::string name = "glue");
 
 /*!
  * \brief Every placeable node alone: what launches no kernel is free; a kernel call is a fallback

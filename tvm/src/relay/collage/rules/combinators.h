@@ -41,8 +41,12 @@ struct CombineLimits {
 RulePtr CombineRule(RulePtr sub_rule, std::vector<CombinerPtr> combiners,
                     CombineLimits limits = {});
 
-/*! \brief Sub-candidates, and maximal convex connected unions of non-overlapping ones. */
-RulePtr RegionRule(RulePtr sub_rule);
+/*!
+ * \brief Sub-candidates (`keep_parts`), and maximal convex connected unions of non-overlapping ones;
+ * where they overlap the larger wins, then the one that the sub-rule names first. Unions outside
+ * `config` are refused. Tuples and projections at a union's border are left outside.
+ */
+RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config = {}, bool keep_parts = true);
 
 }  // namespace tvm::collage
 

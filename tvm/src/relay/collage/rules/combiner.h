@@ -28,7 +28,7 @@ class Combiner {
   virtual bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
                      const CombinePart& downstream) const = 0;
   /*! \brief Tuples and projections that the combiner joins, beside the sub-rule's candidates. */
-  virtual std::vector<NodeIndex> Glue(const DataflowGraph& graph) const { return {}; }
+  virtual std::vector<NodeIndex> Glue(const DataflowGraph&) const { return {}; }
   virtual std::string Summary() const = 0;
 };
 

@@ -28,6 +28,8 @@ struct RuleOptions {
   FusionStyle fusion_style = FusionStyle::kNone;
   /*! \brief Also offer maximal regions, whole. */
   bool regions = false;
+  /*! \brief Limits of regions; without any, a region may give several values. */
+  SubGraphConfig region_config;
 };
 
 /*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */

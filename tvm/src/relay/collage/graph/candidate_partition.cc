@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "candidate_partition.h"
+
+#include <utility>
+
+namespace tvm::collage {
+
+std::string CandidatePartition::Summary(const DataflowGraph& graph) const {
+  return "spec " + std::to_string(spec) + " " + rule + ": " + sub_graph.Summary(graph) +
+         (is_free ? " free" : "");
+}
+
+bool CandidateSet::Add(CandidatePartition candidate) {
+  const size_t hash = candidate.sub_graph.Hash() * 31 + static_cast<size_t>(candidate.spec);
+  auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const CandidatePartition& other = candidates_[it->second];
+    if (other.spec == candidate.spec && other.sub_graph == candidate.sub_graph) return false;
+  }
+  by_hash_.emplace(hash, candidates_.size());
+  candidates_.push_back(std::move(candidate));
+  return true;
+}
+
+}  // namespace tvm::collage

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sub_graph.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tvm::collage {
+namespace {
+
+void SortUnique(std::vector<NodeIndex>* nodes) {
+  std::sort(nodes->begin(), nodes->end());
+  nodes->erase(std::unique(nodes->begin(), nodes->end()), nodes->end());
+}
+
+void SortNested(std::vector<NestedSubGraph>* nested) {
+  std::sort(nested->begin(), nested->end(), [](const auto& a, const auto& b) {
+    return a.inside != b.inside ? a.inside < b.inside : a.composite < b.composite;
+  });
+}
+
+bool AreNestedPartsSound(const SubGraph& sub_graph) {
+  IndexSet seen(sub_graph.inside().size());
+  for (const NestedSubGraph& part : sub_graph.nested()) {
+    if (part.inside.Intersects(seen) || !part.inside.IsSubsetOf(sub_graph.inside())) return false;
+    seen |= part.inside;
+  }
+  return true;
+}
+
+}  // namespace
+
+OpKind FusionKind(const Node& node) {
+  if (node.type != NodeType::kTuple && node.type != NodeType::kProjection) return node.kind;
+  return node.kind == OpKind::kOpaque ? OpKind::kOpaque : OpKind::kInjective;
+}
+
+SubGraph SubGraph::Make(const DataflowGraph& graph, IndexSet inside,
+                        std::vector<NestedSubGraph> nested) {
+  assert(inside.IsSubsetOf(graph.placeable()));
+  SubGraph result;
+  // Depth of each inside node; entries of other nodes are left over from earlier calls, never read.
+  static thread_local std::vector<int> depth;
+  if (depth.size() < static_cast<size_t>(graph.size())) depth.resize(graph.size());
+  inside.ForEach([&](NodeIndex i) {
+    const Node& node = graph[i];
+    ++result.size_;
+    result.kind_ = std::max(result.kind_, FusionKind(node));
+    depth[i] = 0;
+    bool is_entry = false;
+    for (NodeIndex input : node.inputs) {
+      const NodeType type = graph[input].type;
+      if (inside.Contains(input)) {
+        depth[i] = std::max(depth[i], depth[input]);
+      } else if (type == NodeType::kConstant) {
+        result.constants_.push_back(input);
+      } else if (type == NodeType::kVar || graph[input].IsPlaceable()) {
+        result.inputs_.push_back(input);
+        is_entry = true;
+      }
+    }
+    depth[i] += node.IsKernel();
+    result.depth_ = std::max(result.depth_, depth[i]);
+    if (is_entry) result.entries_.push_back(i);
+    bool is_exit = node.is_external;
+    for (NodeIndex output : node.outputs) {
+      if (inside.Contains(output)) continue;
+      is_exit = true;
+      result.outputs_.push_back(output);
+    }
+    if (is_exit) result.exits_.push_back(i);
+  });
+  SortUnique(&result.inputs_);
+  SortUnique(&result.outputs_);
+  SortUnique(&result.constants_);
+  SortNested(&nested);
+  result.inside_ = std::move(inside);
+  result.nested_ = std::move(nested);
+  return result;
+}
+
+SubGraph SubGraph::Union(const DataflowGraph& graph, const SubGraph& that) const {
+  assert(!inside_.Intersects(that.inside_));
+  std::vector<NestedSubGraph> nested = nested_;
+  nested.insert(nested.end(), that.nested_.begin(), that.nested_.end());
+  return Make(graph, inside_ | that.inside_, std::move(nested));
+}
+
+SubGraph SubGraph::WithComposite(const std::string& composite) const {
+  SubGraph result = *this;
+  result.nested_ = {{composite, inside_}};
+  return result;
+}
+
+bool SubGraph::HasTaps(const DataflowGraph& graph) const {
+  return std::any_of(exits_.begin(), exits_.end(), [&](NodeIndex exit) {
+    const auto& outputs = graph[exit].outputs;
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](NodeIndex output) { return inside_.Contains(output); });
+  });
+}
+
+bool SubGraph::IsInOneRegion(const DataflowGraph& graph) const {
+  const NodeIndex first = inside_.First();
+  for (NodeIndex i = first; i != IndexSet::kNone; i = inside_.Next(i)) {
+    if (graph[i].region != graph[first].region) return false;
+  }
+  return true;
+}
+
+bool SubGraph::IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
+                       std::string* why) const {
+  auto refuse = [why](std::string reason) {
+    if (why != nullptr) *why = std::move(reason);
+    return false;
+  };
+  const int num_exits = static_cast<int>(exits_.size());
+  if (inside_.IsEmpty()) return refuse("it holds no node");
+  if (config.max_exits > 0 && num_exits > config.max_exits) {
+    return refuse(std::to_string(num_exits) + " values are used outside, the limit is " +
+                  std::to_string(config.max_exits));
+  }
+  if (config.max_depth > 0 && depth_ > config.max_depth) {
+    return refuse("a path of " + std::to_string(depth_) + " calls, the limit is " +
+                  std::to_string(config.max_depth));
+  }
+  if (!config.allow_taps && HasTaps(graph)) {
+    return refuse("a value is used both inside and outside");
+  }
+  if (!IsInOneRegion(graph)) return refuse("it crosses the border of a function or branch");
+  if (!AreNestedPartsSound(*this)) return refuse("its composites overlap or reach outside");
+  if (!IsConvex(graph, inside_)) return refuse("a path leaves it and comes back");
+  return true;
+}
+
+size_t SubGraph::Hash() const {
+  size_t hash = inside_.Hash();
+  for (const NestedSubGraph& part : nested_) {
+    hash = hash * 1000003 ^ std::hash<std::string>()(part.composite);
+    hash = hash * 1000003 ^ part.inside.Hash();
+  }
+  return hash;
+}
+
+std::string SubGraph::Summary(const DataflowGraph& graph) const {
+  std::string names;
+  int shown = 0;
+  inside_.ForEach([&](NodeIndex i) {
+    if (!graph[i].IsOpCall() || ++shown > 6) return;
+    names += (names.empty() ? "" : "+") + graph[i].name;
+  });
+  if (shown > 6) names += "+..";
+  std::string text = inside_.Summary() + " " + names;
+  for (const NestedSubGraph& part : nested_) text += " [" + part.composite + "]";
+  return text;
+}
+
+bool IsConvex(const DataflowGraph& graph, const IndexSet& inside) {
+  // A path back in ends at or before the last member, and indexes grow along a path.
+  const NodeIndex last = inside.Last();
+  std::vector<NodeIndex> stack;
+  IndexSet reached;
+  auto reach = [&](NodeIndex output) {
+    if (output >= last || inside.Contains(output)) return;
+    if (reached.size() == 0) reached = IndexSet(graph.size());
+    if (reached.Contains(output)) return;
+    reached.Add(output);
+    stack.push_back(output);
+  };
+  inside.ForEach([&](NodeIndex i) {
+    for (NodeIndex output : graph[i].outputs) reach(output);
+  });
+  while (!stack.empty()) {
+    const NodeIndex i = stack.back();
+    stack.pop_back();
+    for (NodeIndex output : graph[i].outputs) {
+      if (output <= last && inside.Contains(output)) return false;
+      reach(output);
+    }
+  }
+  return true;
+}
+
+bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
+  if (inside.IsEmpty()) return false;
+  IndexSet rest = inside;
+  std::vector<NodeIndex> stack = {inside.First()};
+  rest.Remove(stack[0]);
+  auto reach = [&](NodeIndex i) {
+    if (!rest.Contains(i)) return;
+    rest.Remove(i);
+    stack.push_back(i);
+  };
+  while (!stack.empty()) {
+    const NodeIndex i = stack.back();
+    stack.pop_back();
+    for (NodeIndex input : graph[i].inputs) reach(input);
+    for (NodeIndex output : graph[i].outputs) reach(output);
+  }
+  return rest.IsEmpty();
+}
+
+}  // namespace tvm::collage

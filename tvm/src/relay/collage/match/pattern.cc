@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pattern.h"
+
+namespace tvm::collage {
+namespace pattern {
+namespace {
+
+std::shared_ptr<Pattern> Make(PatternKind kind, Patterns children = {}) {
+  auto result = std::make_shared<Pattern>();
+  result->kind = kind;
+  result->children = std::move(children);
+  return result;
+}
+
+/*! \brief `head` first, then `rest`; without `rest` anything may follow. */
+std::shared_ptr<Pattern> MakeList(PatternKind kind, Patterns head, std::optional<Patterns> rest) {
+  auto result = Make(kind, std::move(head));
+  result->any_children = !rest.has_value();
+  if (rest) result->children.insert(result->children.end(), rest->begin(), rest->end());
+  return result;
+}
+
+std::shared_ptr<Pattern> MakeNamed(PatternKind kind, std::string name) {
+  auto result = Make(kind);
+  result->name = std::move(name);
+  return result;
+}
+
+}  // namespace
+
+DataflowPattern Wildcard() { return Make(PatternKind::kWildcard); }
+DataflowPattern Redirected(DataflowPattern to) {
+  return Make(PatternKind::kWildcard, {std::move(to)});
+}
+DataflowPattern Constant() { return Make(PatternKind::kConstant); }
+DataflowPattern Var(std::string name) { return MakeNamed(PatternKind::kVar, std::move(name)); }
+DataflowPattern Op(std::string name) { return MakeNamed(PatternKind::kOp, std::move(name)); }
+
+DataflowPattern Expr(uint64_t hash) {
+  auto result = Make(PatternKind::kExpr);
+  result->hash = hash;
+  return result;
+}
+
+DataflowPattern Call(DataflowPattern callee, std::optional<Patterns> args) {
+  return MakeList(PatternKind::kCall, {std::move(callee)}, std::move(args));
+}
+DataflowPattern Call(std::string op, std::optional<Patterns> args) {
+  return Call(Op(std::move(op)), std::move(args));
+}
+DataflowPattern Tuple(std::optional<Patterns> fields) {
+  return MakeList(PatternKind::kTuple, {}, std::move(fields));
+}
+
+DataflowPattern Projection(DataflowPattern tuple, int index) {
+  auto result = Make(PatternKind::kProjection, {std::move(tuple)});
+  result->projection = index;
+  return result;
+}
+
+DataflowPattern Alternative(DataflowPattern left, DataflowPattern right) {
+  return Make(PatternKind::kAlternative, {std::move(left), std::move(right)});
+}
+DataflowPattern Optional(DataflowPattern base, DataflowPattern wrapped) {
+  return Alternative(std::move(wrapped), std::move(base));
+}
+
+DataflowPattern Attributes(DataflowPattern inner, PatternAttrs attrs) {
+  auto result = Make(PatternKind::kAttributes, {std::move(inner)});
+  result->attrs = std::move(attrs);
+  return result;
+}
+DataflowPattern Type(DataflowPattern inner, std::vector<TensorType> types, bool is_tuple) {
+  auto result = Make(PatternKind::kType, {std::move(inner)});
+  result->types = std::move(types);
+  result->is_tuple_typed = is_tuple;
+  return result;
+}
+DataflowPattern Shape(DataflowPattern inner, std::vector<int64_t> shape) {
+  auto result = Make(PatternKind::kShape, {std::move(inner)});
+  result->shape = std::move(shape);
+  return result;
+}
+DataflowPattern DataType(DataflowPattern inner, std::string dtype) {
+  auto result = Make(PatternKind::kDataType, {std::move(inner)});
+  result->dtype = std::move(dtype);
+  return result;
+}
+
+DataflowPattern Dominator(DataflowPattern parent, DataflowPattern path, DataflowPattern child) {
+  return Make(PatternKind::kDominator, {std::move(parent), std::move(path), std::move(child)});
+}
+DataflowPattern Function(std::optional<Patterns> params, DataflowPattern body) {
+  return MakeList(PatternKind::kFunction, {std::move(body)}, std::move(params));
+}
+DataflowPattern Let(DataflowPattern var, DataflowPattern value, DataflowPattern body) {
+  return Make(PatternKind::kLet, {std::move(var), std::move(value), std::move(body)});
+}
+DataflowPattern If(DataflowPattern condition, DataflowPattern if_true, DataflowPattern if_false) {
+  return Make(PatternKind::kIf, {std::move(condition), std::move(if_true), std::move(if_false)});
+}
+DataflowPattern Unsupported(std::string reason) {
+  auto result = Make(PatternKind::kUnsupported);
+  result->reason = std::move(reason);
+  return result;
+}
+
+}  // namespace pattern
+
+std::string UnsupportedReason(const DataflowPattern& pattern) {
+  if (pattern->kind == PatternKind::kUnsupported) return pattern->reason;
+  for (const DataflowPattern& child : pattern->children) {
+    std::string reason = UnsupportedReason(child);
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+namespace {
+
+std::string SummaryList(const Pattern& pattern, size_t first) {
+  if (pattern.any_children) return "(..)";
+  std::string text = "(";
+  for (size_t i = first; i < pattern.children.size(); ++i) {
+    text += (i > first ? ", " : "") + Summary(pattern.children[i]);
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+std::string Summary(const DataflowPattern& pattern) {
+  const Pattern& p = *pattern;
+  auto child = [&p](size_t i) { return Summary(p.children[i]); };
+  switch (p.kind) {
+    case PatternKind::kWildcard:
+      return p.children.empty() ? "*" : child(0);
+    case PatternKind::kConstant:
+      return "const";
+    case PatternKind::kVar:
+      return "var" + (p.name.empty() ? "" : " " + p.name);
+    case PatternKind::kOp:
+      return p.name;
+    case PatternKind::kExpr:
+      return "expr";
+    case PatternKind::kCall:
+      return child(0) + SummaryList(p, 1);
+    case PatternKind::kTuple:
+      return "tuple" + SummaryList(p, 0);
+    case PatternKind::kProjection:
+      return child(0) + "." + (p.projection < 0 ? "*" : std::to_string(p.projection));
+    case PatternKind::kAlternative:
+      return "(" + child(0) + " | " + child(1) + ")";
+    case PatternKind::kAttributes:
+    case PatternKind::kType:
+    case PatternKind::kShape:
+    case PatternKind::kDataType: {
+      std::string text = child(0) + "{";
+      for (const auto& attr : p.attrs) text += attr.first + ",";
+      if (p.kind == PatternKind::kType) text += "type";
+      if (p.kind == PatternKind::kShape) text += "shape";
+      return text + p.dtype + "}";
+    }
+    case PatternKind::kDominator:
+      return "dominator(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
+    case PatternKind::kFunction:
+      return "fn" + SummaryList(p, 1) + " { " + child(0) + " }";
+    case PatternKind::kLet:
+      return "let(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
+    case PatternKind::kIf:
+      return "if(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
+    case PatternKind::kUnsupported:
+      return "unsupported";
+  }
+  return "?";
+}
+
+}  // namespace tvm::collage
