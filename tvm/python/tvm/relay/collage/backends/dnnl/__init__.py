@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oneDNN backend, named ``dnnl`` as in TVM. Test: test_onednn_*.py."""
+
+import tvm
+
+from ..interface import GRAPH_LEVEL, Backend
+from .codegen import compile_partition, constants_of
+from .patterns import bare_op_predicates, pattern_table
+
+
+class DnnlBackend(Backend):
+    """oneDNN through our own runtime module; float32, static shapes."""
+
+    name = "dnnl"
+    kind = GRAPH_LEVEL
+
+    def __init__(self):
+        self.op_predicates = bare_op_predicates()
+
+    def version(self) -> str:
+        return str(tvm.get_global_func("collage.onednn.version")())
+
+    def available(self) -> str | None:
+        probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)
+        if probe is None:
+            return "libtvm_collage_runtime.so is not loaded"
+        return str(probe()) or None
+
+    def patterns(self) -> list[tuple]:
+        return pattern_table()
+
+    def compile(self, function):
+        return compile_partition(function)
+
+    def constants(self, function, symbol):
+        return constants_of(function, symbol)

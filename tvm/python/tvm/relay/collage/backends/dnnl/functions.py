@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recognises elementwise functions (GELU, swish, ...) by their values, however they are spelled.
+
+A piece of graph that depends on one tensor through elementwise ops and scalars is a function of one
+variable. It is evaluated in float64 on sample points and compared with oneDNN's functions, whose
+parameters are read off at a few points first. Test: test_onednn_functions.py.
+"""
+
+import math
+
+import numpy as np
+
+from .graph import Graph, Node, PostOp
+
+_MAX_OPS = 12
+_POINTS = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+# Relay op -> value from the values of its operands (attrs, operands...).
+_EVALUATE = {
+    "add": lambda _, a, b: a + b,
+    "subtract": lambda _, a, b: a - b,
+    "multiply": lambda _, a, b: a * b,
+    "divide": lambda _, a, b: a / b,
+    "maximum": lambda _, a, b: np.maximum(a, b),
+    "minimum": lambda _, a, b: np.minimum(a, b),
+    "power": lambda _, a, b: a**b,
+    "negative": lambda _, a: -a,
+    "abs": lambda _, a: np.abs(a),
+    "exp": lambda _, a: np.exp(a),
+    "log": lambda _, a: np.log(a),
+    "sqrt": lambda _, a: np.sqrt(a),
+    "tanh": lambda _, a: np.tanh(a),
+    "sigmoid": lambda _, a: _sigmoid(a),
+    "erf": lambda _, a: _erf(a),
+    "nn.relu": lambda _, a: np.maximum(a, 0.0),
+    "nn.leaky_relu": lambda attrs, a: np.where(a > 0, a, a * float(attrs.alpha)),
+    "clip": lambda attrs, a: np.clip(a, float(attrs.a_min), float(attrs.a_max)),
+}
+
+
+EVALUABLE_OPS = frozenset(_EVALUATE)
+
+
+def _gelu_erf(x):
+    return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
+
+
+def _gelu_tanh(x):
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _softplus(x):
+    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
+
+
+def _guess_linear(f):
+    return f(1.0) - f(0.0), f(0.0)
+
+
+def _guess_leaky(f):
+    return -f(-1.0), 0.0
+
+
+def _guess_clip(f):
+    return f(-1e9), f(1e9)
+
+
+def _guess_hardsigmoid(f):
+    # The slope and height at 0, where all common ones are linear.
+    return (f(0.125) - f(-0.125)) * 4.0, f(0.0)
+
+
+def _guess_hardswish(f):
+    return (f(0.5) / 0.5 - f(0.25) / 0.25) * 4.0, 2 * f(0.25) / 0.25 - f(0.5) / 0.5
+
+
+def _guess_swish(f):
+    ratio = f(1.0)  # sigmoid(alpha)
+    return (math.log(ratio / (1.0 - ratio)), 0.0) if 0.0 < ratio < 1.0 else (1.0, 0.0)
+
+
+def _no_parameters(_):
+    return 0.0, 0.0
+
+
+# oneDNN's name, its value from x, alpha, beta, and how alpha and beta are read off a function.
+_KNOWN = [
+    ("linear", lambda x, a, b: a * x + b, _guess_linear),
+    ("relu", lambda x, a, b: np.where(x > 0, x, a * x), _guess_leaky),
+    ("clip", lambda x, a, b: np.clip(x, a, b), _guess_clip),
+    ("sigmoid", lambda x, a, b: _sigmoid(x), _no_parameters),
+    ("tanh", lambda x, a, b: np.tanh(x), _no_parameters),
+    ("gelu_erf", lambda x, a, b: _gelu_erf(x), _no_parameters),
+    ("gelu_tanh", lambda x, a, b: _gelu_tanh(x), _no_parameters),
+    ("swish", lambda x, a, b: x * _sigmoid(a * x), _guess_swish),
+    ("hardsigmoid", lambda x, a, b: np.clip(a * x + b, 0.0, 1.0), _guess_hardsigmoid),
+    ("hardswish", lambda x, a, b: x * np.clip(a * x + b, 0.0, 1.0), _guess_hardswish),
+    ("mish", lambda x, a, b: x * np.tanh(_softplus(x)), _no_parameters),
+    ("square", lambda x, a, b: x * x, _no_parameters),
+    ("abs", lambda x, a, b: np.abs(x), _no_parameters),
+    ("exp", lambda x, a, b: np.exp(x), _no_parameters),
+    ("sqrt", lambda x, a, b: np.sqrt(x), _no_parameters),
+    ("log", lambda x, a, b: np.log(x), _no_parameters),
+]
+
+
+def recognise_all(graph: Graph) -> None:
+    """Replace each recognised piece of the graph by one node ``function`` (attrs: a PostOp)."""
+    producers = {node.output: node for node in graph.nodes}
+    users = graph.users()
+    replaced: dict[int, Node] = {}
+    swallowed: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.output in swallowed or node.op not in _EVALUATE:
+            continue
+        found = _largest_known_piece(graph, node, producers, users)
+        if found:
+            post_op, source, piece = found
+            replaced[node.output] = Node("function", [source], node.output, post_op)
+            swallowed.update(inner.output for inner in piece if inner is not node)
+    graph.nodes = [
+        replaced.get(node.output, node) for node in graph.nodes if node.output not in swallowed
+    ]
+
+
+def function_ending_at(graph: Graph, root: Node):
+    """Return (PostOp, variable, nodes) of the largest known function that ends at root, or None."""
+    producers = {node.output: node for node in graph.nodes}
+    return _largest_known_piece(graph, root, producers, graph.users())
+
+
+def _largest_known_piece(graph, root, producers, users):
+    for source, piece in reversed(_pieces_of_one_variable(graph, root, producers, users)):
+        if graph.shapes[source] == graph.shapes[root.output]:
+            post_op = match_function(lambda x, s=source, p=piece: _evaluate(graph, p, s, x))
+            if post_op is not None:
+                return post_op, source, piece
+    return None
+
+
+def _pieces_of_one_variable(graph, root, producers, users):
+    """Return (variable, nodes) of growing pieces that end in root and depend on one tensor."""
+    order = {node.output: i for i, node in enumerate(graph.nodes)}
+    piece, pieces = [root], []
+    while len(piece) <= _MAX_OPS:
+        inside = {node.output for node in piece}
+        frontier = {
+            tensor
+            for node in piece
+            for tensor in node.inputs
+            if tensor not in inside and graph.scalar(tensor) is None
+        }
+        if len(frontier) == 1:
+            pieces.append((next(iter(frontier)), list(piece)))
+        # Only the latest can be taken in: the others may be operands of what it computes.
+        latest = max(frontier, key=lambda tensor: order.get(tensor, -1), default=None)
+        producer = producers.get(latest)
+        if (
+            producer is None
+            or producer.op not in _EVALUATE
+            or latest in graph.outputs
+            or any(user.output not in inside for user in users[latest])
+        ):
+            break
+        piece.append(producer)
+    return pieces
+
+
+def _evaluate(graph, piece, source, x):
+    values = {source: np.asarray(x, "float64")}
+    with np.errstate(all="ignore"):
+        for node in reversed(piece):
+            operands = [
+                values[tensor] if tensor in values else graph.scalar(tensor)
+                for tensor in node.inputs
+            ]
+            values[node.output] = _EVALUATE[node.op](node.attrs, *operands)
+    return values[piece[0].output]
+
+
+def match_function(function) -> PostOp | None:
+    """Return oneDNN's function with the same values as ``function`` of an array, or None."""
+    with np.errstate(all="ignore"):
+        wanted = function(_POINTS)
+        for kind, value, guess in _KNOWN:
+            alpha, beta = guess(lambda point: float(function(np.array([point]))[0]))
+            if not (math.isfinite(alpha) and math.isfinite(beta)):
+                continue
+            got = value(_POINTS, alpha, beta)
+            # Scalars of a model are float32: half a unit in their last place may be amplified.
+            if np.allclose(got, wanted, rtol=2e-6, atol=2e-7, equal_nan=True):
+                return PostOp(kind, alpha, beta)
+    return None

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves elementwise work into the primitive before it: bias, residual sums, activations.
+
+A node whose only reader is an elementwise or binary node takes that one in as a bias or post-op and
+moves to its place (where all operands exist). Test: test_onednn_codegen.py.
+"""
+
+import math
+
+import tvm
+
+from .graph import Graph, Node, PostOp
+
+_WITH_BIAS = {"conv", "inner_product", "matmul"}
+_WITH_POST_OPS = {"conv", "inner_product", "matmul", "binary"}
+_MAX_POST_OPS = 8
+
+
+def fuse(graph: Graph) -> Graph:
+    """Return the graph with post-ops; consumes the given one."""
+    absorbed: set[int] = set()  # outputs of nodes that were taken into another
+    users = graph.users()
+    position = {node.output: i for i, node in enumerate(graph.nodes)}
+    nodes = list(graph.nodes)
+    for start, anchor in enumerate(graph.nodes):
+        if anchor.op not in _WITH_POST_OPS or anchor.output in absorbed:
+            continue
+        place = start
+        while anchor.output not in graph.outputs and len(anchor.post_ops) < _MAX_POST_OPS:
+            readers = users.get(anchor.output, [])
+            if len(readers) != 1 or not _take_in(graph, anchor, readers[0]):
+                break
+            consumer = readers[0]
+            absorbed.add(consumer.output)
+            nodes[place] = None
+            place = position[consumer.output]
+            anchor.output = consumer.output
+            nodes[place] = anchor
+    graph.nodes = [node for node in nodes if node]
+    return graph
+
+
+def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
+    """Add consumer to anchor as a bias or a post-op, if it can be; tell whether it was."""
+    if consumer.post_ops:
+        return False
+    if consumer.op == "eltwise":
+        floats = consumer.attrs["floats"]
+        kind = consumer.attrs["strings"]["algorithm"]
+        anchor.post_ops.append(PostOp(kind, floats["alpha"], floats["beta"]))
+        return True
+    if consumer.op != "binary":
+        return False
+    return _take_in_binary(graph, anchor, consumer)
+
+
+def _take_in_binary(graph, anchor, consumer):
+    algorithm = consumer.attrs["strings"]["algorithm"]
+    first, second = consumer.inputs
+    if first == second or graph.shapes[consumer.output] != graph.shapes[anchor.output]:
+        return False
+    if first != anchor.output:
+        # Ours is the second operand: right only where the order does not matter.
+        if algorithm in ("sub", "div") or graph.shapes[first] != graph.shapes[anchor.output]:
+            return False
+        first, second = second, first
+    if algorithm == "add" and _can_be_bias(graph, anchor, second):
+        anchor.inputs = [*anchor.inputs, _flat_constant(graph, second)]
+        return True
+    if graph.shapes[second] == graph.shapes[anchor.output]:
+        is_sum = algorithm == "add" and anchor.op != "binary"
+        anchor.post_ops.append(PostOp("sum" if is_sum else algorithm, input=second))
+        return True
+    if _is_per_channel(graph, anchor, second):
+        anchor.post_ops.append(PostOp(algorithm, input=second))
+        return True
+    return False
+
+
+def channel_axis(graph: Graph, node: Node) -> int:
+    """Return which axis of a node's Relay result is its channels."""
+    if node.op == "conv":
+        return node.attrs["strings"]["data_layout"].index("C")
+    return len(graph.shapes[node.output]) - 1
+
+
+def _is_per_channel(graph, node, tensor) -> bool:
+    """Tell whether a tensor broadcasts to the node's result along every axis but the channels."""
+    shape, result = graph.shapes[tensor], graph.shapes[node.output]
+    if math.prod(shape) == 1:
+        return True
+    axis = channel_axis(graph, node)
+    aligned = (1,) * (len(result) - len(shape)) + shape
+    return all(extent == (result[i] if i == axis else 1) for i, extent in enumerate(aligned))
+
+
+def _can_be_bias(graph, anchor, tensor) -> bool:
+    if anchor.op not in _WITH_BIAS or len(anchor.inputs) > 2 or anchor.post_ops:
+        return False
+    channels = graph.shapes[anchor.output][channel_axis(graph, anchor)]
+    if math.prod(graph.shapes[tensor]) != channels or not _is_per_channel(graph, anchor, tensor):
+        return False
+    return tensor in graph.constants or len(graph.shapes[tensor]) == 1
+
+
+def _flat_constant(graph, tensor) -> int:
+    if len(graph.shapes[tensor]) == 1:
+        return tensor
+    values = graph.constants[tensor].numpy().reshape(-1)
+    return graph.new_constant(tvm.nd.array(values))

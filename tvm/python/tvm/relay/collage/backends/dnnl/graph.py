@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A partition as a flat list of operations over numbered tensors.
+
+The same structure serves twice: first with Relay's ops (flatten.py), then with oneDNN's primitives
+(lower.py), so that each step of the codegen is a function from graph to graph.
+Test: test_onednn_codegen.py.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class PostOp:
+    """Something done to a primitive's result before it is stored; `input` is a tensor or -1."""
+
+    kind: str
+    alpha: float = 0.0
+    beta: float = 0.0
+    input: int = -1
+
+
+@dataclass
+class Node:
+    """One operation. `attrs`: Relay's attributes before lowering; after it the primitive's."""
+
+    op: str
+    inputs: list[int]
+    output: int
+    attrs: object = None
+    post_ops: list[PostOp] = field(default_factory=list)
+
+    def operands(self) -> list[int]:
+        """Return the tensors that the node reads."""
+        return self.inputs + [post.input for post in self.post_ops if post.input >= 0]
+
+
+@dataclass
+class Graph:
+    """Nodes in execution order; `shapes` and `dtypes` by tensor, `constants` tensor -> NDArray."""
+
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    constants: dict = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+
+    def new_tensor(self, shape, dtype: str = "float32") -> int:
+        """Add a tensor and return its number."""
+        self.shapes.append(tuple(shape))
+        self.dtypes.append(dtype)
+        return len(self.shapes) - 1
+
+    def new_constant(self, array) -> int:
+        """Add a constant (an NDArray) and return its tensor."""
+        tensor = self.new_tensor(array.shape, str(array.dtype))
+        self.constants[tensor] = array
+        return tensor
+
+    def scalar(self, tensor: int) -> float | None:
+        """Return the value of a constant of one element, or None."""
+        array = self.constants.get(tensor)
+        if array is None or any(extent != 1 for extent in array.shape):
+            return None
+        return float(array.numpy().reshape(()))
+
+    def users(self) -> dict[int, list[Node]]:
+        """Return the nodes that read each tensor."""
+        users: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in node.operands():
+                users.setdefault(tensor, []).append(node)
+        return users
+
+    def remove_unused(self) -> None:
+        """Drop nodes whose result nobody reads, and constants likewise."""
+        needed = set(self.outputs)
+        kept = []
+        for node in reversed(self.nodes):
+            if node.output in needed:
+                kept.append(node)
+                needed.update(node.operands())
+        self.nodes = kept[::-1]
+        self.constants = {t: a for t, a in self.constants.items() if t in needed}

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From Relay ops to oneDNN primitives, one function a kind of op.
+
+The table at the end is what the backend takes; an op that is not in it, or whose attributes its
+function refuses, is an UnsupportedOpError that names op, attribute and value. Predicates of the
+patterns run the same functions, so pattern table and codegen cannot disagree.
+Test: test_onednn_ops.py, test_onednn_errors.py.
+"""
+
+import tvm
+
+from ..errors import UnsupportedOpError
+from .functions import recognise_all
+from .graph import Graph, Node, PostOp
+
+_MAX_RANK = 6
+
+
+def lower(graph: Graph) -> Graph:
+    """Return the graph in oneDNN's primitives; consumes the given one."""
+    recognise_all(graph)
+    _require_float32(graph)
+    lowered = []
+    for node in graph.nodes:
+        if node.op not in _LOWER:
+            raise UnsupportedOpError("dnnl", node.op, "the op is not in its table")
+        lowered.append(_LOWER[node.op](graph, node))
+    graph.nodes = [node for node in lowered if node]
+    graph.remove_unused()
+    return graph
+
+
+def _require_float32(graph):
+    for node in graph.nodes:
+        for tensor in [*node.operands(), node.output]:
+            _check(node, graph.dtypes[tensor] == "float32", "dtype", graph.dtypes[tensor])
+            rank = len(graph.shapes[tensor])
+            _check(node, rank <= _MAX_RANK, "number of axes", rank)
+            empty = any(extent == 0 for extent in graph.shapes[tensor])
+            _check(node, not empty, "shape", graph.shapes[tensor])
+
+
+def _check(node, condition, attribute, value):
+    if not condition:
+        raise UnsupportedOpError("dnnl", node.op, f"{attribute}={value} is not supported")
+
+
+def _ints(values) -> list[int]:
+    return [int(value) for value in values]
+
+
+def _padding(values, axes: int) -> tuple[list[int], list[int]]:
+    """Return left and right padding from Relay's 1, n or 2n numbers."""
+    pads = _ints(values)
+    if len(pads) == 1:
+        pads = pads * (2 * axes)
+    if len(pads) == axes:
+        pads = pads * 2
+    return pads[:axes], pads[axes:]
+
+
+def _is_plain_layout(layout: str, letters: str) -> bool:
+    """Tell whether a layout is just these axes in some order, without blocks as in NCHW16c."""
+    return sorted(layout) == sorted(letters)
+
+
+def _per_axis(values, axes):
+    values = _ints(values)
+    return values * axes if len(values) == 1 else values
+
+
+def _conv(graph, node):
+    attrs = node.attrs
+    axes = int(node.op[len("nn.conv")])
+    spatial = "DHW"[3 - axes :]
+    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    out_layout = str(attrs.out_layout) or data_layout
+    _check(node, _is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
+    _check(node, _is_plain_layout(kernel_layout, "OI" + spatial), "kernel_layout", kernel_layout)
+    _check(node, out_layout == data_layout, "out_layout", out_layout)
+    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    left, right = _padding(attrs.padding, axes)
+    channels = data_layout.index("C")
+    groups = int(attrs.groups)
+    out_channels = graph.shapes[node.output][channels]
+    in_channels = graph.shapes[node.inputs[0]][channels]
+    even = in_channels % groups == 0 and out_channels % groups == 0
+    _check(node, even, "groups", groups)
+    ints = {
+        "strides": _per_axis(attrs.strides, axes),
+        "dilation": _per_axis(attrs.dilation, axes),
+        "pad_l": left,
+        "pad_r": right,
+        "groups": [groups],
+    }
+    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
+    return Node("conv", node.inputs, node.output, {"ints": ints, "strings": strings})
+
+
+def _dense(graph, node):
+    _check(node, str(node.attrs.out_dtype) in ("", "float32"), "out_dtype", node.attrs.out_dtype)
+    return Node("inner_product", node.inputs, node.output, {})
+
+
+def _matmul(graph, node):
+    attrs = node.attrs
+    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
+    _check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
+    ints = {
+        "transpose_a": [int(attrs.transpose_a)],
+        "transpose_b": [int(attrs.transpose_b)],
+    }
+    return Node("matmul", node.inputs, node.output, {"ints": ints})
+
+
+def _pool(graph, node):
+    attrs = node.attrs
+    axes = int(node.op[len("nn.max_pool")])
+    layout = str(attrs.layout)
+    spatial = "DHW"[3 - axes :]
+    _check(node, _is_plain_layout(layout, "NC" + spatial), "layout", layout)
+    _check(node, str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
+    left, right = _padding(attrs.padding, axes)
+    kernel = _per_axis(attrs.pool_size, axes)
+    dilation = _per_axis(attrs.dilation, axes)
+    is_padded = any(left + right)
+    algorithm = "max"
+    if "avg" in node.op:
+        include = bool(attrs.count_include_pad) and is_padded
+        algorithm = "avg_include_padding" if include else "avg_exclude_padding"
+        # With these two TVM and oneDNN count the cells beyond the padding differently.
+        _check(node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
+        _check(node, all(step == 1 for step in dilation), "dilation", dilation)
+    # oneDNN wants each window to touch the image.
+    fits = all(pad < size for pad, size in zip(left, kernel))
+    _check(node, fits, "padding", left + right)
+    ints = {
+        "kernel": kernel,
+        "strides": _per_axis(attrs.strides, axes),
+        "dilation": dilation,
+        "pad_l": left,
+        "pad_r": right,
+    }
+    return Node(
+        "pool", node.inputs, node.output,
+        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
+    )  # fmt: skip
+
+
+def _global_pool(graph, node):
+    layout = str(node.attrs.layout)
+    axes = len(layout) - 2
+    _check(node, _is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
+    shape = graph.shapes[node.inputs[0]]
+    kernel = [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]]
+    ones, zeros = [1] * axes, [0] * axes
+    ints = {
+        "kernel": kernel, "strides": ones, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
+    }  # fmt: skip
+    algorithm = "max" if "max" in node.op else "avg_exclude_padding"
+    return Node(
+        "pool", node.inputs, node.output,
+        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
+    )  # fmt: skip
+
+
+_BINARY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "max",
+    "minimum": "min",
+}
+_COMMUTATIVE = {"add", "multiply", "maximum", "minimum"}
+
+
+def _binary(graph, node):
+    first, second = node.inputs
+    shape = graph.shapes[node.output]
+    if graph.shapes[first] != shape and node.op in _COMMUTATIVE:
+        first, second = second, first
+    _check(node, graph.shapes[first] == shape, "shape of the first operand", graph.shapes[first])
+    return _binary_node(_BINARY[node.op], [first, second], node.output)
+
+
+def _binary_node(algorithm, inputs, output):
+    return Node("binary", inputs, output, {"strings": {"algorithm": algorithm}})
+
+
+def _bias_add(graph, node):
+    data, bias = node.inputs
+    rank = len(graph.shapes[data])
+    axis = int(node.attrs.axis) % rank
+    shape = [1] * rank
+    shape[axis] = graph.shapes[bias][0]
+    if bias in graph.constants:
+        values = graph.constants[bias].numpy().reshape(shape)
+        view = graph.new_constant(tvm.nd.array(values))
+    elif axis == rank - 1:
+        view = bias
+    else:
+        raise UnsupportedOpError("dnnl", node.op, f"axis={axis} needs a constant bias")
+    return _binary_node("add", [data, view], node.output)
+
+
+def _function(graph, node):
+    post: PostOp = node.attrs
+    return _eltwise_node(post, node)
+
+
+def _eltwise_node(post, node):
+    floats = {"alpha": post.alpha, "beta": post.beta}
+    attrs = {"strings": {"algorithm": post.kind}, "floats": floats}
+    return Node("eltwise", node.inputs[:1], node.output, attrs)
+
+
+def _softmax(graph, node):
+    rank = len(graph.shapes[node.output])
+    kind = "log_softmax" if "log" in node.op else "softmax"
+    return Node(
+        kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
+    )
+
+
+def _concatenate(graph, node):
+    rank = len(graph.shapes[node.output])
+    return Node(
+        "concat", node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
+    )
+
+
+def _reshape(graph, node):
+    return Node("reshape", node.inputs[:1], node.output, {})
+
+
+def _transpose(graph, node):
+    rank = len(graph.shapes[node.output])
+    axes = node.attrs.axes
+    order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
+    return Node("transpose", node.inputs, node.output, {"ints": {"axes": order}})
+
+
+def _identity(graph, node):
+    return Node("reshape", node.inputs[:1], node.output, {})
+
+
+_LOWER = {
+    "nn.conv1d": _conv,
+    "nn.conv2d": _conv,
+    "nn.conv3d": _conv,
+    "nn.dense": _dense,
+    "nn.matmul": _matmul,
+    "nn.batch_matmul": _matmul,
+    "nn.max_pool1d": _pool,
+    "nn.max_pool2d": _pool,
+    "nn.max_pool3d": _pool,
+    "nn.avg_pool1d": _pool,
+    "nn.avg_pool2d": _pool,
+    "nn.avg_pool3d": _pool,
+    "nn.global_max_pool2d": _global_pool,
+    "nn.global_avg_pool2d": _global_pool,
+    **{op: _binary for op in _BINARY},
+    "nn.bias_add": _bias_add,
+    "function": _function,
+    "nn.softmax": _softmax,
+    "nn.log_softmax": _softmax,
+    "concatenate": _concatenate,
+    "reshape": _reshape,
+    "nn.batch_flatten": _reshape,
+    "squeeze": _reshape,
+    "expand_dims": _reshape,
+    "transpose": _transpose,
+    "nn.dropout": _identity,
+}
+
+SUPPORTED_OPS = frozenset(_LOWER) - {"function"}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What oneDNN takes: anchors, and the chains of ops that it computes in one primitive with them.
+
+The pattern finds the shape of a chain; its predicate lowers what was found and accepts it only if
+that gives one primitive with just this chain, so table and codegen cannot disagree.
+Test: test_onednn_patterns.py.
+"""
+
+import math
+from collections.abc import Callable
+
+from tvm import ir, relay
+from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
+
+from ..errors import UnsupportedOpError
+from .extract import find_chain, lower_calls
+from .lower import SUPPORTED_OPS
+
+ANCHORS = {
+    "conv1d": "nn.conv1d",
+    "conv2d": "nn.conv2d",
+    "conv3d": "nn.conv3d",
+    "dense": "nn.dense",
+    "batch_matmul": "nn.batch_matmul",
+}
+
+# Activation -> the kinds of post-op that it may become.
+ACTIVATIONS = {
+    "gelu": ("gelu_erf", "gelu_tanh"),
+    "mish": ("mish",),
+    "hardswish": ("hardswish",),
+    "swish": ("swish",),
+    "leaky_relu": ("relu",),
+    "relu": ("relu",),
+    "clip": ("clip",),
+    "sigmoid": ("sigmoid",),
+    "tanh": ("tanh",),
+}
+
+# Chains of an anchor, largest first; "act" stands for each activation.
+_CHAINS = {
+    "conv": ["bias sum act", "bias act sum", "bias sum", "bias act", "sum act", "bias", "act", "sum"],
+    "dense": ["bias sum act", "bias act sum", "bias sum", "bias act", "bias", "act", "sum"],
+    "batch_matmul": [],
+}
+
+_BARE_BINARY = ("add", "multiply")
+
+
+def _gelu(x):
+    """x * (1 + erf(x / sqrt(2))) / 2 in the orders in which exporters write it."""
+    scaled = is_op("divide")(x, is_constant()) | is_op("multiply")(x, is_constant())
+    half = is_constant()
+    one_plus = is_op("add")(is_op("erf")(scaled), is_constant())
+    return (
+        is_op("multiply")(is_op("multiply")(x, one_plus), half)
+        | is_op("multiply")(is_op("multiply")(x, half), one_plus)
+        | is_op("multiply")(x, is_op("multiply")(one_plus, half))
+        | is_op("multiply")(x, is_op("add")(is_op("multiply")(is_op("erf")(scaled), half), half))
+    )
+
+
+def _hardswish(x):
+    """x * clip(x + 3, 0, 6) / 6 in the orders in which exporters write it."""
+    clipped = is_op("clip")(is_op("add")(x, is_constant()))
+    scaled = is_op("divide")(clipped, is_constant()) | is_op("multiply")(clipped, is_constant())
+    line = is_op("add")(is_op("multiply")(x, is_constant()), is_constant())
+    product = is_op("multiply")(x, clipped)
+    return (
+        is_op("multiply")(x, scaled)
+        | is_op("multiply")(x, is_op("clip")(line))
+        | is_op("divide")(product, is_constant())
+        | is_op("multiply")(product, is_constant())
+    )
+
+
+def _mish(x):
+    softplus = is_op("log")(is_op("add")(is_op("exp")(x), is_constant()))
+    return is_op("multiply")(x, is_op("tanh")(softplus))
+
+
+_ACTIVATION_PATTERNS: dict[str, Callable] = {
+    "gelu": _gelu,
+    "mish": _mish,
+    "hardswish": _hardswish,
+    "swish": lambda x: is_op("multiply")(x, is_op("sigmoid")(x)),
+    "leaky_relu": is_op("nn.leaky_relu"),
+    "relu": is_op("nn.relu"),
+    "clip": is_op("clip"),
+    "sigmoid": is_op("sigmoid"),
+    "tanh": is_op("tanh"),
+}
+_MANY_OPS = ("gelu", "mish", "hardswish", "swish")
+
+
+def _pattern(anchor_op: str | None, chain: list[str]):
+    result = is_op(anchor_op)(wildcard(), wildcard()) if anchor_op else wildcard()
+    for step in chain:
+        if step == "bias":
+            result = is_op("add")(result, wildcard()) | is_op("nn.bias_add")(result, wildcard())
+        elif step == "sum":
+            result = is_op("add")(result, wildcard())
+        else:
+            result = _ACTIVATION_PATTERNS[step](result)
+    return result
+
+
+def _predicate(anchor_op: str | None, chain: list[str]):
+    def accepts(expr) -> bool:
+        try:
+            calls = find_chain(expr, anchor_op, chain)
+            nodes = lower_calls(expr, calls).nodes if calls else []
+        except UnsupportedOpError:
+            return False
+        return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
+
+    return accepts
+
+
+def _is_chain(node, anchor_op, chain) -> bool:
+    """Tell whether a primitive computes the anchor with these steps, in order, and no other."""
+    if anchor_op is None:
+        return node.op == "eltwise" and node.attrs["strings"]["algorithm"] in ACTIVATIONS[chain[0]]
+    if node.op != "binary" and (len(node.inputs) > 2) != ("bias" in chain):
+        return False
+    steps = [step for step in chain if step != "bias"]
+    return len(steps) == len(node.post_ops) and all(
+        post.kind == "sum" if step == "sum" else post.kind in ACTIVATIONS[step]
+        for step, post in zip(steps, node.post_ops)
+    )
+
+
+def _expanded(chains: list[str]) -> list[list[str]]:
+    return [
+        [activation if step == "act" else step for step in chain.split()]
+        for chain in chains
+        for activation in (ACTIVATIONS if "act" in chain.split() else [""])
+    ]
+
+
+def pattern_table() -> list[tuple]:
+    """Return (composite name, pattern, predicate) entries, those of more ops first."""
+    entries = []
+    for label, op in ANCHORS.items():
+        chains = _CHAINS["conv" if label.startswith("conv") else label]
+        entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
+    entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
+    entries += [(None, None, [activation]) for activation in _MANY_OPS]
+    return [
+        (
+            "dnnl." + "_".join(filter(None, [label, *chain])),
+            _pattern(op, chain),
+            _predicate(op, chain),
+        )
+        for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
+    ]
+
+
+def _weight(chain) -> float:
+    return math.fsum(3 if step in _MANY_OPS else 1 for step in chain)
+
+
+def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool]]:
+    """Return, for each op that needs no composite, the function that tells if oneDNN takes a call."""
+    return {op: takes_call for op in SUPPORTED_OPS}
+
+
+def takes_call(call: relay.Call) -> bool:
+    """Tell whether oneDNN can run this call by itself."""
+    if not isinstance(call.op, ir.Op):
+        return False
+    try:
+        lower_calls(call, [call])
+    except UnsupportedOpError:
+        return False
+    return True

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend is: the one class that everything else (target kind, rules, report) follows from.
+
+Test: test_backends.py.
+"""
+
+from collections.abc import Callable
+
+from tvm import relay
+from tvm.ir import IRModule
+from tvm.runtime import Module
+
+OP_LEVEL = "op-level"
+GRAPH_LEVEL = "graph-level"
+
+
+class Backend:
+    """A library or compiler that runs parts of a model. Subclass, then ``register_backend``.
+
+    Attributes:
+        name: what targets, reports and the cost store call it; letters, digits, ``_``.
+        kind: ``OP_LEVEL`` (a call or composite at a time) or ``GRAPH_LEVEL`` (a region at a time).
+        device_type: DLPack's number of the device that it runs on; 1 is the CPU.
+        can_be_wrong: its results are compared with TVM's before they are believed.
+        op_predicates: Relay op name -> function of a call that tells whether the backend takes it
+            bare, outside of any pattern.
+    """
+
+    name: str = ""
+    kind: str = OP_LEVEL
+    device_type: int = 1
+    can_be_wrong: bool = False
+    op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
+
+    def version(self) -> str:
+        """Return the library's version, which keys stored costs; "" when there is none."""
+        return ""
+
+    def available(self) -> str | None:
+        """Return None when it can run on this machine, else the reason why not, in one sentence."""
+        return None
+
+    def patterns(self) -> list[tuple]:
+        """Return (composite name, pattern) or (composite name, pattern, predicate) entries.
+
+        Largest first, as for TVM's pattern tables. A composite's name begins with ``<name>.``.
+        """
+        return []
+
+    def preamble(self, mod: IRModule) -> IRModule:
+        """Return the module as the backend likes it, before partitioning."""
+        return mod
+
+    def compile(self, function: relay.Function) -> Module:
+        """Return the runtime module that defines the function's ``global_symbol``."""
+        raise TypeError(f"backend {self.name!r} compiles nothing: define compile(function)")
+
+    def constants(self, function: relay.Function, symbol: str) -> dict | None:
+        """Return the constants that the module asks for by name, or None for TVM's own naming.
+
+        The names begin with the backend's name; the module lists them in ``get_const_vars``.
+        """
+        return None
+
+    def default_rule(self) -> str:
+        """Return which partition rule makes its candidates: its kind's, unless overridden."""
+        return self.kind
+
+    def summary(self) -> str:
+        """Return one line for lists and reports."""
+        reason = self.available()
+        state = f"version {self.version()}" if reason is None else f"not available: {reason}"
+        return f"{self.name} ({self.kind}): {state}"

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The known backends, by name. Test: test_backends.py."""
+
+import importlib
+import re
+
+import tvm
+from tvm.relay.op.contrib import register as _tables
+
+from . import BUILTIN
+from .errors import BackendUnavailableError, UnknownBackendError
+from .interface import GRAPH_LEVEL, OP_LEVEL, Backend
+
+_BACKENDS: dict[str, Backend] = {}
+
+
+def register_backend(backend: Backend) -> Backend:
+    """Make a backend known here and to TVM; a second one of the same name replaces the first.
+
+    Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
+    ValueError when the name or kind is none.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
+        raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
+    if backend.kind not in (OP_LEVEL, GRAPH_LEVEL):
+        raise ValueError(
+            f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
+        )
+    _check_patterns(backend)
+    _BACKENDS[backend.name] = backend
+    tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
+    prefix = f"relay.ext.{backend.name}"
+    tvm.register_func(prefix, backend.compile, override=True)
+    if type(backend).constants is not Backend.constants:
+        tvm.register_func(f"{prefix}.constant_updater", backend.constants, override=True)
+    _tables.register_pattern_table(backend.name, backend.patterns)
+    _register_op_predicates(backend)
+    return backend
+
+
+def _register_op_predicates(backend):
+    """Put the backend's predicates where AnnotateTarget looks, in place of any others."""
+    key = f"target.{backend.name}"
+    for name in tvm.ir.Op.list_op_names():
+        op = tvm.ir.Op.get(name)
+        if op.get_attr(key) is not None:
+            op.reset_attr(key)
+        if name in backend.op_predicates:
+            tvm.ir.register_op_attr(name, key, backend.op_predicates[name])
+
+
+def _check_patterns(backend):
+    for entry in backend.patterns():
+        if not entry[0].startswith(f"{backend.name}."):
+            raise ValueError(
+                f"backend {backend.name}: composite name {entry[0]!r} must begin with "
+                f"'{backend.name}.'"
+            )
+
+
+def find_backend(name: str) -> Backend | None:
+    """Return the backend of that name, None when there is none."""
+    return _BACKENDS.get(name)
+
+
+def get_backend(name: str) -> Backend:
+    """Return the backend of that name; UnknownBackendError lists the known ones."""
+    if name not in _BACKENDS:
+        known = ", ".join(sorted(_BACKENDS)) or "none"
+        raise UnknownBackendError(f"unknown backend {name!r}; known: {known}")
+    return _BACKENDS[name]
+
+
+def require_backend(name: str) -> Backend:
+    """Return the backend; BackendUnavailableError says why when it cannot run here."""
+    backend = get_backend(name)
+    reason = backend.available()
+    if reason is not None:
+        raise BackendUnavailableError(f"backend {name!r} is not available: {reason}")
+    return backend
+
+
+def list_backends() -> list[Backend]:
+    """Return all known backends, available or not, by name."""
+    return [_BACKENDS[name] for name in sorted(_BACKENDS)]
+
+
+for _, _module, _class in BUILTIN.values():
+    register_backend(getattr(importlib.import_module(_module, __package__), _class)())
