@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collage: every part of a model on the backend that was measured fastest there.
+
+Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, puts our pass and build
+wrappers in place and leaves everything else to the first use. Test: test_collage_package.py.
+"""
+
+import importlib
+
+from . import _native
+
+_native.load()
+
+from . import backends, integration  # noqa: E402 - needs the libraries
+from .errors import (  # noqa: E402
+    BackendUnavailableError,
+    CollageError,
+    ExecutorError,
+    HostTargetError,
+    ModuleError,
+    UnknownBackendError,
+)
+from .estimators import CostEstimator, CustomCostEstimator, MockCostEstimator  # noqa: E402
+
+backends.register_target_kinds()
+integration.install()
+
+# TVM's prototype measures by these numbers; `estimate_seconds` still does.
+MEASURE_NUMBER = 20
+MEASURE_REPEAT = 5
+WARMUP_MIN_REPEAT_MS = 250
+
+# Public name -> the submodule that holds it, imported at the first use.
+_LAZY = {
+    "host_target": "build",
+    "Backend": "backends",
+    "register_backend": "backends",
+    "list_backends": "backends",
+    "optimize": "optimize",
+    "Result": "optimize",
+    "CollageOptions": "options",
+}
+
+__all__ = [
+    "BackendUnavailableError",
+    "CollageError",
+    "CostEstimator",
+    "CustomCostEstimator",
+    "ExecutorError",
+    "HostTargetError",
+    "MEASURE_NUMBER",
+    "MEASURE_REPEAT",
+    "MockCostEstimator",
+    "ModuleError",
+    "UnknownBackendError",
+    "WARMUP_MIN_REPEAT_MS",
+    *_LAZY,
+]
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

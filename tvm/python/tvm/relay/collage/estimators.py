@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cost estimators as the pass takes them: ``CollagePartition(config, estimator)`` of TVM's own API.
+
+The pass asks in batches through one C++ class; what answers is a method here. The old protocol, a
+global function of (module, target) that returns seconds, still works. Test: test_estimator.py.
+"""
+
+import math
+import operator
+
+import tvm
+from tvm import relay
+from tvm._ffi import get_global_func, register_object
+from tvm.runtime import Object
+
+# Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
+_FUSION_BENEFIT = 0.9
+
+
+def measured(seconds):
+    """An answer of the batch protocol: [status, seconds, message]."""
+    return ["measured", float(seconds), ""]
+
+
+def failed(status, message):
+    """An answer without a cost; ``status`` is one of measure.STATUSES."""
+    return [status, 0.0, message]
+
+
+@register_object("collage.CostEstimator")
+class CostEstimator(Object):
+    """Measures candidates in worker processes (RFC 0062, CostEstimator).
+
+    A subclass overrides ``estimate_batch``. ``reports`` collects what the pass decided, a dict for
+    each function it partitioned.
+    """
+
+    __slots__ = ("__dict__",)
+
+    def __init__(self):
+        self.reports = []
+        self.__init_handle_by_constructor__(
+            get_global_func("collage.MakeCostEstimator"), self._estimate, self._observe
+        )
+
+    def estimate_batch(self, mods, targets, labels):
+        """Return a list of [status, seconds, message], one for each module's @main on its target."""
+        from .measured import measure_batch
+
+        return measure_batch(mods, targets, labels)
+
+    def _estimate(self, mods, targets, labels):
+        answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
+        return [[status, tvm.runtime.convert(seconds), text] for status, seconds, text in answers]
+
+    def _observe(self, report):
+        self.reports.append(_plain(report))
+
+
+class FunctionCosts(CostEstimator):
+    """Costs by ``seconds_of(mod, target)``, each distinct (module, target) asked once.
+
+    Infinity means that the target cannot run the module, as in TVM's old protocol.
+    """
+
+    def __init__(self, seconds_of):
+        super().__init__()
+        self._seconds_of = seconds_of
+        self._known = {}
+
+    def estimate_batch(self, mods, targets, labels):
+        return [self._one(mod, target) for mod, target in zip(mods, targets, strict=True)]
+
+    def _one(self, mod, target):
+        key = (tvm.ir.structural_hash(mod, map_free_vars=True), str(target))
+        if key not in self._known:
+            seconds = float(self._seconds_of(mod, target))
+            self._known[key] = (
+                measured(seconds)
+                if math.isfinite(seconds)
+                else failed("unsupported", f"the cost function gave {seconds}")
+            )
+        return self._known[key]
+
+
+class MockCostEstimator(FunctionCosts):
+    """Costs by counting calls: ``target_costs`` maps a target kind to the price of one call.
+
+    Further calls in one candidate cost 0.9 of the one before each. With ``max_estimates`` > 0 more
+    distinct candidates than that are an error.
+    """
+
+    def __init__(self, target_costs, max_estimates=0):
+        self._target_costs = {str(kind): int(cost) for kind, cost in target_costs.items()}
+        self._max_estimates = operator.index(max_estimates)
+        super().__init__(self._price)
+
+    def _price(self, mod, target):
+        if self._max_estimates and len(self._known) >= self._max_estimates:
+            raise ValueError(f"more than {self._max_estimates} distinct candidates were generated")
+        kind = target.kind.name
+        if kind not in self._target_costs:
+            raise ValueError(f"MockCostEstimator has no cost for target kind {kind!r}")
+        return sum(
+            self._target_costs[kind] * (1 - _FUSION_BENEFIT ** _count_calls(function.body))
+            / (1 - _FUSION_BENEFIT)
+            for function in mod.functions.values()
+        )
+
+
+class CustomCostEstimator(FunctionCosts):
+    """Costs by the global function of that name: (module, target) -> seconds."""
+
+    def __init__(self, py_fn_estimator="tvm.relay.collage.estimate_seconds_custom"):
+        self._function = get_global_func(py_fn_estimator)
+        super().__init__(lambda mod, target: self._function(mod, target))
+
+
+def _count_calls(body):
+    """Calls of operators in ``body``, each node once, functions inside included."""
+    count = 0
+
+    def visit(node):
+        nonlocal count
+        count += isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
+
+    relay.analysis.post_order_visit(body, visit)
+    return count
+
+
+def _plain(value):
+    """TVM containers and boxes as Python's own."""
+    if isinstance(value, (tvm.ir.container.Map, dict)):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tvm.ir.container.Array, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (str, tvm.runtime.String)):
+        return str(value)
+    return getattr(value, "value", value)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`relay.build`, `relay.vm.compile` and `create_executor` with `relay.collage.enable_collage`.
+
+The wrappers stand in TVM's modules before anybody has imported the originals, and hand over to them
+unchanged, argument for argument, when the option is off. Test: test_integration.py.
+"""
+
+import functools
+
+import tvm
+
+OPTION = "relay.collage.enable_collage"
+
+
+def is_enabled():
+    """Tell whether the innermost PassContext asks for Collage."""
+    value = tvm.transform.PassContext.current().config.get(OPTION, False)
+    return bool(getattr(value, "value", value))
+
+
+def install():
+    """Put the wrappers in place, once; the originals stay reachable for ``build.stock``."""
+    from tvm.relay import build_module
+    from tvm.relay.backend import vm
+
+    _wrap(build_module, "build", "_collage_stock_build", _build)
+    _wrap(build_module, "create_executor", "_collage_stock_create_executor", _create_executor)
+    _wrap(vm, "compile", "_collage_stock_compile", _compile_vm)
+
+
+def _wrap(module, name, kept_as, ours):
+    if hasattr(module, kept_as):
+        return
+    stock = getattr(module, name)
+
+    @functools.wraps(stock)
+    def wrapper(*args, **kwargs):
+        if not is_enabled():
+            return stock(*args, **kwargs)
+        return ours(stock, *args, **kwargs)
+
+    setattr(module, kept_as, stock)
+    setattr(module, name, wrapper)
+
+
+def _build(
+    stock,
+    ir_mod,
+    target=None,
+    target_host=None,
+    executor=None,
+    runtime=None,
+    workspace_memory_pools=None,
+    constant_memory_pools=None,
+    params=None,
+    mod_name="default",
+):
+    """`relay.build` under the option; the library carries the decision as ``.collage``."""
+    from .build import build_library
+    from .optimize import optimize
+    from .targets import parse_targets
+
+    targets = parse_targets(target, target_host)
+    _check_executor(executor.name if executor is not None else "graph", targets)
+    result = optimize(_as_module(ir_mod), params, targets.all)
+    options = {
+        "executor": executor,
+        "runtime": runtime,
+        "workspace_memory_pools": workspace_memory_pools,
+        "constant_memory_pools": constant_memory_pools,
+        "mod_name": None if mod_name == "default" else mod_name,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    library = result.library if not options else None
+    if library is None:
+        level = tvm.transform.PassContext.current().opt_level
+        library = build_library(result.mod, result.host, opt_level=level, **options)
+    library.collage = result
+    return library
+
+
+def _compile_vm(stock, mod, target=None, target_host=None, params=None):
+    """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
+    from .build import build_vm
+    from .optimize import optimize
+    from .targets import parse_targets
+
+    result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
+    level = tvm.transform.PassContext.current().opt_level
+    executable = build_vm(result.mod, result.host, opt_level=level)
+    executable.collage = result
+    return executable
+
+
+def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", params=None):
+    """`create_executor` under the option: decides at once, since TVM's executors build later,
+    perhaps outside the PassContext."""
+    from .build.library import inline_external_functions
+    from .optimize import optimize
+    from .targets import parse_targets
+
+    targets = parse_targets(target)
+    if not targets.external:
+        return stock(kind, mod, device, target, params)
+    _check_executor(kind, targets)
+    result = optimize(_as_module(mod), params, targets.all)
+    executor = stock(kind, inline_external_functions(result.mod), device, result.host)
+    executor.collage = result
+    return executor
+
+
+def _as_module(mod):
+    return tvm.IRModule.from_expr(mod) if isinstance(mod, tvm.relay.Function) else mod
+
+
+def _check_executor(kind, targets):
+    """Refuse executors that cannot call an external backend's part."""
+    from .errors import ExecutorError
+
+    if targets.external and kind not in ("graph", "vm"):
+        names = ", ".join(item.kind.name for item in targets.external)
+        raise ExecutorError(
+            f"the {kind} executor cannot call parts of external backends ({names}): use the graph "
+            "executor or the VM, or give the host target alone"
+        )

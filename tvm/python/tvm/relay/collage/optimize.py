@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Module + targets -> the module that is fastest on this machine: prepare, partition, guard.
+
+Test: test_optimize.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.relay.transform import CollagePartition
+from tvm.target import make_compilation_config
+
+from .build import build_library, prepare
+from .errors import ModuleError
+from .estimators import CostEstimator
+from .graph_search import GuardResult, guard
+from .measured import measuring_session
+from .options import CollageOptions
+from .targets import TargetList, parse_targets
+
+# Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
+TVM_ALONE = "tvm"
+OP_LEVEL = "collage"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What Collage decided for a module.
+
+    mod: the module to build for `host`, parts of external backends as global functions.
+    plan: the name of the plan that ships: "collage" (op-level optimum), "tvm" or a backend's name.
+    guard: what each plan did end to end; None when the guard was off or had nothing to compare.
+    partitioned: one report a function of the op-level search (parts, costs, failures, limits).
+    seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
+    """
+
+    mod: tvm.IRModule
+    host: tvm.target.Target
+    plan: str
+    guard: GuardResult | None
+    partitioned: list[dict[str, Any]]
+    seconds: dict[str, float]
+
+    @property
+    def library(self) -> Any:
+        """The graph executor's library that the guard built and measured; None without a guard."""
+        return self.guard.libraries[self.plan] if self.guard else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plan, measurements and parts as JSON values; times in seconds."""
+        from .report import result_to_json
+
+        return result_to_json(self)
+
+    def show(self) -> None:
+        """Print the table of plans and of the parts."""
+        from .report import print_result
+
+        print_result(self)
+
+
+def optimize(
+    mod: tvm.IRModule,
+    params: dict[str, Any] | None = None,
+    targets: Any = None,
+    options: Any = None,
+) -> Result:
+    """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
+
+    `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
+    CollageOptions, by default those of the current PassContext. Raises the errors of
+    `collage.errors`; whatever fails while measuring is data in the result.
+    """
+    if options is None:
+        return _optimize(mod, params, parse_targets(targets), CollageOptions.current())
+    context = tvm.transform.PassContext.current()
+    config = {**context.config, **options.to_config()}
+    with tvm.transform.PassContext(
+        opt_level=context.opt_level,
+        required_pass=context.required_pass,
+        disabled_pass=context.disabled_pass,
+        instruments=context.instruments,
+        config=config,
+    ):
+        return _optimize(mod, params, parse_targets(targets), options)
+
+
+def _optimize(mod, params, targets: TargetList, options) -> Result:
+    check_module(mod)
+    opt_level = tvm.transform.PassContext.current().opt_level
+    clock = _Phases()
+    with clock.phase("prepare"):
+        prepared = prepare(mod, params, targets.host, opt_level=opt_level)
+    if not targets.external:
+        return Result(prepared, targets.host, TVM_ALONE, None, [], clock.seconds)
+    with measuring_session(options):
+        estimator = CostEstimator()
+        with clock.phase("partition"):
+            partitioned = partition(prepared, targets, estimator)
+    if not options.guard:
+        return Result(partitioned, targets.host, OP_LEVEL, None, estimator.reports, clock.seconds)
+    plans = {TVM_ALONE: prepared, **_single_backend_plans(prepared, targets), OP_LEVEL: partitioned}
+    with clock.phase("guard"):
+        result = guard(
+            plans,
+            TVM_ALONE,
+            lambda module: build_library(module, targets.host, opt_level=opt_level),
+            rounds=options.guard_rounds,
+            seed=options.seed,
+        )
+    chosen = plans[result.winner]
+    return Result(chosen, targets.host, result.winner, result, estimator.reports, clock.seconds)
+
+
+def partition(mod: tvm.IRModule, targets: TargetList, estimator) -> tvm.IRModule:
+    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets."""
+    config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
+    return CollagePartition(config, estimator)(mod)
+
+
+def check_module(mod: Any) -> None:
+    """Raise ModuleError for what no backend could compile: no main, or a type error."""
+    if not isinstance(mod, tvm.IRModule):
+        raise ModuleError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    names = [var.name_hint for var in mod.get_global_vars()]
+    if "main" not in names:
+        raise ModuleError(
+            f"the module has no function 'main' (it has {', '.join(sorted(names)) or 'none'}): "
+            "name the function to compile 'main'"
+        )
+    try:
+        relay.transform.InferType()(mod)
+    except (tvm.TVMError, TypeError, ValueError) as error:
+        raise ModuleError(f"the module is ill-typed: {str(error).strip()}") from error
+
+
+def _single_backend_plans(prepared, targets: TargetList) -> dict[str, tvm.IRModule]:
+    """Each external backend alone: it takes all that it can, TVM the rest."""
+    from .backends import greedy_partition
+
+    return {
+        target.kind.name: greedy_partition(prepared, target.kind.name)
+        for target in targets.external
+    }
+
+
+class _Phases:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - began

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The target list of a compilation, checked: one host target, then external kinds that can run.
+
+Test: test_errors.py.
+"""
+
+import dataclasses
+import re
+
+import tvm
+from tvm.target import Target
+
+from .errors import BackendUnavailableError, HostTargetError, UnknownBackendError
+
+_UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetList:
+    """``host``: what TVM compiles for; ``external``: the backends, in the user's order."""
+
+    host: Target
+    external: tuple
+
+    @property
+    def all(self):
+        """Host and backends in the form that TVM's make_compilation_config takes."""
+        return [self.host, *self.external]
+
+
+def parse_targets(target, target_host=None):
+    """Return the TargetList of whatever ``relay.build`` takes as target.
+
+    UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
+    """
+    from .backends import find_backend
+
+    try:
+        raw = list(
+            Target.canon_multi_target_and_host(Target.target_or_current(target), target_host)
+        )
+    except (ValueError, tvm.TVMError) as error:
+        raise _as_unknown_backend(error) from error
+    external = [item for item in raw if is_external(item)]
+    hosts = [item for item in raw if not is_external(item)]
+    _check_hosts(hosts, external)
+    for item in external:
+        backend = find_backend(item.kind.name)
+        reason = backend.available() if backend else None
+        if reason:
+            raise BackendUnavailableError(
+                f"backend {item.kind.name!r} is not available: {reason}; "
+                "install what it names, or leave it out of the target list"
+            )
+    return TargetList(hosts[0], tuple(external))
+
+
+def is_external(target):
+    """Tell whether a backend with its own compiler serves the target, rather than TVM."""
+    return bool(target.kind.get_attr("is_external_codegen"))
+
+
+def _check_hosts(hosts, external):
+    if not hosts:
+        names = ", ".join(item.kind.name for item in external)
+        raise HostTargetError(
+            f"the targets ({names}) are all external backends: put a host target first, "
+            "e.g. [collage.host_target(), ...]"
+        )
+    if len(hosts) > 1:
+        names = " and ".join(f"'{item}'" for item in hosts)
+        raise HostTargetError(
+            f"the target list has {len(hosts)} host targets ({names}): give one, "
+            "e.g. [collage.host_target(), ...]; other targets must be external backends"
+        )
+
+
+def _as_unknown_backend(error):
+    """The user's error for TVM's, when a target kind is not known; else TVM's own."""
+    from .backends import list_backends
+
+    found = _UNKNOWN_KIND.search(str(error))
+    if not found:
+        return error
+    known = ", ".join(sorted(backend.name for backend in list_backends()))
+    return UnknownBackendError(
+        f"unknown backend or target kind {found.group(1)!r}: registered backends are {known}; "
+        "register your own with collage.register_backend(...)"
+    )

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidate -> the module that is measured: @main computes the candidate, as it would be deployed.
+// Precondition: the candidate is of this function's graph. Test: tvm/tests/python/collage/test_rewrite.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_CANDIDATE_MODULE_H_
+#define TVM_RELAY_COLLAGE_FFI_CANDIDATE_MODULE_H_
+
+#include <string>
+
+#include "../graph/candidate_partition.h"
+#include "rewrite.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief IRModule with @main(tensors) -> exits. A candidate of an external backend is one global
+ * function that @main calls; one for TVM is @main's body. Parameters of tuple type are taken apart,
+ * since an executor is fed tensors.
+ */
+ObjectRef CandidateModule(const ImportedFunction& imported, const CandidatePartition& candidate,
+                          const std::string& compiler);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_CANDIDATE_MODULE_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost_estimator.h"
+
+#include <cmath>
+
+namespace tvm::collage {
+
+TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
+
+CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc observe) {
+  auto node = runtime::make_object<CostEstimatorNode>();
+  node->estimate = std::move(estimate);
+  node->observe = std::move(observe);
+  data_ = std::move(node);
+}
+
+std::vector<EstimatedCost> CostEstimatorNode::Estimate(
+    const std::vector<CostRequest>& requests) const {
+  Array<ObjectRef> mods;
+  Array<ObjectRef> targets;
+  Array<String> labels;
+  for (const CostRequest& request : requests) {
+    mods.push_back(request.mod);
+    targets.push_back(request.target);
+    labels.push_back(request.label);
+  }
+  Array<Array<ObjectRef>> answers = estimate(mods, targets, labels);
+  if (answers.size() != requests.size()) {
+    LOG(FATAL) << "ValueError: the cost estimator was asked for " << requests.size()
+               << " costs and gave " << answers.size();
+  }
+  std::vector<EstimatedCost> costs;
+  for (const Array<ObjectRef>& answer : answers) {
+    EstimatedCost cost;
+    cost.status = runtime::Downcast<String>(answer[0]);
+    cost.seconds = runtime::Downcast<runtime::Float>(answer[1])->value;
+    cost.message = runtime::Downcast<String>(answer[2]);
+    if (cost.IsUsable() && !(std::isfinite(cost.seconds) && cost.seconds >= 0)) {
+      LOG(FATAL) << "ValueError: the cost estimator gave " << cost.seconds << " seconds as "
+                 << cost.status << "; a cost is finite and not negative";
+    }
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+TVM_REGISTER_GLOBAL("collage.MakeCostEstimator")
+    .set_body_typed([](PackedFunc estimate, PackedFunc observe) {
+      return CostEstimator(std::move(estimate), std::move(observe));
+    });
+
+}  // namespace tvm::collage

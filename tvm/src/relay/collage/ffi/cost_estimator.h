@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// CostEstimator: how the pass asks for the costs of candidates, many at a time; who answers (workers,
+// a mock, a user's function) is Python's business. Test: tvm/tests/python/collage/test_estimator.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
+#define TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
+
+#include <string>
+#include <vector>
+
+#include "fields.h"
+
+namespace tvm::collage {
+
+/*! \brief What is asked: a module whose @main is the candidate, and the target that runs it. */
+struct CostRequest {
+  ObjectRef mod;
+  ObjectRef target;
+  std::string label;  // for people: backend, rule and ops
+};
+
+/*! \brief What is answered; `status` is one of the names in measure/cost.py. */
+struct EstimatedCost {
+  std::string status;
+  double seconds = 0;
+  std::string message;
+
+  bool IsUsable() const { return status == "measured" || status == "estimated"; }
+};
+
+class CostEstimatorNode : public Object {
+ public:
+  /*! \brief (modules, targets, labels) -> [[status, seconds, message], ...]. */
+  PackedFunc estimate;
+  /*! \brief Told what the pass decided for each function, as a map; may be null. */
+  PackedFunc observe;
+
+  std::vector<EstimatedCost> Estimate(const std::vector<CostRequest>& requests) const;
+
+  static constexpr const char* _type_key = "collage.CostEstimator";
+  TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
+};
+
+class CostEstimator : public ObjectRef {
+ public:
+  CostEstimator(PackedFunc estimate, PackedFunc observe);
+  TVM_DEFINE_OBJECT_REF_METHODS(CostEstimator, ObjectRef, CostEstimatorNode);
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_

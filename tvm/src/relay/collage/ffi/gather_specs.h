@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run.
+// Precondition: external kinds are known to Python's make_byoc_partition_rule.
+// Test: tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_GATHER_SPECS_H_
+#define TVM_RELAY_COLLAGE_FFI_GATHER_SPECS_H_
+
+#include <vector>
+
+#include "../rules/partition_rule.h"
+#include "fields.h"
+#include "options.h"
+
+namespace tvm::collage {
+
+struct TargetSpec {
+  PartitionSpec spec;
+  ObjectRef target;
+};
+
+/*!
+ * \brief One spec a target, in the targets' order, and the host's last. External kinds are
+ * recognised by their attribute `is_external_codegen` alone: no backend has a name here.
+ */
+std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
+                                    const CollageOptions& options);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_GATHER_SPECS_H_

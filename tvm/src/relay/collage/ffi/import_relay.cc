@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import_relay.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace tvm::collage {
+namespace {
+
+using Exprs = std::vector<ObjectRef>;
+
+void AppendAll(const ObjectRef& array, Exprs* out) {
+  for (const ObjectRef& item : runtime::Downcast<Array<ObjectRef>>(array)) out->push_back(item);
+}
+
+/*! \brief Variables that a match clause's pattern binds, left to right. */
+void AppendPatternVars(const ObjectRef& pattern, Exprs* out) {
+  if (IsA(pattern, "relay.PatternVar")) {
+    out->push_back(RefField(pattern, "var"));
+  } else if (IsA(pattern, "relay.PatternConstructor") || IsA(pattern, "relay.PatternTuple")) {
+    Exprs nested;
+    AppendAll(RefField(pattern, "patterns"), &nested);
+    for (const ObjectRef& child : nested) AppendPatternVars(child, out);
+  }
+}
+
+/*! \brief Sub-expressions in the order in which post-dfs visits them. */
+Exprs Children(const ObjectRef& expr) {
+  Exprs children;
+  auto fields = [&](std::initializer_list<const char*> keys) {
+    Fields all(expr);
+    for (const char* key : keys) children.push_back(all.Ref(key));
+  };
+  if (IsA(expr, "relay.Call")) {
+    Fields call(expr);
+    children.push_back(call.Ref("op"));
+    AppendAll(call.Ref("args"), &children);
+  } else if (IsA(expr, "relay.Tuple")) {
+    AppendAll(RefField(expr, "fields"), &children);
+  } else if (IsA(expr, "relay.TupleGetItem")) {
+    fields({"tuple_value"});
+  } else if (IsA(expr, "relay.Function")) {
+    if (!IsPartitioned(expr)) {
+      AppendAll(RefField(expr, "params"), &children);
+      fields({"body"});
+    }
+  } else if (IsA(expr, "relay.Let")) {
+    fields({"value", "var", "body"});
+  } else if (IsA(expr, "relay.If")) {
+    fields({"cond", "true_branch", "false_branch"});
+  } else if (IsA(expr, "relay.Match")) {
+    fields({"data"});
+    for (const ObjectRef& clause : RefFieldAs<Array<ObjectRef>>(expr, "clauses")) {
+      AppendPatternVars(RefField(clause, "lhs"), &children);
+      children.push_back(RefField(clause, "rhs"));
+    }
+  } else if (IsA(expr, "relay.RefCreate")) {
+    fields({"value"});
+  } else if (IsA(expr, "relay.RefRead")) {
+    fields({"ref"});
+  } else if (IsA(expr, "relay.RefWrite")) {
+    fields({"ref", "value"});
+  }
+  return children;
+}
+
+OpKind KindOfOp(const ObjectRef& op) {
+  static thread_local auto& kinds = *new std::unordered_map<const Object*, OpKind>();
+  auto [entry, is_new] = kinds.try_emplace(op.get(), OpKind::kOpaque);
+  if (is_new) {
+    // An operator without the attribute is one that TVM cannot fuse.
+    TVMRetValue kind = CallGlobal("ir.OpGetAttr", op, String("TOpPattern"));
+    if (kind.type_code() == kTVMArgInt) {
+      entry->second = static_cast<OpKind>(kind.operator int());
+    } else if (kind.type_code() != kTVMNullptr) {
+      ObjectRef boxed = kind;
+      if (boxed.defined()) entry->second = static_cast<OpKind>(Fields(boxed).Int("value"));
+    }
+  }
+  return entry->second;
+}
+
+struct NodeTypeName {
+  const char* key;
+  NodeType type;
+};
+constexpr NodeTypeName kNodeTypes[] = {
+    {"relay.Var", NodeType::kVar},           {"relay.Constant", NodeType::kConstant},
+    {"Op", NodeType::kOp},                   {"GlobalVar", NodeType::kGlobalVar},
+    {"relay.Constructor", NodeType::kConstructor}, {"relay.Tuple", NodeType::kTuple},
+    {"relay.TupleGetItem", NodeType::kProjection}, {"relay.Function", NodeType::kFunction},
+};
+
+NodeType TypeOf(const ObjectRef& expr) {
+  if (IsA(expr, "relay.Call")) {
+    return IsA(RefField(expr, "op"), "Op") ? NodeType::kCall : NodeType::kCallOther;
+  }
+  for (const NodeTypeName& entry : kNodeTypes) {
+    if (IsA(expr, entry.key)) return entry.type;
+  }
+  return NodeType::kOther;
+}
+
+std::vector<std::pair<std::string, AttrValue>> ImportAttrs(const ObjectRef& attrs) {
+  std::vector<std::pair<std::string, AttrValue>> result;
+  if (!attrs.defined()) return result;
+  for (const auto& [key, value] : Fields(attrs).all()) {
+    AttrValue plain;
+    if (const auto* number = std::get_if<int64_t>(&value)) plain = *number;
+    if (const auto* real = std::get_if<double>(&value)) plain = *real;
+    if (const auto* text = std::get_if<std::string>(&value)) plain = *text;
+    if (const auto* type = std::get_if<runtime::DataType>(&value)) {
+      plain = runtime::DLDataType2String(*type);
+    }
+    if (const auto* ref = std::get_if<ObjectRef>(&value)) plain = ImportAttr(*ref);
+    result.emplace_back(key, std::move(plain));
+  }
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return result;
+}
+
+/*!
+ * \brief Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions are
+ * acyclic: a recursive function mentions its let-bound variable, which is a leaf.
+ */
+class Importer {
+ public:
+  void Visit(const ObjectRef& root) {
+    std::vector<Frame> stack;
+    auto push = [&](const ObjectRef& expr) {
+      if (!indexes_.count(expr.get())) stack.push_back({expr, Children(expr), 0});
+    };
+    push(root);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (indexes_.count(top.expr.get())) {
+        stack.pop_back();
+      } else if (top.next < top.children.size()) {
+        push(ObjectRef(top.children[top.next++]));
+      } else {
+        Append(top.expr, top.children);
+        stack.pop_back();
+      }
+    }
+  }
+
+  ImportedFunction Finish(const ObjectRef& function, const ObjectRef& body) {
+    NodeIndex result = indexes_.at(body.get());
+    AssignRegions(result);
+    ImportedFunction imported;
+    imported.function = function;
+    for (Node& node : nodes_) imported.graph.Append(std::move(node));
+    imported.exprs = std::move(exprs_);
+    imported.graph.Finish(result);
+    return imported;
+  }
+
+ private:
+  struct Frame {
+    ObjectRef expr;
+    Exprs children;
+    size_t next;
+  };
+
+  void Append(const ObjectRef& expr, const Exprs& children) {
+    Node node;
+    node.type = TypeOf(expr);
+    const NodeIndex index = static_cast<NodeIndex>(nodes_.size());
+    for (const ObjectRef& child : children) AddInput(child, &node);
+    switch (node.type) {
+      case NodeType::kVar:
+        node.name = Fields(RefField(expr, "vid")).Str("name_hint");
+        break;
+      case NodeType::kOp:
+        node.name = Fields(expr).Str("name");
+        node.kind = KindOfOp(expr);
+        break;
+      case NodeType::kGlobalVar:
+        node.name = Fields(expr).Str("name_hint");
+        break;
+      case NodeType::kCall: {
+        Fields call(expr);
+        node.name = nodes_[indexes_.at(call.Ref("op").get())].name;
+        node.kind = KindOfOp(call.Ref("op"));
+        node.attrs = ImportAttrs(call.Ref("attrs"));
+        break;
+      }
+      case NodeType::kTuple:
+        node.kind = OpKind::kTuple;
+        break;
+      case NodeType::kProjection:
+        node.kind = OpKind::kInjective;
+        node.projection = static_cast<int>(Fields(expr).Int("index"));
+        break;
+      case NodeType::kConstant:
+        node.kind = OpKind::kElemWise;
+        break;
+      default:
+        break;
+    }
+    if (node.type != NodeType::kOp && node.type != NodeType::kConstructor) {
+      ObjectRef type = RefField(expr, "_checked_type_");
+      node.is_tuple_typed = IsA(type, "TupleType");
+      node.types = ImportType(type);
+    }
+    indexes_[expr.get()] = index;
+    nodes_.push_back(std::move(node));
+    exprs_.push_back(expr);
+    if (IsA(expr, "relay.Let")) {
+      // The variable reads its value, unless the value (a recursive function) mentions it.
+      const NodeIndex var = indexes_.at(children[1].get());
+      const NodeIndex value = indexes_.at(children[0].get());
+      if (value < var) nodes_[var].inputs.push_back(value);
+    }
+  }
+
+  void AddInput(const ObjectRef& child, Node* node) const {
+    auto found = indexes_.find(child.get());
+    if (found != indexes_.end()) node->inputs.push_back(found->second);
+  }
+
+  /*!
+   * \brief A node belongs to the innermost region that holds all its readers. Regions are opened
+   * by function bodies, branches and match clauses; readers have higher indexes, so one backward
+   * walk settles all. The root region is 0.
+   */
+  void AssignRegions(NodeIndex result) {
+    parents_ = {-1};
+    for (Node& node : nodes_) node.region = -1;
+    nodes_[result].region = 0;
+    for (NodeIndex i = static_cast<NodeIndex>(nodes_.size()) - 1; i >= 0; --i) {
+      Node& node = nodes_[i];
+      if (node.region < 0) node.region = 0;  // a parameter that nothing reads
+      const bool opens = node.type == NodeType::kFunction || IsA(exprs_[i], "relay.If") ||
+                         IsA(exprs_[i], "relay.Match");
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        // The condition and the matched value are read outside the branches.
+        const bool is_outside = node.type != NodeType::kFunction && k == 0;
+        Merge(node.inputs[k], opens && !is_outside ? NewRegion(node.region) : node.region);
+      }
+    }
+  }
+  int NewRegion(int parent) {
+    parents_.push_back(parent);
+    return static_cast<int>(parents_.size()) - 1;
+  }
+  void Merge(NodeIndex index, int region) {
+    int& current = nodes_[index].region;
+    if (current < 0) {
+      current = region;
+      return;
+    }
+    // A region's parent has a smaller number, so the larger one moves up.
+    int a = current;
+    int b = region;
+    while (a != b) (a > b ? a : b) = parents_[a > b ? a : b];
+    current = a;
+  }
+
+  std::unordered_map<const Object*, NodeIndex> indexes_;
+  std::vector<Node> nodes_;
+  std::vector<ObjectRef> exprs_;
+  std::vector<int> parents_;
+};
+
+}  // namespace
+
+bool IsPartitioned(const ObjectRef& function) {
+  ObjectRef attrs = RefField(function, "attrs");
+  if (!attrs.defined()) return false;
+  auto dict = runtime::Downcast<Map<String, ObjectRef>>(RefField(attrs, "__dict__"));
+  return dict.count("Primitive") || dict.count("Composite") || dict.count("Compiler");
+}
+
+std::vector<TensorType> ImportType(const ObjectRef& type) {
+  std::vector<TensorType> result;
+  if (IsA(type, "relay.TensorType")) {
+    Fields fields(type);
+    TensorType tensor;
+    tensor.dtype = runtime::DLDataType2String(fields.DType("dtype"));
+    for (const ObjectRef& dim : runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"))) {
+      tensor.shape.push_back(IsA(dim, "IntImm") ? Fields(dim).Int("value") : TensorType::kDynamic);
+    }
+    result.push_back(std::move(tensor));
+  } else if (IsA(type, "TupleType")) {
+    for (const ObjectRef& field : RefFieldAs<Array<ObjectRef>>(type, "fields")) {
+      for (TensorType& tensor : ImportType(field)) result.push_back(std::move(tensor));
+    }
+  }
+  return result;
+}
+
+AttrValue ImportAttr(const ObjectRef& value) {
+  if (IsA(value, "IntImm")) return Fields(value).Int("value");
+  if (IsA(value, "FloatImm")) return std::get<double>(Fields(value).all()[1].second);
+  if (const auto* text = value.as<runtime::StringObj>()) return std::string(text->data, text->size);
+  if (const auto* number = value.as<runtime::Int::ContainerType>()) return number->value;
+  if (const auto* flag = value.as<runtime::Bool::ContainerType>()) return int64_t{flag->value};
+  if (const auto* real = value.as<runtime::Float::ContainerType>()) return real->value;
+  if (!value.defined() || !value->IsInstance<runtime::ArrayNode>()) return {};
+  std::vector<int64_t> numbers;
+  std::vector<std::string> texts;
+  auto array = runtime::Downcast<Array<ObjectRef>>(value);
+  for (const ObjectRef& item : array) {
+    AttrValue plain = ImportAttr(item);
+    if (const auto* number = std::get_if<int64_t>(&plain)) numbers.push_back(*number);
+    if (const auto* text = std::get_if<std::string>(&plain)) texts.push_back(*text);
+  }
+  if (numbers.size() == array.size()) return numbers;
+  if (texts.size() == array.size()) return texts;
+  return {};
+}
+
+ImportedFunction ImportFunction(const ObjectRef& function) {
+  Importer importer;
+  for (const ObjectRef& param : RefFieldAs<Array<ObjectRef>>(function, "params")) {
+    importer.Visit(param);
+  }
+  ObjectRef body = RefField(function, "body");
+  importer.Visit(body);
+  return importer.Finish(function, body);
+}
+
+}  // namespace tvm::collage

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+namespace tvm::collage {
+namespace {
+
+constexpr char kPrefix[] = "relay.collage.";
+
+// What each C++ type is called for users, the boxed type in the PassContext, and how to unbox it.
+template <typename T>
+struct OptionType;
+
+template <>
+struct OptionType<bool> {
+  static constexpr const char* kName = "a bool";
+  using Boxed = runtime::Bool;
+  static bool Unbox(const ObjectRef& value) { return Fields(value).Int("value") != 0; }
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Bool::ContainerType>()) return value;
+    // The IntImm of a bool, as older scripts pass it.
+    if (IsA(value, "IntImm") && Fields(value).DType("dtype").is_bool()) {
+      return ObjectRef(runtime::Bool(Fields(value).Int("value") != 0));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<int64_t> {
+  static constexpr const char* kName = "an int";
+  using Boxed = runtime::Int;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Int::ContainerType>()) return value;
+    if (IsA(value, "IntImm") && !Fields(value).DType("dtype").is_bool()) {
+      return ObjectRef(runtime::Int(Fields(value).Int("value")));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<double> {
+  static constexpr const char* kName = "a float";
+  using Boxed = runtime::Float;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Float::ContainerType>()) return value;
+    if (auto* number = value.as<runtime::Int::ContainerType>()) {
+      return ObjectRef(runtime::Float(static_cast<double>(number->value)));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<std::string> {
+  static constexpr const char* kName = "a str";
+  using Boxed = String;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::StringObj>()) return value;
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<Names> {
+  static constexpr const char* kName = "a list of str";
+  using Boxed = Array<String>;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    auto* array = value.as<runtime::ArrayNode>();
+    if (array == nullptr) return tvm::NullOpt;
+    for (const ObjectRef& item : *array) {
+      if (!item.as<runtime::StringObj>()) return tvm::NullOpt;
+    }
+    return value;
+  }
+};
+
+void Read(const ObjectRef& value, bool* out) {
+  if (auto* flag = value.as<runtime::Bool::ContainerType>()) *out = flag->value;
+}
+void Read(const ObjectRef& value, int64_t* out) {
+  // TVM's own depth options are registered as IntImm, ours as boxed integers.
+  auto* number = value.as<runtime::Int::ContainerType>();
+  *out = number ? number->value : Fields(value).Int("value");
+}
+void Read(const ObjectRef& value, double* out) {
+  if (auto* number = value.as<runtime::Float::ContainerType>()) *out = number->value;
+}
+void Read(const ObjectRef& value, std::string* out) { *out = runtime::Downcast<String>(value); }
+void Read(const ObjectRef& value, Names* out) {
+  out->clear();
+  for (const String& name : runtime::Downcast<Array<String>>(value)) out->push_back(name);
+}
+
+/*! \brief As a user would write it. */
+std::string Shown(const ObjectRef& value) {
+  std::string repr = value.defined() ? value->GetTypeKey() : "None";
+  if (auto* text = value.as<runtime::StringObj>()) repr = "'" + std::string(text->data) + "'";
+  if (auto* number = value.as<runtime::Int::ContainerType>()) repr = std::to_string(number->value);
+  if (auto* number = value.as<runtime::Float::ContainerType>()) {
+    repr = std::to_string(number->value);
+  }
+  if (auto* flag = value.as<runtime::Bool::ContainerType>()) repr = flag->value ? "True" : "False";
+  return repr;
+}
+
+template <typename T>
+void Register(const std::string& name, const Map<String, ObjectRef>& known) {
+  static std::vector<std::string>& keys = *new std::vector<std::string>();
+  keys.push_back(kPrefix + name);
+  const std::string key = keys.back();
+  if (known.count(key)) return;
+  using Type = OptionType<T>;
+  transform::PassContext::RegisterConfigOption(
+      key.c_str(), Type::Boxed::ContainerType::_GetOrAllocRuntimeTypeIndex(),
+      [key](ObjectRef value) -> ObjectRef {
+        Optional<ObjectRef> legal = Type::Legalize(value);
+        if (!legal) {
+          LOG(FATAL) << "TypeError: option " << key << " takes " << Type::kName << ", got "
+                     << Shown(value);
+        }
+        return legal.value();
+      });
+}
+
+/*! \brief Defaults as objects, for Python. */
+ObjectRef Box(bool value) { return runtime::Bool(value); }
+ObjectRef Box(int64_t value) { return runtime::Int(value); }
+ObjectRef Box(double value) { return runtime::Float(value); }
+ObjectRef Box(const std::string& value) { return String(value); }
+ObjectRef Box(const Names& value) {
+  Array<String> names;
+  for (const std::string& name : value) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+void RegisterPassOptions() {
+  Map<String, ObjectRef> known = CallGlobal("transform.ListConfigs");
+#define COLLAGE_REGISTER(type, name, default_value, meaning) Register<type>(#name, known);
+  COLLAGE_OPTIONS(COLLAGE_REGISTER)
+#undef COLLAGE_REGISTER
+}
+
+CollageOptions CollageOptions::Current() {
+  ObjectRef context = CallGlobal("transform.GetCurrentPassContext");
+  auto config = RefFieldAs<Map<String, ObjectRef>>(context, "config");
+  CollageOptions options;
+#define COLLAGE_READ(type, name, default_value, meaning) \
+  if (auto found = config.Get(std::string(kPrefix) + #name)) Read(found.value(), &options.name);
+  COLLAGE_OPTIONS(COLLAGE_READ)
+#undef COLLAGE_READ
+  return options;
+}
+
+// [[name, default, meaning], ...] in the order of the table.
+TVM_REGISTER_GLOBAL("collage.OptionTable").set_body_typed([]() {
+  Array<Array<ObjectRef>> table;
+  CollageOptions defaults;
+#define COLLAGE_ROW(type, name, default_value, meaning) \
+  table.push_back({String(#name), Box(defaults.name), String(meaning)});
+  COLLAGE_OPTIONS(COLLAGE_ROW)
+#undef COLLAGE_ROW
+  return table;
+});
+
+}  // namespace tvm::collage

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phases 2 and 3 (RFC 0062): one function -> its candidates -> the cheapest cover.
+// Precondition: the function is typed. Test: tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_PLAN_FUNCTION_H_
+#define TVM_RELAY_COLLAGE_FFI_PLAN_FUNCTION_H_
+
+#include <string>
+#include <vector>
+
+#include "../graph/candidate_partition.h"
+#include "cost_estimator.h"
+#include "gather_specs.h"
+#include "import_relay.h"
+
+namespace tvm::collage {
+
+struct PlannedPart {
+  CandidatePartition candidate;
+  EstimatedCost cost;
+};
+
+struct FunctionPlan {
+  std::vector<PlannedPart> parts;
+  double seconds = 0;
+  bool is_optimal = false;
+  int num_candidates = 0;
+  /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
+  std::vector<PlannedPart> failed;
+  std::string search_summary;
+  /*! \brief One line a limit that cut candidates. */
+  std::vector<std::string> cuts;
+};
+
+/*!
+ * \brief Alternates between the search, which names the costs that it needs, and the estimator.
+ * A kernel that no candidate with a cost covers falls to the host target, as a constant of the plan.
+ */
+FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                          const CostEstimator& estimator);
+
+/*! \brief "dnnl/composite/dnnl.conv2d_bias(nn.conv2d, add)". */
+std::string LabelOf(const ImportedFunction& imported, const CandidatePartition& candidate,
+                    const std::vector<TargetSpec>& specs);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_PLAN_FUNCTION_H_

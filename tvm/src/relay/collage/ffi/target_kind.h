@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Target kinds of backends: `Target("<name> -option=value")`, marked as external code generators.
+// Precondition: libtvm.so is loaded. Test: tvm/tests/python/collage/test_target_kind.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_TARGET_KIND_H_
+#define TVM_RELAY_COLLAGE_FFI_TARGET_KIND_H_
+
+#include <string>
+
+namespace tvm::collage {
+
+/*!
+ * \brief Makes `name` a target kind on the device type that TVM's CompilationConfig takes beside a
+ * host or device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they are.
+ * \return whether the kind is new.
+ */
+bool RegisterTargetKind(const std::string& name, int device_type);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_TARGET_KIND_H_
