@@ -7,6 +7,10 @@ function(collage_library name)
     message(STATUS "${name}: no sources, left out")
     return()
   endif()
+  if(COLLAGE_PREBUILT_DIR)
+    install(FILES "${COLLAGE_PREBUILT_DIR}/lib${name}.so" DESTINATION tvm_collage/lib)
+    return()
+  endif()
   add_library(${name} SHARED ${ARGN})
   set_target_properties(${name} PROPERTIES
     CXX_VISIBILITY_PRESET hidden
