@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 CALLS = 100  # of each kind in a mixed load
+MIN_ROUNDS = 20
 SETTINGS = {"GOMP_SPINCOUNT": "1000", "TVM_BIND_THREADS": "0"}
 SIDES: dict[str, dict[str, str]] = {"one": SETTINGS, "two": {}, "two_same_spins": SETTINGS}
 THREAD_VARIABLES = ("OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "TVM_THREAD_POOL_SPIN_COUNT")
@@ -156,7 +157,10 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
             if process.stdout.readline() != "ready\n":
                 sys.exit("thread_pool.py: a side did not start; its error is above")
         order = list(SIDES)
-        for _ in range(options.rounds):
+        deadline = time.monotonic() + options.seconds
+        for done in range(options.rounds):
+            if done >= MIN_ROUNDS and time.monotonic() > deadline:
+                break
             random.shuffle(order)
             for side in order:
                 for load, seconds in ask(processes[side]).items():
@@ -188,17 +192,18 @@ def report(samples: dict[str, dict[str, list[float]]], options: argparse.Namespa
     for side, loads in medians.items():
         parts = loads["tvm"] + loads["dnnl"]
         print(f"{side:16}{loads['mixed']:9.2f}{loads['tvm']:9.2f}{loads['dnnl']:9.2f}{parts:10.2f}")
+    rounds = len(samples["one"]["mixed"])
     ratios = {}
     for side in [side for side in SIDES if side != "one"]:
         found = ratio_of_medians(samples[side]["mixed"], samples["one"]["mixed"])
         ratios[f"{side}/one"] = found
         print(
             f"mixed, {side} / one: {found['ratio']:.2f} "
-            f"(95 % interval {found['low']:.2f} to {found['high']:.2f}, {options.rounds} rounds)"
+            f"(95 % interval {found['low']:.2f} to {found['high']:.2f}, {rounds} rounds)"
         )
     result = {
         "threads": options.threads,
-        "rounds": options.rounds,
+        "rounds": rounds,
         "calls_of_each_kind": CALLS,
         "dnnl_size": options.size,
         "tvm_size": options.tvm_size,
@@ -224,6 +229,7 @@ def default_pool() -> str:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--seconds", type=float, default=60, help="no round after, but 20 at least")
     parser.add_argument("--repeats", type=int, default=3, help="of a load in a round; least counts")
     parser.add_argument("--size", type=int, default=256, help="of oneDNN's matmul")
     parser.add_argument("--tvm-size", type=int, default=128, help="of TVM's matmul")
