@@ -7,7 +7,9 @@ from measure_fakes import fake_candidate, fake_options, measure
 
 @pytest.fixture(scope="module")
 def estimator():
-    with measure.MeasuredCostEstimator(fake_options(build_timeout=20, run_timeout=1.5)) as estimator:
+    with measure.MeasuredCostEstimator(
+        fake_options(build_timeout=20, run_timeout=1.5)
+    ) as estimator:
         yield estimator
 
 

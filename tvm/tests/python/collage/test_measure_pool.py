@@ -108,7 +108,10 @@ def test_memory_limit():
 
 def test_a_worker_that_cannot_start_says_so():
     options = measure.WorkerOptions(environment={"PYTHONPATH": "/nowhere", "PYTHONHOME": "/no"})
-    with WorkerPool(1, options) as pool, pytest.raises(measure.WorkerStartError, match="import tvm"):
+    with (
+        WorkerPool(1, options) as pool,
+        pytest.raises(measure.WorkerStartError, match="import tvm"),
+    ):
         pool.run([deed(1)])
     with pytest.raises(ValueError, match="at least 1 worker"):
         WorkerPool(0)

@@ -58,14 +58,19 @@ def describe_inputs(mod: tvm.IRModule) -> list[dict]:
     return [_describe(param, kinds) for param in mod["main"].params]
 
 
-def random_weight(param: _expr.Var, function: Function, generator: np.random.Generator):
-    """A value for a weight of `function`, scaled so that sums over its inner axes stay near 1."""
-    description = _describe(param, _kinds([function]))
-    value = random_tensor(description, generator)
-    shape = description["shape"]
-    if len(shape) > 1 and value.dtype.kind == "f" and "positive" not in description:
-        value /= value.dtype.type(math.sqrt(math.prod(shape[1:])))
-    return value
+def random_weights(
+    params: Iterable[_expr.Var], function: Function, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Values for weights of `function`, scaled so that sums over their inner axes stay near 1."""
+    kinds = _kinds([function])
+    values = []
+    for param in params:
+        description = _describe(param, kinds)
+        value, shape = random_tensor(description, generator), description["shape"]
+        if len(shape) > 1 and value.dtype.kind == "f" and "positive" not in description:
+            value /= value.dtype.type(math.sqrt(math.prod(shape[1:])))
+        values.append(value)
+    return values
 
 
 def random_tensor(description: dict, generator: np.random.Generator) -> np.ndarray:

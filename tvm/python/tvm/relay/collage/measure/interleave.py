@@ -125,9 +125,7 @@ def compare(
     }
     order = usable + [name for name in costs if name not in usable]
     return [
-        Comparison(
-            name, costs[name], ratios.get(name), errors[name], tuple(results[name].seconds)
-        )
+        Comparison(name, costs[name], ratios.get(name), errors[name], tuple(results[name].seconds))
         for name in order
     ]
 

@@ -100,7 +100,9 @@ class WorkerProcess:
         self._queued: tuple[str, dict[str, Any], float] | None = None
         self._is_starting = True
         self._deadline = 0.0
-        self._issue("ping", {"path": [os.path.abspath(p) for p in sys.path]}, options.startup_seconds)
+        self._issue(
+            "ping", {"path": [os.path.abspath(p) for p in sys.path]}, options.startup_seconds
+        )
 
     @property
     def pid(self) -> int:

@@ -108,7 +108,7 @@ class RichProgress(Progress):
         if self._bar is None:
             self._bar = self._make_bar()
             self._bar.start()
-            self._task = self._bar.add_task("measuring", total=2 * self.total)
+            self._task = self._bar.add_task("measuring", total=2 * self.total, counts="")
         text = f"{self.done}/{self.total} candidates, {self.cached} cached, {self.failed} failed"
         self._bar.update(self._task, completed=self.built + self.done, counts=text)
 
@@ -131,7 +131,7 @@ class RichProgress(Progress):
 
 
 def make_progress(kind: str = "auto") -> Progress:
-    """"quiet", "rich", "json", or "auto": rich on a terminal that has it, else quiet."""
+    """ "quiet", "rich", "json", or "auto": rich on a terminal that has it, else quiet."""
     if kind == "json":
         return JsonLinesProgress()
     if kind == "rich" or (kind == "auto" and sys.stderr.isatty()):

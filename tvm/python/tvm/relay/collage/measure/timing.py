@@ -6,7 +6,6 @@ Precondition: nothing else that needs the cores runs; the driver sees to that.
 
 from __future__ import annotations
 
-import math
 import statistics as _stdlib
 from collections.abc import Callable
 from typing import Any
@@ -68,8 +67,10 @@ def sample_until_narrow(
     samples are taken even when they overrun the budget.
     """
     run(1, 1)
-    once = max(run(1, 3)[-1], 1e-9)
-    number = max(1, min(100_000, math.ceil(sample_seconds / once)))
+    once = run(1, 3)[-1]
+    if not once > 1e-9:  # a clock that stands still; not a number
+        once = 1e-9
+    number = max(1, min(100_000, round(sample_seconds / once)))
     chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * once))))
     samples: list[float] = []
     spent = 0.0

@@ -12,7 +12,7 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
-from .inputs import random_weight
+from .inputs import random_weights
 
 # Constants up to this many elements stay as they are: axes, exponents, quantisation scales, clip
 # bounds. Their values can change what is compiled; those of larger ones (weights) cannot.
@@ -70,11 +70,9 @@ def bind_weights(mod: tvm.IRModule, names: WeightNames, seed: int = 0) -> tvm.IR
         if not wanted:
             continue
         function = functions[var]
-        constants = {
-            param: _expr.const(random_weight(param, function, generator))
-            for param in function.params
-            if param.name_hint in wanted
-        }
+        parameters = [p for p in function.params if p.name_hint in wanted]
+        values = random_weights(parameters, function, generator)
+        constants = dict(zip(parameters, map(_expr.const, values), strict=True))
         kept = [p for p in function.params if p not in constants]
         functions[var] = _with_body(function, kept, replace_nodes(function.body, constants))
     return tvm.IRModule(functions, mod.type_definitions)
