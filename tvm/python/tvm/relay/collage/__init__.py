@@ -12,6 +12,14 @@ from . import _native
 _native.load()
 
 from . import backends, integration  # noqa: E402 - needs the libraries
+from .collage import (  # noqa: E402
+    MEASURE_NUMBER,
+    MEASURE_REPEAT,
+    WARMUP_MIN_REPEAT_MS,
+    CostEstimator,
+    CustomCostEstimator,
+    MockCostEstimator,
+)
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,
@@ -20,15 +28,9 @@ from .errors import (  # noqa: E402
     ModuleError,
     UnknownBackendError,
 )
-from .estimators import CostEstimator, CustomCostEstimator, MockCostEstimator  # noqa: E402
 
 backends.register_target_kinds()
 integration.install()
-
-# TVM's prototype measures by these numbers; `estimate_seconds` still does.
-MEASURE_NUMBER = 20
-MEASURE_REPEAT = 5
-WARMUP_MIN_REPEAT_MS = 250
 
 # Public name -> the submodule that holds it, imported at the first use.
 _LAZY = {
@@ -36,8 +38,8 @@ _LAZY = {
     "Backend": "backends",
     "register_backend": "backends",
     "list_backends": "backends",
-    "optimize": "optimize",
-    "Result": "optimize",
+    "optimize": "optimizer",
+    "Result": "optimizer",
     "CollageOptions": "options",
 }
 

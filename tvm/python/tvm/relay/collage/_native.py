@@ -9,6 +9,7 @@ import ctypes
 
 import tvm_collage
 from tvm._ffi import get_global_func
+from tvm.relay.transform import _ffi_api as transform_api
 
 _LIBRARIES = ("tvm_collage_runtime", "tvm_collage")
 
@@ -34,6 +35,8 @@ def load() -> None:
         get_global_func("collage.Init")()
     except Exception as error:  # whatever the base package lacks, the user reads one line
         raise ImportError(_misfit(str(error).strip().splitlines()[-1])) from error
+    # Bound when tvm.relay.transform was imported, just before us.
+    transform_api.CollagePartition = get_global_func("relay._transform.CollagePartition")
 
 
 def _misfit(reason: str) -> str:

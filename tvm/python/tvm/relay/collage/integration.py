@@ -57,7 +57,7 @@ def _build(
 ):
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
     from .build import build_library
-    from .optimize import optimize
+    from .optimizer import optimize
     from .targets import parse_targets
 
     targets = parse_targets(target, target_host)
@@ -82,7 +82,7 @@ def _build(
 def _compile_vm(stock, mod, target=None, target_host=None, params=None):
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     from .build import build_vm
-    from .optimize import optimize
+    from .optimizer import optimize
     from .targets import parse_targets
 
     result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
@@ -96,7 +96,7 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     """`create_executor` under the option: decides at once, since TVM's executors build later,
     perhaps outside the PassContext."""
     from .build.library import inline_external_functions
-    from .optimize import optimize
+    from .optimizer import optimize
     from .targets import parse_targets
 
     targets = parse_targets(target)

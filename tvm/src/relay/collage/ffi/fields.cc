@@ -68,6 +68,8 @@ runtime::DataType Fields::DType(const char* key) const {
 }
 NDArray Fields::Tensor(const char* key) const { return std::get<NDArray>(Find(key)); }
 
+double Fields::Real(const char* key) const { return std::get<double>(Find(key)); }
+
 int64_t Fields::Int(const char* key) const {
   const FieldValue& value = Find(key);
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;

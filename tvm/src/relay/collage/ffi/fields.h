@@ -34,11 +34,13 @@ class Fields {
  public:
   explicit Fields(const ObjectRef& object);
 
-  const std::vector<std::pair<const char*, FieldValue>>& all() const { return fields_; }
+  const std::vector<std::pair<const char*, FieldValue>>& all() const& { return fields_; }
+  void all() && = delete;  // a loop over a temporary's fields would read freed memory
   /*! \brief The named field. \throw InternalError naming object and field when it is missing. */
   ObjectRef Ref(const char* key) const;
   std::string Str(const char* key) const;
   int64_t Int(const char* key) const;
+  double Real(const char* key) const;
   runtime::DataType DType(const char* key) const;
   NDArray Tensor(const char* key) const;
   bool Has(const char* key) const;

@@ -104,7 +104,8 @@ NodeType TypeOf(const ObjectRef& expr) {
 std::vector<std::pair<std::string, AttrValue>> ImportAttrs(const ObjectRef& attrs) {
   std::vector<std::pair<std::string, AttrValue>> result;
   if (!attrs.defined()) return result;
-  for (const auto& [key, value] : Fields(attrs).all()) {
+  Fields fields(attrs);
+  for (const auto& [key, value] : fields.all()) {
     AttrValue plain;
     if (const auto* number = std::get_if<int64_t>(&value)) plain = *number;
     if (const auto* real = std::get_if<double>(&value)) plain = *real;
@@ -293,7 +294,7 @@ std::vector<TensorType> ImportType(const ObjectRef& type) {
 
 AttrValue ImportAttr(const ObjectRef& value) {
   if (IsA(value, "IntImm")) return Fields(value).Int("value");
-  if (IsA(value, "FloatImm")) return std::get<double>(Fields(value).all()[1].second);
+  if (IsA(value, "FloatImm")) return Fields(value).Real("value");
   if (const auto* text = value.as<runtime::StringObj>()) return std::string(text->data, text->size);
   if (const auto* number = value.as<runtime::Int::ContainerType>()) return number->value;
   if (const auto* flag = value.as<runtime::Bool::ContainerType>()) return int64_t{flag->value};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Module + targets -> the module that is fastest on this machine: prepare, partition, guard.
 
-Test: test_optimize.py.
+Test: test_optimizer.py.
 """
 
 from __future__ import annotations
