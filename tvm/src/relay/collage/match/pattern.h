@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataflowPattern: relay.dataflow_pattern as plain data, a DAG in which one shared node must bind
 // one expression wherever it occurs. Precondition: built by the Make functions below, never cyclic.
-// Test: tvm/tests/cpp/match_pattern_test.cc.
+// Test: tvm/tests/cpp/match_test.cc.
 #ifndef TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
 #define TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
 

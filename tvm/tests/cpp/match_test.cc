@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "graph_text.h"
+#include "src/relay/collage/match/matcher.h"
+
+namespace tvm::collage::testing {
+namespace {
+
+using namespace pattern;
+
+/*! \brief "root: inside" of each match, separated by "; ". */
+std::string Found(const NamedGraph& g, const DataflowPattern& pattern) {
+  std::string text;
+  for (const Match& match : FindMatches(g.graph, pattern)) {
+    text += (text.empty() ? "" : "; ") + g.Names(std::vector<NodeIndex>{match.root}) + ": " +
+            g.Names(match.inside);
+  }
+  return text;
+}
+
+DataflowPattern Conv() { return Call("conv", Patterns{Wildcard(), Constant()}); }
+
+const char* const kTwoConvs =
+    "x:var; c:const; b:const; a=conv(x,c)@4; d=add(a,b)@1; e=relu(d); f=conv(e,c)@4; g=relu(f)";
+
+}  // namespace
+
+TEST_CASE("match: overlapping matches, optional parts, other roots left alone") {
+  NamedGraph g = G(kTwoConvs);
+  CHECK(Found(g, Conv()) == "a: a; f: f");
+  CHECK(Found(g, Call("relu", Patterns{Conv()})) == "g: f g");
+  DataflowPattern bias = Optional(Conv(), Call("add", Patterns{Conv(), Constant()}));
+  CHECK(Found(g, bias) == "a: a; d: a d; f: f");
+  DataflowPattern conv = Conv();
+  DataflowPattern biased = Optional(conv, Call("add", Patterns{conv, Constant()}));
+  DataflowPattern chain = Optional(biased, Call("relu", Patterns{biased}));
+  CHECK(Found(g, chain) == "a: a; d: a d; e: a d e; f: f; g: f g");
+  CHECK(Found(g, Call("tanh", std::nullopt)).empty());
+  CHECK(Found(g, Call("conv", Patterns{Wildcard()})).empty());
+}
+
+TEST_CASE("match: bindings name the nodes, parts that took no part are -1") {
+  NamedGraph g = G(kTwoConvs);
+  DataflowPattern data = Wildcard();
+  DataflowPattern weight = Constant();
+  DataflowPattern bias = Constant();
+  DataflowPattern conv = Call("conv", Patterns{data, weight});
+  DataflowPattern whole = Optional(conv, Call("add", Patterns{conv, bias}));
+  auto first = MatchAt(g.graph, whole, g["d"]);
+  REQUIRE(first);
+  CHECK(first->Bound(data) == g["x"]);
+  CHECK(first->Bound(weight) == g["c"]);
+  CHECK(first->Bound(bias) == g["b"]);
+  CHECK(first->Bound(conv) == g["a"]);
+  auto second = MatchAt(g.graph, whole, g["f"]);
+  REQUIRE(second);
+  CHECK(second->Bound(bias) == -1);
+  CHECK_FALSE(MatchAt(g.graph, whole, g["g"]));
+}
+
+TEST_CASE("match: a shared pattern binds one node, equal patterns may differ") {
+  NamedGraph g = G("x:var; y:var; a=mul(x,x)@1; b=mul(x,y)@1; t=(a,b)");
+  DataflowPattern any = Wildcard();
+  CHECK(Found(g, Call("mul", Patterns{any, any})) == "a: a");
+  CHECK(Found(g, Call("mul", Patterns{Wildcard(), Wildcard()})) == "a: a; b: b");
+}
+
+TEST_CASE("match: add and multiply also with swapped arguments, others not") {
+  NamedGraph g = G("x:var; c:const; a=add(c,x)@1; b=multiply(c,a)@1; d=subtract(c,b)@1");
+  for (const char* op : {"add", "multiply"}) {
+    CHECK_FALSE(Found(g, Call(op, Patterns{Wildcard(), Constant()})).empty());
+  }
+  CHECK(Found(g, Call("subtract", Patterns{Wildcard(), Constant()})).empty());
+  CHECK(Found(g, Call("subtract", Patterns{Constant(), Wildcard()})) == "d: d");
+  // A failed order leaves no binding behind.
+  DataflowPattern shared = Wildcard();
+  DataflowPattern sum = Call("add", Patterns{shared, Constant()});
+  auto match = MatchAt(g.graph, sum, g["a"]);
+  REQUIRE(match);
+  CHECK(match->Bound(shared) == g["x"]);
+}
+
+TEST_CASE("match: products of quotients in either association") {
+  NamedGraph g = G("x:var; y:var; z:var; q=divide(y,z)@1; p=multiply(x,q)@1;"
+                   "m=multiply(x,y)@1; r=divide(m,z)@1; t=(p,r)");
+  DataflowPattern a = Wildcard(), b = Wildcard(), c = Wildcard();
+  CHECK(Found(g, Call("divide", Patterns{Call("multiply", Patterns{a, b}), c})) ==
+        "p: q p; r: m r");
+  DataflowPattern d = Wildcard(), e = Wildcard(), f = Wildcard();
+  CHECK(Found(g, Call("multiply", Patterns{d, Call("divide", Patterns{e, f})})) ==
+        "p: q p; r: m r");
+}
+
+TEST_CASE("match: left alternative first, and the right one after it failed inside") {
+  NamedGraph g = G("x:var; a=relu(x); b=relu(a); c=tanh(b)");
+  DataflowPattern deep = Call("relu", Patterns{Call("relu", Patterns{Wildcard()})});
+  DataflowPattern flat = Call("relu", Patterns{Wildcard()});
+  DataflowPattern either = Call("tanh", Patterns{Alternative(deep, flat)});
+  CHECK(Found(g, either) == "c: a b c");
+  CHECK(Found(g, Call("tanh", Patterns{Alternative(flat, deep)})) == "c: b c");
+  CHECK(Found(g, Alternative(deep, flat)) == "a: a; b: a b");
+  DataflowPattern op = Alternative(Op("tanh"), Op("relu"));
+  CHECK(Found(g, Call(op, Patterns{Wildcard()})) == "a: a; b: b; c: c");
+}
+
+TEST_CASE("match: tuples, projections, calls of anything") {
+  NamedGraph g = G("x:var; s=split(x)@2; p=s.0; q=s.1; t=(q,p); c=concat(t)@2; f:fn; u=call(f,c)");
+  CHECK(Found(g, Call("concat", Patterns{Tuple(std::nullopt)})) == "c: t c");
+  CHECK(Found(g, Tuple(Patterns{Wildcard(), Wildcard()})) == "t: t");
+  CHECK(Found(g, Tuple(Patterns{Wildcard()})).empty());
+  CHECK(Found(g, Projection(Call("split", std::nullopt), 1)) == "q: s q");
+  CHECK(Found(g, Projection(Wildcard())) == "p: p; q: q");
+  CHECK(Found(g, Call(Wildcard(), std::nullopt)) == "s: s; c: c; u: u");
+}
+
+TEST_CASE("match: attributes of calls and of ops, types, shapes, variables, whole expressions") {
+  NamedGraph g = G("x:var; a=conv(x){strides=2,layout=NCHW}@4; b=conv(a){strides=1}@4; c=relu(b)");
+  auto conv = [](PatternAttrs attrs) { return Attributes(Call("conv", std::nullopt), attrs); };
+  CHECK(Found(g, conv({{"strides", int64_t{2}}})) == "a: a");
+  CHECK(Found(g, conv({{"strides", int64_t{2}}, {"layout", std::string("NCHW")}})) == "a: a");
+  CHECK(Found(g, conv({{"groups", int64_t{1}}})).empty());
+  CHECK(Found(g, conv({})) == "a: a; b: b");
+  DataflowPattern fusable = Attributes(Wildcard(), {{"TOpPattern", int64_t{4}}});
+  CHECK(Found(g, Call(fusable, std::nullopt)) == "a: a; b: b");
+  CHECK(Found(g, Attributes(Wildcard(), {{"strides", int64_t{1}}})) == "b: ");
+
+  CHECK(Found(g, Shape(Call("relu", std::nullopt), {1, 4})) == "c: c");
+  CHECK(Found(g, Shape(Call("relu", std::nullopt), {4, 1})).empty());
+  CHECK(Found(g, DataType(Call("relu", std::nullopt), "float32")) == "c: c");
+  CHECK(Found(g, DataType(Call("relu", std::nullopt), "int8")).empty());
+  CHECK(Found(g, Type(Call("relu", std::nullopt), {{{1, 4}, "float32"}})) == "c: c");
+  CHECK(Found(g, Type(Call("relu", std::nullopt), {{{1, 4}, "float32"}}, true)).empty());
+  CHECK(Found(g, Call("conv", Patterns{Var("x")})) == "a: a");
+  CHECK(Found(g, Call("conv", Patterns{Var("y")})).empty());
+  CHECK(Found(g, Call("conv", Patterns{Var()})) == "a: a");
+  CHECK(Found(g, Expr(5)).empty());  // the graph carries no hashes
+}
+
+TEST_CASE("match: what a leaf pattern bound is input, also when described elsewhere") {
+  NamedGraph g = G("x:var; a=relu(x); b=add(a,a)@1");
+  CHECK(Found(g, Call("add", Patterns{Wildcard(), Call("relu", Patterns{Wildcard()})})) == "b: b");
+  CHECK(Found(g, Call("add", std::nullopt)) == "b: b");
+  CHECK(Found(g, Wildcard()).find("b: ") != std::string::npos);
+}
+
+TEST_CASE("match: dominator over any number of elementwise calls, negative cases") {
+  auto elementwise = Attributes(Wildcard(), {{"TOpPattern", int64_t{0}}});
+  auto conv = Call("conv", Patterns{Wildcard(), Wildcard()});
+  auto fused = Dominator(conv, Call(elementwise, std::nullopt), Call("relu", std::nullopt));
+  CHECK(Found(G("x:var; w:var; a=conv(x,w)@4; b=tanh(a); d=relu(b)"), fused) == "d: a b d");
+  CHECK(Found(G("x:var; w:var; a=conv(x,w)@4; d=relu(a)"), fused) == "d: a d");
+  NamedGraph diamond =
+      G("x:var; w:var; a=conv(x,w)@4; b=tanh(a); c=exp(a); e=maximum(b,c); d=relu(e)");
+  CHECK(Found(diamond, fused) == "d: a b c e d");
+  CHECK(Found(G("x:var; w:var; a=conv(x,w)@4; b=sum(a)@3; d=relu(b)"), fused).empty());
+  CHECK(Found(G("x:var; w:var; a=conv(x,w)@4; b=tanh(a); d=relu(b); t=(a,d)"), fused).empty());
+  NamedGraph two = G("x:var; w:var; a=conv(x,w)@4; c=conv(a,w)@4; e=maximum(a,c); d=relu(e)");
+  CHECK(Found(two, fused).empty());
+}
+
+TEST_CASE("match: if, let and functions") {
+  NamedGraph g = G("x:var; y:var; a=relu(x); i=If(x,a,y); v:var; l=Let(a,v,i); f=fn(x,y,a)");
+  DataflowPattern relu = Call("relu", std::nullopt);
+  CHECK(Found(g, If(Var("x"), relu, Var())) == "i: a i");
+  CHECK(Found(g, If(Var("y"), relu, Var())).empty());
+  CHECK(Found(g, Let(Var("v"), relu, Wildcard())) == "l: a l");
+  CHECK(Found(g, Let(Var("x"), relu, Wildcard())).empty());
+  CHECK(Found(g, Function(Patterns{Var("x"), Var("y")}, relu)) == "f: a f");
+  CHECK(Found(g, Function(Patterns{Var("x")}, relu)).empty());
+  CHECK(Found(g, Function(std::nullopt, relu)) == "f: a f");
+}
+
+TEST_CASE("match: an unsupported part matches nothing and says why") {
+  NamedGraph g = G(kTwoConvs);
+  DataflowPattern p = Call("relu", Patterns{Unsupported("match clauses have no pattern form")});
+  CHECK(UnsupportedReason(p) == "match clauses have no pattern form");
+  CHECK(UnsupportedReason(Conv()).empty());
+  CHECK(Found(g, p).empty());
+}
+
+TEST_CASE("match: patterns print in one line") {
+  CHECK(Summary(Conv()) == "conv(*, const)");
+  CHECK(Summary(Optional(Conv(), Call("relu", Patterns{Conv()}))) ==
+        "(relu(conv(*, const)) | conv(*, const))");
+  CHECK(Summary(Projection(Tuple(std::nullopt))) == "tuple(..).*");
+  CHECK(Summary(Shape(Wildcard(), {1})) == "*{shape}");
+}
+
+}  // namespace tvm::collage::testing

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "graph_text.h"
+#include "random_graph.h"
+#include "src/relay/collage/graph/candidate_partition.h"
+
+namespace tvm::collage::testing {
+
+const char* const kDiamond =
+    "x:var; c:const; a=conv(x,c)@4; b=relu(a); d=tanh(a); e=add(b,d)@1; f=relu(e)";
+
+TEST_CASE("sub-graph: border nodes, kind and depth") {
+  NamedGraph g = G(kDiamond);
+  SubGraph s = g.Sub("a b e");
+  CHECK(g.Names(s.entries()) == "a e");
+  CHECK(g.Names(s.exits()) == "a e");
+  CHECK(g.Names(s.inputs()) == "x d");
+  CHECK(g.Names(s.outputs()) == "d f");
+  CHECK(g.Names(s.constants()) == "c");
+  CHECK(s.kind() == OpKind::kOutEWiseFusable);
+  CHECK(s.depth() == 3);
+  CHECK(s.size() == 3);
+  CHECK(s.HasTaps(g.graph));
+  CHECK(g.Names(g.Sub("f").exits()) == "f");  // the result is used outside
+}
+
+TEST_CASE("sub-graph: depth counts calls, not tuples") {
+  NamedGraph g = G("x:var; a=split(x)@2; p=a.0; q=a.1; t=(p,q); b=concat(t)@2");
+  CHECK(g.Sub("a p q t b").depth() == 2);
+  CHECK(g.Sub("p q t").depth() == 0);
+  CHECK(g.Sub("t b").kind() == OpKind::kInjective);
+}
+
+TEST_CASE("sub-graph: each limit is named when it refuses") {
+  NamedGraph g = G(kDiamond);
+  auto why = [&](const std::string& set, SubGraphConfig config) {
+    std::string reason = "valid";
+    g.Sub(set).IsValid(g.graph, config, &reason);
+    return reason;
+  };
+  CHECK(why("a b d e", {}) == "valid");
+  CHECK(why("a b d e", {3, 1, false}) == "valid");
+  CHECK(why("a b d e f", {3, 1, false}) == "a path of 4 calls, the limit is 3");
+  CHECK(why("b d", {0, 1, false}) == "2 values are used outside, the limit is 1");
+  CHECK(why("a b", {0, 2, false}) == "a value is used both inside and outside");
+  CHECK(why("a b e", {}) == "a path leaves it and comes back");
+  CHECK(why("", {}) == "it holds no node");
+  NamedGraph regions = G("x:var; a=relu(x)#1; b=relu(a)#0");
+  std::string reason;
+  CHECK_FALSE(regions.Sub("a b").IsValid(regions.graph, {}, &reason));
+  CHECK(reason == "it crosses the border of a function or branch");
+}
+
+TEST_CASE("sub-graph: composites overlap or reach outside") {
+  NamedGraph g = G(kDiamond);
+  std::string why;
+  CHECK(SubGraph::Make(g.graph, g.Set("a b d e"), {{"k", g.Set("a b")}, {"l", g.Set("d")}})
+            .IsValid(g.graph, {}, &why));
+  for (const char* second : {"b d", "f"}) {
+    SubGraph s =
+        SubGraph::Make(g.graph, g.Set("a b d e"), {{"k", g.Set("a b")}, {"l", g.Set(second)}});
+    CHECK_FALSE(s.IsValid(g.graph, {}, &why));
+    CHECK(why == "its composites overlap or reach outside");
+  }
+}
+
+TEST_CASE("sub-graph: union keeps composites, identity is nodes with composites") {
+  NamedGraph g = G(kDiamond);
+  SubGraph ab = g.Sub("a").WithComposite("k").Union(g.graph, g.Sub("b").WithComposite("l"));
+  SubGraph ba = g.Sub("b").WithComposite("l").Union(g.graph, g.Sub("a").WithComposite("k"));
+  CHECK(ab == ba);
+  CHECK(ab.Hash() == ba.Hash());
+  CHECK(ab.nested().size() == 2);
+  CHECK_FALSE(ab == g.Sub("a b"));
+  CHECK_FALSE(ab == g.Sub("a b").WithComposite("k"));
+  CHECK(ab.WithComposite("m").nested().size() == 1);
+  CHECK(ab.Summary(g.graph) == g.Set("a b").Summary() + " conv+relu [k] [l]");
+}
+
+TEST_CASE("candidates: equal ones are kept once, other backends and composites apart") {
+  NamedGraph g = G(kDiamond);
+  auto make = [&](SubGraph sub_graph, int spec, std::string rule) {
+    CandidatePartition candidate;
+    candidate.sub_graph = std::move(sub_graph);
+    candidate.spec = spec;
+    candidate.rule = std::move(rule);
+    return candidate;
+  };
+  CandidateSet set;
+  CHECK(set.Add(make(g.Sub("a b"), 0, "first")));
+  CHECK_FALSE(set.Add(make(g.Sub("a b"), 0, "second")));
+  CHECK(set.Add(make(g.Sub("a b"), 1, "first")));
+  CHECK(set.Add(make(g.Sub("a b").WithComposite("k"), 0, "first")));
+  CHECK(set.size() == 3);
+  CHECK(set.candidates()[0].rule == "first");
+}
+
+/*! \brief Straight from the definition: a path from inside through outside nodes to inside. */
+bool IsConvexByDefinition(const DataflowGraph& graph, const IndexSet& inside) {
+  std::function<bool(NodeIndex)> comes_back = [&](NodeIndex outside) {
+    for (NodeIndex output : graph[outside].outputs) {
+      if (inside.Contains(output) || comes_back(output)) return true;
+    }
+    return false;
+  };
+  bool is_convex = true;
+  inside.ForEach([&](NodeIndex i) {
+    for (NodeIndex output : graph[i].outputs) {
+      if (!inside.Contains(output) && comes_back(output)) is_convex = false;
+    }
+  });
+  return is_convex;
+}
+
+TEST_CASE("sub-graph: convexity equals its definition on all subsets of random graphs") {
+  std::mt19937 random(11);
+  int num_convex = 0;
+  int num_other = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::string text = RandomGraphText(&random, {8, true});
+    CAPTURE(text);
+    NamedGraph g = G(text);
+    ForEachSubset(g.graph, [&](const IndexSet& set) {
+      const bool expected = IsConvexByDefinition(g.graph, set);
+      ++(expected ? num_convex : num_other);
+      if (IsConvex(g.graph, set) != expected) FAIL(g.Names(set));
+    });
+  }
+  CHECK(num_convex > 1000);
+  CHECK(num_other > 1000);
+}
+
+}  // namespace tvm::collage::testing
