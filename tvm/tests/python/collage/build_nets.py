@@ -2,7 +2,6 @@
 """Small networks for the build's tests: one of each kind of model that people deploy."""
 
 import numpy as np
-
 import tvm
 from tvm import relay
 from tvm.relay import testing
@@ -54,7 +53,9 @@ def transformer():
     mixed = relay.reshape(relay.transpose(mixed, (1, 0, 2)), (1, 8, 16))
     body = relay.nn.layer_norm(data + mixed, weight(16), weight(16))
     hidden = dense(body, 32, 16)
-    hidden = hidden * relay.const(0.5) * (relay.erf(hidden * relay.const(0.7071)) + relay.const(1.0))
+    hidden = (
+        hidden * relay.const(0.5) * (relay.erf(hidden * relay.const(0.7071)) + relay.const(1.0))
+    )
     body = body + relay.reshape(dense(hidden, 16, 32), (1, 8, 16))
     return tvm.IRModule.from_expr(relay.Function([data], body)), {}
 

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tvm
 from tvm import relay
 from tvm.relay.collage.build.fold import fold_constants, fold_function
@@ -122,7 +121,7 @@ def test_same_as_tvm(name):
         ours = constants_of(fold_constants(mod)["main"].body)
         stock = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
         assert len(ours) == len(stock)
-        for left, right in zip(ours, stock):
+        for left, right in zip(ours, stock, strict=True):
             assert left.dtype == right.dtype and left.shape == right.shape
             np.testing.assert_array_equal(left, right)
 

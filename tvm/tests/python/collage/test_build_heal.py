@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLVM 22's rejection of debug information does not reach the user, and costs other kernels nothing."""
+"""LLVM 22's rejection of debug information reaches no user and costs other kernels nothing."""
 
 import numpy as np
 import pytest
-
 import tvm
 from tvm import relay, tir
 from tvm.contrib import graph_executor

@@ -2,10 +2,10 @@
 """The target that names this machine's CPU."""
 
 import pytest
-
 import tvm
 from tvm.relay.collage.build import host_target
 from tvm.relay.collage.build.target import hidden_features, read_cpu_flags
+from tvm.relay.collage.errors import BackendUnavailableError
 
 
 def test_names_the_cpu():
@@ -39,5 +39,5 @@ def test_cpu_flags(tmp_path):
 
 def test_without_llvm(monkeypatch):
     monkeypatch.setattr(tvm.runtime, "enabled", lambda name: False)
-    with pytest.raises(RuntimeError, match="without LLVM.*base package"):
+    with pytest.raises(BackendUnavailableError, match=r"without LLVM.*base package"):
         host_target()

@@ -10,7 +10,7 @@ Test: tests/python/collage/test_build_heal.py
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import tvm
 from tvm import tir
@@ -33,7 +33,7 @@ def inline_undescribable_lets(mod: tvm.IRModule) -> bool:
     return changed
 
 
-def _inline_statement(let: Any) -> Optional[Any]:
+def _inline_statement(let: Any) -> Any | None:
     if not is_hoisted(let.var) or is_describable(let.var.dtype):
         return None
     if isinstance(let, tir.Let):

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from typing import Any, Iterator, Optional
+from collections.abc import Iterator
+from typing import Any
 
 import tvm
 from tvm import relay
@@ -108,7 +109,7 @@ class FastPasses:
 
 @contextlib.contextmanager
 def fast_passes(
-    opt_level: Optional[int] = None, config: Optional[dict[str, Any]] = None
+    opt_level: int | None = None, config: dict[str, Any] | None = None
 ) -> Iterator[FastPasses]:
     """Context in which TVM's passes take the shortcuts of this module.
 
@@ -122,14 +123,14 @@ def fast_passes(
     if inherited and is_same:
         # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
         # pass timing forgets its figures then).
-        current.override_instruments([instrument, *inherited])
+        current.override_instruments([*inherited, instrument])
         context: Any = contextlib.nullcontext()
     else:
         context = tvm.transform.PassContext(
             opt_level=current.opt_level if opt_level is None else opt_level,
             required_pass=list(current.required_pass),
             disabled_pass=list(current.disabled_pass),
-            instruments=[instrument, *inherited],
+            instruments=[*inherited, instrument],
             config={**dict(current.config.items()), **(config or {})},
         )
     try:

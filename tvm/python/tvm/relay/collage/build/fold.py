@@ -11,10 +11,10 @@ Test: tests/python/collage/test_build_fold.py
 from __future__ import annotations
 
 import logging
-from typing import Any, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-
 import tvm
 from tvm import relay
 
@@ -109,7 +109,7 @@ def _fits(value: Value, expected: Any) -> bool:
         return (
             isinstance(expected, relay.TupleType)
             and len(value) == len(expected.fields)
-            and all(_fits(item, field) for item, field in zip(value, expected.fields))
+            and all(_fits(item, field) for item, field in zip(value, expected.fields, strict=True))
         )
     return (
         isinstance(expected, relay.TensorType)
@@ -123,7 +123,7 @@ class _Folder:
 
     def __init__(self) -> None:
         self._new: dict[int, Any] = {}  # node -> its replacement; folded ones are built on demand
-        self._values: dict[int, Optional[_Lazy]] = {}  # node -> its value, None if not constant
+        self._values: dict[int, _Lazy | None] = {}  # node -> its value, None if not constant
         self._arrays: dict[int, np.ndarray] = {}  # constant -> its array, once asked for
 
     def run(self, func: relay.Function) -> relay.Function:
@@ -152,7 +152,7 @@ class _Folder:
         new = [self._replacement(child) for child in children]
         if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):
             self._new[_key(expr)] = new[0].fields[expr.index]
-        elif all(a.same_as(b) for a, b in zip(children, new)):
+        elif all(a.same_as(b) for a, b in zip(children, new, strict=True)):
             self._new[_key(expr)] = expr
         else:
             self._new[_key(expr)] = _rebuild(expr, new)
@@ -163,7 +163,7 @@ class _Folder:
             self._new[key] = _materialise(self._values[key])
         return self._new[key]
 
-    def _evaluate(self, expr: Any) -> Optional[_Lazy]:
+    def _evaluate(self, expr: Any) -> _Lazy | None:
         if isinstance(expr, relay.Constant):
             return expr
         if isinstance(expr, relay.Tuple):
@@ -176,7 +176,7 @@ class _Folder:
             return self._evaluate_call(expr)
         return None
 
-    def _evaluate_call(self, call: relay.Call) -> Optional[Value]:
+    def _evaluate_call(self, call: relay.Call) -> Value | None:
         evaluator = EVALUATORS.get(call.op.name)
         expected = getattr(call, "_checked_type_", None)
         if evaluator is None or expected is None or len(call.args) == 0:
@@ -195,7 +195,7 @@ class _Folder:
             return None
         return value if value is not None and _fits(value, expected) else None
 
-    def _array(self, value: Any) -> Optional[Value]:
+    def _array(self, value: Any) -> Value | None:
         """The numpy form of a value, None if numpy cannot hold its type."""
         if isinstance(value, tuple):
             items = [self._array(item) for item in value]

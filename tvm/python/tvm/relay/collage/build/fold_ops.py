@@ -11,14 +11,15 @@ Test: tests/python/collage/test_build_fold.py (each row against TVM's own FoldCo
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Union
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .layout import transform_layout
 
-Value = Union[np.ndarray, tuple]
-Evaluator = Callable[[Any, Sequence[Any], Any], Optional[Value]]
+Value = np.ndarray | tuple
+Evaluator = Callable[[Any, Sequence[Any], Any], Value | None]
 
 # Types that numpy and TVM hold alike in memory.
 PLAIN_DTYPES = frozenset(
@@ -28,7 +29,7 @@ PLAIN_DTYPES = frozenset(
 _EXACT_FLOATS = ("float32", "float64")
 
 
-def static_shape(tensor_type: Any) -> Optional[tuple[int, ...]]:
+def static_shape(tensor_type: Any) -> tuple[int, ...] | None:
     """Shape of a TensorType as integers, None if a dimension is not known."""
     try:
         return tuple(int(dim) for dim in tensor_type.shape)
@@ -40,41 +41,41 @@ def _is_exact_float(array: np.ndarray) -> bool:
     return array.dtype.name in _EXACT_FLOATS
 
 
-def _reshape(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+def _reshape(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     shape = static_shape(result)
     return None if shape is None else args[0].reshape(shape)
 
 
-def _broadcast(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+def _broadcast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     shape = static_shape(result)
     return None if shape is None else np.broadcast_to(args[0], shape)
 
 
-def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
     return args[0].transpose(axes or None)
 
 
-def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
 
 
-def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return np.concatenate(args[0], axis=int(attrs.axis))
 
 
-def _stack(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _stack(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return np.stack(args[0], axis=int(attrs.axis))
 
 
-def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     sections = attrs.indices_or_sections
     if hasattr(sections, "__len__"):
         return tuple(np.split(args[0], [int(i) for i in sections], axis=int(attrs.axis)))
     return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
 
 
-def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     if len(args) != 1 or attrs.begin is None or attrs.end is None:
         return None
     begin = [int(i) for i in attrs.begin]
@@ -88,12 +89,12 @@ def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Va
         return None
     axes = range(len(begin)) if attrs.axes is None else [int(axis) for axis in attrs.axes]
     index: list[slice] = [slice(None)] * args[0].ndim
-    for axis, first, last, stride in zip(axes, begin, end, strides):
+    for axis, first, last, stride in zip(axes, begin, end, strides, strict=True):
         index[axis] = slice(first, last, stride)
     return args[0][tuple(index)]
 
 
-def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     source, wanted = args[0].dtype, np.dtype(str(result.dtype))
     if source == wanted:
         return args[0]
@@ -108,26 +109,26 @@ def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
     return args[0].astype(wanted)
 
 
-def _full(_attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+def _full(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     shape = static_shape(result)
     if shape is None or args[0].dtype != np.dtype(str(result.dtype)) or args[0].ndim:
         return None
     return np.full(shape, args[0])
 
 
-def _full_like(attrs: Any, args: Sequence[Any], result: Any) -> Optional[Value]:
+def _full_like(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     return _full(attrs, args[1:], result)
 
 
 def _filled_like(value: int) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
         return np.full_like(args[0], value)
 
     return evaluate
 
 
 def _binary(function: Callable, floats_only: bool = False) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
         left, right = args
         is_integer = left.dtype.kind in "iu" and not floats_only
         if left.dtype != right.dtype or not (is_integer or _is_exact_float(left)):
@@ -138,7 +139,7 @@ def _binary(function: Callable, floats_only: bool = False) -> Evaluator:
 
 
 def _unary(function: Callable, floats_only: bool = False) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
         is_signed = args[0].dtype.kind == "i" and not floats_only
         return function(args[0]) if is_signed or _is_exact_float(args[0]) else None
 
@@ -149,7 +150,7 @@ def _rsqrt(array: np.ndarray) -> np.ndarray:
     return array.dtype.type(1) / np.sqrt(array)
 
 
-def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Optional[Value]:
+def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return args[0]
 
 

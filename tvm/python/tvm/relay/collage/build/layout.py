@@ -12,7 +12,7 @@ Test: tests/python/collage/test_build_fold.py
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Layout(NamedTuple):
         return next((block for name, block in self.axes if name == letter and block), 1)
 
 
-def parse_layout(text: str) -> Optional[Layout]:
+def parse_layout(text: str) -> Layout | None:
     """The layout that `text` names; None if it is not one of primal axes with a block each."""
     axes: list[tuple[str, int]] = []
     position = 0
@@ -50,7 +50,7 @@ def parse_layout(text: str) -> Optional[Layout]:
     return Layout(tuple(axes))
 
 
-def transform_layout(array: np.ndarray, source: str, target: str) -> Optional[np.ndarray]:
+def transform_layout(array: np.ndarray, source: str, target: str) -> np.ndarray | None:
     """`array` of layout `source` in layout `target`; None where TVM itself must decide.
 
     Both layouts must have the same primal axes, and every block must divide its axis.
@@ -60,7 +60,7 @@ def transform_layout(array: np.ndarray, source: str, target: str) -> Optional[np
         return None
     if array.ndim != len(src.axes):
         return None
-    sizes = dict(zip(src.axes, array.shape))
+    sizes = dict(zip(src.axes, array.shape, strict=True))
     if any(block and sizes[letter, block] != block for letter, block in src.axes):
         return None
     # To primal form, axes in the target's order: an axis is followed by its block.

@@ -10,7 +10,8 @@ Test: tests/python/collage/test_build_library.py
 from __future__ import annotations
 
 import logging
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 import tvm
 from tvm import relay
@@ -30,12 +31,12 @@ def build_library(
     mod: tvm.IRModule,
     target: Any = None,
     *,
-    params: Optional[dict[str, Any]] = None,
+    params: dict[str, Any] | None = None,
     executor: Any = None,
     runtime: Any = None,
     mod_name: str = "default",
-    opt_level: Optional[int] = 3,
-    builder: Optional[Callable[..., Any]] = None,
+    opt_level: int | None = 3,
+    builder: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """Builds `mod` for the graph (default) or AOT executor; returns TVM's executor factory.
@@ -60,9 +61,9 @@ def build_vm(
     mod: tvm.IRModule,
     target: Any = None,
     *,
-    params: Optional[dict[str, Any]] = None,
-    opt_level: Optional[int] = 3,
-    builder: Optional[Callable[..., Any]] = None,
+    params: dict[str, Any] | None = None,
+    opt_level: int | None = 3,
+    builder: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """Builds `mod` for the Relay VM; returns its executable. Otherwise like `build_library`."""
@@ -96,7 +97,7 @@ def is_debug_info_failure(error: BaseException) -> bool:
     return _DEBUG_INFO_FAILURE in str(error)
 
 
-def _build_fast(build: Callable[[], Any], opt_level: Optional[int]) -> Any:
+def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
     try:
         with fast_passes(opt_level):
             return build()

@@ -6,7 +6,7 @@ Test: tests/python/collage/test_build_library.py
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import tvm
 from tvm import relay
@@ -16,10 +16,10 @@ from .fast_passes import fast_passes
 
 def prepare(
     mod: tvm.IRModule,
-    params: Optional[dict[str, Any]] = None,
+    params: dict[str, Any] | None = None,
     target: Any = None,
     *,
-    opt_level: Optional[int] = 3,
+    opt_level: int | None = 3,
 ) -> tvm.IRModule:
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 

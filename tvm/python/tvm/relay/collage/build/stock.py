@@ -8,7 +8,8 @@ Test: tests/python/collage/test_build_library.py
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 
 def stock_build() -> Callable[..., Any]:

@@ -8,9 +8,9 @@ Test: tests/python/collage/test_build_target.py
 
 from __future__ import annotations
 
-from typing import Optional
-
 import tvm
+
+from ..errors import BackendUnavailableError
 
 # LLVM features that a CPU's name implies but a virtual machine may hide, by the kernel's name.
 _MASKABLE_X86 = {
@@ -33,15 +33,15 @@ _MASKABLE_X86 = {
 }
 
 
-def host_target(num_cores: Optional[int] = None) -> tvm.target.Target:
+def host_target(num_cores: int | None = None) -> tvm.target.Target:
     """The `llvm` target of this machine's CPU; `num_cores` (threads) is a hint to schedulers.
 
-    Raises RuntimeError if TVM has no LLVM, ValueError if `num_cores` is not positive.
+    Raises BackendUnavailableError if TVM has no LLVM, ValueError if `num_cores` is not positive.
     """
     if num_cores is not None and num_cores < 1:
         raise ValueError(f"host_target: num_cores must be at least 1, got {num_cores}.")
     if not tvm.runtime.enabled("llvm"):
-        raise RuntimeError(
+        raise BackendUnavailableError(
             "host_target: this TVM was built without LLVM, so it cannot compile for the CPU. "
             "Install the base package that requirements.txt names."
         )
@@ -61,9 +61,7 @@ def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
     implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
     names = {str(name) for name in implied}
     return [
-        feature
-        for feature, flag in _MASKABLE_X86.items()
-        if feature in names and flag not in flags
+        feature for feature, flag in _MASKABLE_X86.items() if feature in names and flag not in flags
     ]
 
 
