@@ -17,15 +17,49 @@ bool Successors::CanPutOff(int node, const CoveredSet& covered) const {
   return false;
 }
 
-bool Successors::CanGoOn(const SearchState& state) const {
+bool Successors::CanGoOn(const SearchState& state) {
   const CoveredSet& covered = state.covered;
   // At the end nothing is left that could make a put-off part ready.
   if (state.position == parts_.num_nodes()) return covered.FirstUncovered() == state.position;
+  waiting_.clear();
   for (int node = covered.FirstUncovered(); node < state.position;
        node = covered.NextUncovered(node + 1)) {
-    if (!CanPutOff(node, covered)) return false;
+    waiting_.push_back(node);
+    is_waiting_[static_cast<size_t>(node)] = 1;
   }
-  return true;
+  // Nodes put off may wait for nodes from the position on, or for others put off that can be
+  // covered; not for each other in a circle. So they are released until nothing changes.
+  size_t num_waiting = waiting_.size();
+  for (size_t before = num_waiting + 1; num_waiting > 0 && num_waiting < before;) {
+    before = num_waiting;
+    num_waiting = 0;
+    for (size_t i = 0; i < before; ++i) {
+      const int node = waiting_[i];
+      if (IsReleased(node, state)) {
+        is_waiting_[static_cast<size_t>(node)] = 0;
+      } else {
+        waiting_[num_waiting++] = node;
+      }
+    }
+  }
+  for (size_t i = 0; i < num_waiting; ++i) is_waiting_[static_cast<size_t>(waiting_[i])] = 0;
+  return num_waiting == 0;
+}
+
+bool Successors::IsReleased(int node, const SearchState& state) const {
+  for (int id : parts_.Holding(node)) {
+    if (!CanUse(id, state.covered)) continue;
+    bool is_ready = true;
+    bool is_stuck = false;
+    for (int read : parts_.part(id).outside) {
+      if (state.covered.Contains(read)) continue;
+      is_ready = false;
+      is_stuck = is_waiting_[static_cast<size_t>(read)] != 0;
+      if (is_stuck) break;
+    }
+    if (!is_ready && !is_stuck) return true;
+  }
+  return false;
 }
 
 bool Successors::IsDue(int id) const {
@@ -115,7 +149,7 @@ void Successors::Visit(const SearchState& state, SuccessorSink* sink) {
   if (!can_wait && !CanPutOff(state.position, state.covered)) return;
   SearchState next = state;
   next.position = std::min(state.covered.NextUncovered(state.position + 1), parts_.num_nodes());
-  if (next.position < parts_.num_nodes()) sink->OnSuccessor(next, 0, {});
+  if (next.position < parts_.num_nodes() && CanGoOn(next)) sink->OnSuccessor(next, 0, {});
 }
 
 }  // namespace collage

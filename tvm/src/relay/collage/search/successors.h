@@ -49,7 +49,8 @@ class SuccessorSink {
 
 class Successors {
  public:
-  Successors(const PartTable& parts, const ShareBound& bound) : parts_(parts), bound_(bound) {}
+  Successors(const PartTable& parts, const ShareBound& bound)
+      : parts_(parts), bound_(bound), is_waiting_(static_cast<size_t>(parts.num_nodes()), 0) {}
 
   /*! \brief Needs state.position < number of nodes. */
   void Visit(const SearchState& state, SuccessorSink* sink);
@@ -62,7 +63,8 @@ class Successors {
     return covered.ContainsAll(parts_.part(id).outside);
   }
   bool CanPutOff(int node, const CoveredSet& covered) const;
-  bool CanGoOn(const SearchState& state) const;
+  bool CanGoOn(const SearchState& state);
+  bool IsReleased(int node, const SearchState& state) const;
   bool IsDue(int id) const;
   Ticks CrossingCost(int id, const SearchState& state) const;
   SearchState After(const SearchState& state, int id) const;
@@ -70,7 +72,10 @@ class Successors {
 
   const PartTable& parts_;
   const ShareBound& bound_;
-  std::vector<int> used_;  // parts of the current move
+  std::vector<int> used_;     // parts of the current move
+  // Nodes put off that are not known to be released, as a list and by node; used by CanGoOn.
+  std::vector<int> waiting_;
+  std::vector<char> is_waiting_;
 };
 
 }  // namespace collage
