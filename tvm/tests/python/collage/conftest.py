@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets tests import helper modules beside them, and the worker processes of those tests as well."""
+"""Lets tests import the real tvm and helper modules beside them; their worker processes as well."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# pytest's importlib mode takes this tree's folder tvm/ for the package of that name.
+if getattr(sys.modules.get("tvm"), "__file__", None) is None:
+    sys.modules.pop("tvm", None)
+    import tvm  # noqa: F401

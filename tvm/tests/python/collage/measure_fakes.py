@@ -92,6 +92,12 @@ DEEDS = {
 }
 
 
+def note(log, text):
+    if log:
+        with open(log, "a") as file:
+            file.write(text)
+
+
 def perform(deed):
     return DEEDS[deed]() if deed in DEEDS else [float(deed)] * 9
 
@@ -101,14 +107,13 @@ def fake_build(candidate, library, builder, seed):
     if deeds.get("build"):
         perform(deeds["build"])
     Path(library).write_text(json.dumps(deeds))
-    Path(deeds["log"]).open("a").write(f"build {candidate['hash']}\n") if "log" in deeds else None
+    note(deeds.get("log"), "build\n")
     return {"device": "fake"}
 
 
 def fake_measure(library, build, **_):
     deeds = json.loads(Path(library).read_text())
-    if "log" in deeds:
-        Path(deeds["log"]).open("a").write("measure\n")
+    note(deeds.get("log"), "measure\n")
     return {"samples": perform(deeds["run"])}
 
 
@@ -136,8 +141,7 @@ class VirtualContestant:
         self._runs += 1
 
     def seconds(self, number):
-        if self._log:
-            Path(self._log).open("a").write(self._name)
+        note(self._log, self._name)
         if self._deed and self._runs >= self._at:
             perform(self._deed)
         self._runs += 1

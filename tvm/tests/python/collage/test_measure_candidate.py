@@ -5,8 +5,9 @@ import json
 
 import numpy as np
 import pytest
-import tvm
 from measure_fakes import measure
+
+import tvm
 from tvm import relay
 
 LLVM = "llvm"
@@ -186,7 +187,7 @@ def test_random_inputs_suit_their_use():
     values = {d["name"]: inputs.random_tensor(d, generator) for d in inputs.describe_inputs(mod)}
     assert values["ids"].dtype == "int64" and set(values["ids"]) <= set(range(50))
     assert values["ids"].max() > 20, "it uses the whole range"
-    assert 0 <= values["n"].min() and values["n"].max() < 50
+    assert values["n"].min() >= 0 and values["n"].max() < 50
     assert values["q"].min() < -100 and values["q"].max() > 100
     assert values["v"].min() > 0
     assert values["m"].dtype == bool and values["h"].dtype == "float16"

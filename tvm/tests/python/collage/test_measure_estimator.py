@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MeasuredCostEstimator on fake builders and devices: statuses, cache, order; and the function one."""
+"""MeasuredCostEstimator on fakes: statuses, cache, order; FunctionCostEstimator."""
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure

@@ -150,12 +150,11 @@ import sys
 sys.path.insert(0, {here!r})
 from measure_fakes import measure
 pool = measure.WorkerPool(2)
-pids = [0, 0]
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)
-def hang(): return measure.Job("call", {{"function": "measure_fakes:hang", "arguments": {{}}}}, 600.0)
+hang = {{"function": "measure_fakes:hang", "arguments": {{}}}}
 if {way!r} != "return":
-    pool.run([hang(), hang()])
+    pool.run([measure.Job("call", hang, 600.0)] * 2)
 """
 
 

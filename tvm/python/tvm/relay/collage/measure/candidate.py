@@ -11,10 +11,11 @@ import dataclasses
 import json
 from typing import Any
 
-import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars, post_order_visit
 from tvm.relay.function import Function
+
+import tvm
 
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 
@@ -26,8 +27,8 @@ class CandidateModule:
     """A candidate in its weight-free form, with what a worker needs to build it; plain text.
 
     `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
-    function, that stand for weights; `hash` is the structural hash of the weight-free module (values
-    of constants up to 16 elements included). `build_options` are keyword arguments for the builder.
+    function, that stand for weights; `hash` is the structural hash of the weight-free module (with
+    the values of constants up to 16 elements); `build_options` are keywords for the builder.
     """
 
     backend: str
@@ -48,7 +49,7 @@ class CandidateModule:
         mod = bind_weights(tvm.ir.load_json(self.module), self.weights, seed)
         return tvm.relay.transform.InferType()(mod)
 
-    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+    def Summary(self) -> str:
         """One line for logs."""
         weights = sum(len(names) for names in self.weights.values())
         return f"{self.backend} {self.hash[:8]}, {weights} weights, {len(self.module)} bytes"
@@ -134,5 +135,5 @@ def _is_external(function) -> bool:
     return (
         isinstance(function, Function)
         and function.attrs is not None
-        and "Compiler" in function.attrs.keys()
+        and "Compiler" in function.attrs.keys()  # noqa: SIM118, DictAttrs has no `in`
     )

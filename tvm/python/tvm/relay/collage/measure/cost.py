@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate costs, or why that is not known; failures are data. Test: test_measure_cost.py."""
+"""What a candidate costs, or why that is not known; failures are data.
+
+Test: test_measure_cost.py.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ class Cost:
     def is_failure(self) -> bool:
         return not self.is_usable and self.status != "unknown"
 
-    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+    def Summary(self) -> str:
         """One line for logs and tables."""
         if not self.is_usable:
             return f"{self.status}: {self.message}" if self.message else self.status

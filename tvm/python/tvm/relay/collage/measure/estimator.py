@@ -68,7 +68,7 @@ class MeasuredCostEstimator:
         progress: Progress | None = None,
         **changes: Any,
     ) -> None:
-        """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2, run_timeout=10)."""
+        """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2)."""
         self.options = dataclasses.replace(options or MeasureOptions(), **changes)
         self.hits = 0
         self.misses = 0
@@ -110,7 +110,7 @@ class MeasuredCostEstimator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+    def Summary(self) -> str:
         failed = sum(cost.is_failure for cost in self._cache.values())
         return f"{self.misses} measured, {self.hits} from memory, {failed} failed"
 

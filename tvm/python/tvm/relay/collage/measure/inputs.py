@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random tensors that are safe and typical for a candidate's parameters. Test: test_measure_candidate.py.
+"""Random tensors that are safe and typical for a candidate's parameters.
+
+Test: test_measure_candidate.py.
 
 Data are normal random numbers: left-over memory holds denormals, which slow kernels down by orders
 of magnitude. Integers that are used as indices stay inside what they index.
@@ -11,10 +13,11 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
+
+import tvm
 
 from .cost import Unsupported
 

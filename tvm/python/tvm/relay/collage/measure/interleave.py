@@ -2,8 +2,9 @@
 """Compare contestants end to end: each in its own process, woken one at a time, in an order drawn
 anew each round. Test: test_measure_interleave.py.
 
-Two runtimes in one process share caches, pools and spinning threads; contestants measured one after
-the other see different machines. Interleaved rounds give paired samples (statistics.ratio_interval).
+Two runtimes in one process share caches, pools and spinning threads; contestants measured one
+after the other see different machines. Interleaved rounds give paired samples, which
+statistics.ratio_interval compares.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Comparison:
     output_error: float | None = None
     samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
-    def Summary(self) -> str:  # noqa: N802, the name every domain object shares
+    def Summary(self) -> str:
         text = f"{self.name}: {self.cost.Summary()}"
         if self.ratio_to_best is not None:
             text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
@@ -119,7 +120,7 @@ def compare(
             text = f"its output is off by {error:.3g} of the largest value (limit {rtol:g})"
             costs[name] = Cost.failed("wrong_result", text)
     usable = [name for name, cost in costs.items() if cost.is_usable]
-    usable.sort(key=lambda name: costs[name].seconds)
+    usable.sort(key=lambda name: costs[name].seconds or 0.0)
     ratios = {
         name: ratio_interval(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
@@ -142,9 +143,9 @@ def measure_interleaved(
 ) -> dict[str, Samples]:
     """One sample a round of each contestant, in rounds of random order; by name.
 
-    A contestant that fails, hangs or dies stops there with its failure; the others go on. Contestants
-    opened earlier sleep in a read while another runs. on_round(done, rounds) reports progress.
-    ValueError for two contestants of one name.
+    A contestant that fails, hangs or dies stops there with its failure; the others go on. While one
+    runs the others sleep in a read. on_round(done, rounds) reports progress. ValueError for two
+    contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
     if len(results) != len(contestants) or rounds < 1:
@@ -157,8 +158,9 @@ def measure_interleaved(
         reply = workers[name].call(command, arguments, seconds)
         if reply.outcome == "ok":
             return reply.value
-        results[name].failure = failed_cost(reply, command, "run_failed")
-        _logger.warning("%s fails: %s", name, results[name].failure.Summary())
+        failure = failed_cost(reply, command, "run_failed")
+        results[name].failure = failure
+        _logger.warning("%s fails: %s", name, failure.Summary())
         workers.pop(name).kill()
         return None
 
@@ -184,8 +186,8 @@ def measure_interleaved(
             names = list(workers)
             order.shuffle(names)
             for name in names:
-                request = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
-                seconds = ask(name, "time", request, run_timeout)
+                wake = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
+                seconds = ask(name, "time", wake, run_timeout)
                 if seconds is not None:
                     results[name].seconds.append(_stdlib.median(seconds[1:]))
             if on_round is not None:

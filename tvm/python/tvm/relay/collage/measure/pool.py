@@ -30,12 +30,12 @@ class Job:
 class WorkerPool:
     """Up to `size` workers, started when first needed and again when they are gone."""
 
-    def __init__(self, size: int = 2, options: WorkerOptions = WorkerOptions()) -> None:
+    def __init__(self, size: int = 2, options: WorkerOptions | None = None) -> None:
         if size < 1:
             raise ValueError(f"a pool needs at least 1 worker, not {size}")
         self.size = size
         self.restarts = 0
-        self._options = options
+        self._options = options or WorkerOptions()
         self._idle: list[WorkerProcess] = []
 
     def run(

@@ -29,7 +29,7 @@ _STDERR_TAIL = 2000
 
 
 class WorkerStartError(RuntimeError):
-    """The worker process could not be started at all: the environment, not a candidate, is broken."""
+    """No worker process could be started: the environment, not a candidate, is broken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Reply:
 class WorkerProcess:
     """A started worker that answers one request at a time. poll() never blocks."""
 
-    def __init__(self, options: WorkerOptions = WorkerOptions()) -> None:
-        self._options = options
+    def __init__(self, options: WorkerOptions | None = None) -> None:
+        self._options = options = options or WorkerOptions()
         replies, worker_replies = os.pipe()
         package = __package__ or "measure"
         environment = {"GOMP_SPINCOUNT": "1000", **os.environ, **options.environment}

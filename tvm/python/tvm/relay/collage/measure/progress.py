@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How measuring reports its progress: a rich bar, JSON lines, or nothing. Test: test_measure_progress.py.
+"""How measuring reports its progress: a rich bar, JSON lines, or nothing.
+
+Test: test_measure_progress.py.
 
 Whatever takes under a second is not shown.
 """

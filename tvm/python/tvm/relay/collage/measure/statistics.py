@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Medians and ratios of timings with 95 % intervals; deterministic. Test: test_measure_statistics.py.
+"""Medians and ratios of timings with 95 % intervals; deterministic.
+
+Test: test_measure_statistics.py.
 
 Assumption: samples are independent draws of one distribution. Timings are not quite (frequency and
 neighbours drift), so two contestants are compared by interleaved rounds and paired resampling.

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tvm
 from tvm.contrib.graph_executor import GraphModule
+
+import tvm
 
 from .borders import border_share
 from .inputs import random_tensor

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weight-free form of a module: constants become parameters and back. Test: test_measure_candidate.py.
+"""The weight-free form of a module: constants become parameters and back.
+
+Test: test_measure_candidate.py.
 
 Precondition: the module is a plain Relay module; pattern `match` expressions keep their constants.
 """
@@ -7,10 +9,11 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 from __future__ import annotations
 
 import numpy as np
-import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
+
+import tvm
 
 from .inputs import random_weights
 

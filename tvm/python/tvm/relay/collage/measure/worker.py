@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker process: runs what may hang or crash, away from the user. Test: test_measure_pool.py.
 
-Started as `python -m <this module> <reply fd> <parent pid> <memory limit>`. A request is one line of
-JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
-{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}. Both descriptors are moved out
-of the way at start, so that what a candidate reads or prints cannot touch the protocol.
+Started as `python -m <this module> <reply fd> <parent pid> <memory limit>`. A request is one line
+of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
+{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}. Both descriptors are moved
+out of the way at start, so that what a candidate reads or prints cannot touch the protocol.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Commands:
 
 
 def serve(requests, replies) -> None:
-    """Answer requests until they end. An exception is an answer; only the process's death is not."""
+    """Answer requests until they end; an exception is an answer, only a death is not."""
     commands = Commands()
     for line in requests:
         request = json.loads(line)
