@@ -3,6 +3,7 @@
 #ifndef TVM_TESTS_CPP_RANDOM_GRAPH_H_
 #define TVM_TESTS_CPP_RANDOM_GRAPH_H_
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,10 +32,15 @@ inline std::string RandomGraphText(std::mt19937* random, const RandomGraphOption
     text += "c:const;";
     values.push_back("c");
   }
+  std::vector<std::string> unread;
+  auto read = [&unread](const std::string& name) {
+    unread.erase(std::remove(unread.begin(), unread.end(), name), unread.end());
+    return name;
+  };
   auto pick = [&]() {
     // Mostly recent values: deep graphs with some long edges.
     const int size = static_cast<int>(values.size());
-    return values[below(3) ? std::max(0, size - 1 - below(3)) : below(size)];
+    return read(values[below(3) ? std::max(0, size - 1 - below(3)) : below(size)]);
   };
   std::vector<std::string> tuples;
   for (int i = 0; i < options.num_nodes; ++i) {
@@ -43,23 +49,26 @@ inline std::string RandomGraphText(std::mt19937* random, const RandomGraphOption
     if (what == 0) {
       text += name + "=(" + pick() + "," + pick() + ");";
       tuples.push_back(name);
-      // A tuple is read by a call or projection only; both may come below.
+      unread.push_back(name);
       continue;
     }
     if (what == 1 && !tuples.empty()) {
-      text += name + "=" + tuples[below(static_cast<int>(tuples.size()))] + "." +
+      text += name + "=" + read(tuples[below(static_cast<int>(tuples.size()))]) + "." +
               std::to_string(below(2)) + ";";
     } else {
       const std::string& op = options.ops[below(static_cast<int>(options.ops.size()))];
       const size_t at = op.find('@');
       const bool reads_tuple = !tuples.empty() && below(3) == 0;
-      text += name + "=" + op.substr(0, at) + "(" + (reads_tuple ? tuples.back() : pick()) +
+      text += name + "=" + op.substr(0, at) + "(" + (reads_tuple ? read(tuples.back()) : pick()) +
               (below(2) && !reads_tuple ? "," + pick() : "") + ")" + op.substr(at) + ";";
     }
     values.push_back(name);
+    unread.push_back(name);
   }
-  // Everything that is left unread comes together in the result.
-  return text + "r=add(" + values.back() + "," + pick() + ")@1";
+  // Everything that is left unread comes together in the result: a function has no dead nodes.
+  text += "r=max(" + pick();
+  for (const std::string& name : unread) text += "," + name;
+  return text + ")@1";
 }
 
 /*! \brief Calls f with each non-empty subset of the placeable nodes. */
