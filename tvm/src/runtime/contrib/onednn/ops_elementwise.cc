@@ -52,15 +52,18 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   const Value a = planner->Require(first, desc);
   const Value b =
       is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
+  // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
+  const MemDesc b_wanted = is_same_shape ? desc : MemDesc::Any(b.desc.dims());
   const PostOpChain chain(
       planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
   PrimitiveDesc pd;
   CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
-                                               desc.get(), b.desc.get(), desc.get(), chain.attr()),
+                                               desc.get(), b_wanted.get(), desc.get(), chain.attr()),
               what);
+  const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_src_md, 1);
   const Value dst = planner->ResultOver(first, a, node.output);
   std::vector<StepArg> args = {{DNNL_ARG_SRC_0, a.desc, a.buffer},
-                               {DNNL_ARG_SRC_1, b.desc, b.buffer},
+                               {DNNL_ARG_SRC_1, b_desc, planner->RequireFrom(b, b_desc).buffer},
                                {DNNL_ARG_DST, dst.desc, dst.buffer}};
   chain.AppendArgs(&args);
   planner->Emit(std::move(pd), std::move(args), what);

@@ -28,9 +28,11 @@ def fuse(graph: Graph) -> Graph:
         place = start
         while anchor.output not in graph.outputs and len(anchor.post_ops) < _MAX_POST_OPS:
             readers = users.get(anchor.output, [])
-            if len(readers) != 1 or not _take_in(graph, anchor, readers[0]):
+            if len(readers) != 1 or readers[0].output in absorbed:
                 break
             consumer = readers[0]
+            if not _take_in(graph, anchor, consumer):
+                break
             absorbed.add(consumer.output)
             nodes[place] = None
             place = position[consumer.output]

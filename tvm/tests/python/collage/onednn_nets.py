@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the oneDNN tests share: hand-placed partitions, running them, comparing with TVM's own."""
+
+import numpy as np
+
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import get_backend
+
+get_backend("dnnl")  # registers relay.ext.dnnl
+HOST = "llvm"
+
+
+def constant(seed, *shape, low=None):
+    """Return normal numbers as a Relay constant; uniform in [low, low + 1) where low is given."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape) if low is None else rng.uniform(low, low + 1, shape)
+    return relay.const(values.astype("float32"))
+
+
+def function_of(body) -> relay.Function:
+    """Return the function of an expression over its free variables."""
+    return relay.Function(relay.analysis.free_vars(body), body)
+
+
+def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:
+    """Return a module whose main calls the function as one partition for oneDNN."""
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
+    function = mod["main"]
+    params = [relay.var(p.name_hint, p.checked_type) for p in function.params]
+    for key, value in (
+        ("Primitive", tvm.tir.IntImm("int32", 1)),
+        ("Inline", tvm.tir.IntImm("int32", 1)),
+        ("Compiler", "dnnl"),
+        ("global_symbol", symbol),
+    ):
+        function = function.with_attr(key, value)
+    mod = tvm.IRModule()
+    part = relay.GlobalVar(symbol)
+    mod[part] = function
+    mod = relay.transform.InferType()(mod)
+    mod["main"] = relay.Function(params, part(*params))
+    return relay.transform.InferType()(mod)
+
+
+def random_inputs(function, seed=0) -> dict:
+    """Return normal numbers for each parameter of a typed or annotated function."""
+    rng = np.random.default_rng(seed)
+    return {
+        p.name_hint: rng.standard_normal([int(d) for d in p.type_annotation.shape]).astype("float32")
+        for p in function.params
+    }
+
+
+def build(mod, target=HOST):
+    """Return the built library."""
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.build(mod, target=target)
+
+
+def run(library, inputs) -> list[np.ndarray]:
+    """Return all outputs of a graph executor's library."""
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.set_input(**inputs)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def reference(function, inputs) -> list[np.ndarray]:
+    """Return TVM's own outputs."""
+    return run(build(tvm.IRModule.from_expr(function)), inputs)
+
+
+def assert_close(got, wanted):
+    """Compare lists of outputs as the project promises: 1e-4 of the largest value."""
+    assert len(got) == len(wanted)
+    for a, b in zip(got, wanted):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
+
+
+def plan_of(library) -> str:
+    """Return what oneDNN's partitions run, once they have been initialised by a first run."""
+
+    def modules(module):
+        yield module
+        for imported in module.imported_modules:
+            yield from modules(imported)
+
+    root = library.get_lib() if hasattr(library, "get_lib") else library
+    plans = [m.get_source("plan") for m in modules(root) if m.type_key == "collage.onednn"]
+    return "\n".join(plans)
+
+
+def check(body, same_as=None):
+    """Run an expression as one partition, compare with TVM, return the plan that ran.
+
+    same_as: an equal expression of the same variables that TVM can compile, where it can't body.
+    """
+    function = function_of(body)
+    inputs = random_inputs(function)
+    library = build(hand_placed(function))
+    got = run(library, inputs)
+    assert_close(got, reference(function_of(body if same_as is None else same_as), inputs))
+    return plan_of(library)

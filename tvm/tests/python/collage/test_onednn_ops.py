@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each op and chain that oneDNN runs, against TVM's own result."""
+
+import math
+
+import pytest
+
+from onednn_nets import check, constant
+from tvm import relay
+
+nn = relay.nn
+
+
+def var(name, *shape):
+    return relay.var(name, shape=shape)
+
+
+def conv2d(data, weight, channels, kernel, **attrs):
+    return nn.conv2d(data, weight, channels=channels, kernel_size=kernel, **attrs)
+
+
+def conv_bias(data, seed=1, channels=16, in_channels=8, kernel=3, **attrs):
+    weight = constant(seed, channels, in_channels, kernel, kernel)
+    out = conv2d(data, weight, channels, (kernel, kernel), padding=kernel // 2, **attrs)
+    return nn.bias_add(out, constant(seed + 100, channels))
+
+
+CONVOLUTIONS = {
+    "plain": dict(kernel=(3, 3), padding=1),
+    "no_padding": dict(kernel=(3, 3)),
+    "asymmetric": dict(kernel=(3, 3), padding=(0, 1, 2, 1)),
+    "stride": dict(kernel=(3, 3), padding=1, strides=2),
+    "dilation": dict(kernel=(3, 3), padding=2, dilation=2),
+    "pointwise": dict(kernel=(1, 1)),
+    "wide": dict(kernel=(1, 7), padding=(0, 3)),
+    "grouped": dict(kernel=(3, 3), padding=1, groups=4),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_conv2d(name, layout):
+    attrs = dict(CONVOLUTIONS[name])
+    kernel, groups = attrs.pop("kernel"), attrs.get("groups", 1)
+    if layout == "NCHW":
+        data, weight = var("x", 2, 8, 12, 11), constant(1, 20, 8 // groups, *kernel)
+    else:
+        data, weight = var("x", 2, 12, 11, 8), constant(1, *kernel, 8 // groups, 20)
+    if layout == "NHWC" and groups > 1:
+        pytest.skip("TVM's own llvm has no grouped NHWC convolution to compare with")
+    layouts = dict(data_layout=layout, kernel_layout="OIHW" if layout == "NCHW" else "HWIO")
+    plan = check(conv2d(data, weight, 20, kernel, **attrs, **layouts))
+    assert "ref:" not in plan
+
+
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_depthwise(multiplier):
+    data, weight = var("x", 1, 16, 9, 9), constant(1, 16 * multiplier, 1, 3, 3)
+    check(conv2d(data, weight, 16 * multiplier, (3, 3), groups=16, padding=1))
+
+
+def test_depthwise_channels_last():
+    data, weight = var("x", 1, 9, 9, 16), constant(1, 3, 3, 16, 1)
+    layouts = dict(data_layout="NHWC", kernel_layout="HWOI")
+    check(conv2d(data, weight, 16, (3, 3), groups=16, padding=1, **layouts))
+
+
+def test_conv1d_and_conv3d():
+    check(nn.conv1d(var("x", 1, 8, 20), constant(1, 16, 8, 3), channels=16, kernel_size=3, padding=1))
+    data, weight = var("x", 1, 4, 5, 6, 7), constant(1, 8, 4, 3, 3, 3)
+    check(nn.conv3d(data, weight, channels=8, kernel_size=(3, 3, 3), padding=1))
+
+
+def test_weights_from_the_caller():
+    check(nn.relu(conv2d(var("x", 1, 8, 8, 8), var("w", 16, 8, 3, 3), 16, (3, 3))))
+
+
+BIASES = {
+    "bias_add": lambda out: nn.bias_add(out, constant(2, 16)),
+    "add_c11": lambda out: relay.add(out, constant(2, 16, 1, 1)),
+    "add_1c11": lambda out: relay.add(constant(2, 1, 16, 1, 1), out),
+    "variable": lambda out: nn.bias_add(out, var("b", 16)),
+    "scalar": lambda out: relay.add(out, relay.const(0.5)),
+    "scale_and_shift": lambda out: relay.add(
+        relay.multiply(out, constant(3, 16, 1, 1)), constant(2, 16, 1, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_bias(name):
+    out = conv2d(var("x", 1, 8, 8, 8), constant(1, 16, 8, 3, 3), 16, (3, 3))
+    if name == "variable":
+        # A bias that is not a constant is taken where channels are the last axis.
+        out = nn.dense(var("x", 4, 8), constant(1, 16, 8))
+        check(nn.bias_add(out, var("b", 16), axis=-1))
+        return
+    plan = check(nn.relu(BIASES[name](out)))
+    assert plan.count("conv ") == 1 and "binary" not in plan and "eltwise" not in plan
+
+
+ACTIVATIONS = {
+    "relu": nn.relu,
+    "clip": lambda x: relay.clip(x, 0.0, 6.0),
+    "leaky_relu": lambda x: nn.leaky_relu(x, 0.1),
+    "sigmoid": relay.sigmoid,
+    "tanh": relay.tanh,
+    "swish": lambda x: x * relay.sigmoid(x),
+    "gelu": lambda x: x
+    * (relay.erf(x / relay.const(math.sqrt(2.0))) + relay.const(1.0))
+    * relay.const(0.5),
+    "hardswish": lambda x: x * (relay.clip(x + relay.const(3.0), 0.0, 6.0) / relay.const(6.0)),
+    "hardsigmoid": lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0.0, 1.0),
+    "mish": lambda x: x * relay.tanh(relay.log(relay.exp(x) + relay.const(1.0))),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_conv_bias_activation_is_one_primitive(name):
+    plan = check(ACTIVATIONS[name](conv_bias(var("x", 1, 8, 10, 10))))
+    assert plan.count(" by ") - plan.count("reorder") == 1
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_alone(name):
+    assert "eltwise" in check(ACTIVATIONS[name](var("x", 2, 5, 7)))
+
+
+def test_residual_sum():
+    x, other = var("x", 1, 8, 10, 10), var("y", 1, 16, 10, 10)
+    assert "+ sum + relu" in check(nn.relu(conv_bias(x) + other))
+    assert "+ sum" in check(conv_bias(x) + other)
+    assert "+ relu + sum" in check(nn.relu(conv_bias(x)) + other)
+
+
+def test_residual_of_the_same_input():
+    x = var("x", 1, 8, 10, 10)
+    check(nn.relu(conv_bias(x, channels=8) + x))
+
+
+def test_scale_by_another_tensor():
+    x, scale = var("x", 1, 8, 10, 10), var("s", 1, 16, 1, 1)
+    check(conv_bias(x) * scale)
+    check(conv_bias(x) * var("y", 1, 16, 10, 10))
+
+
+def test_dense():
+    x, weight = var("x", 6, 24), constant(1, 10, 24)
+    check(nn.dense(x, weight))
+    check(nn.relu(nn.bias_add(nn.dense(x, weight), constant(2, 10))))
+    check(ACTIVATIONS["gelu"](relay.add(nn.dense(x, weight), constant(2, 10))))
+    check(relay.add(nn.bias_add(nn.dense(x, weight), constant(2, 10)), var("y", 6, 10)))
+
+
+def test_dense_of_many_axes():
+    x, y, weight, bias = var("x", 2, 3, 24), var("y", 2, 3, 10), constant(1, 10, 24), constant(2, 10)
+    out = nn.bias_add(nn.dense(x, weight), bias, axis=-1)
+    # TVM's own kernels take matrices only.
+    rows = nn.bias_add(nn.dense(relay.reshape(x, (6, 24)), weight), bias, axis=-1)
+    same = relay.reshape(rows, (2, 3, 10))
+    check(relay.tanh(out), relay.tanh(same))
+    check(out + y, same + y)
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
+def test_batch_matmul(transposed):
+    a_shape = (3, 6, 5) if transposed[0] else (3, 5, 6)
+    b_shape = (3, 7, 6) if transposed[1] else (3, 6, 7)
+    attrs = dict(transpose_a=transposed[0], transpose_b=transposed[1])
+    check(nn.batch_matmul(var("a", *a_shape), var("b", *b_shape), **attrs))
+    check(nn.batch_matmul(var("a", *a_shape), constant(1, *b_shape), **attrs))
+
+
+def test_matmul():
+    check(nn.matmul(var("a", 5, 6), constant(1, 6, 7)))
+
+
+POOLS = {
+    "max": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=(1, 1)),
+    "max_ceil": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), ceil_mode=True),
+    "max_asymmetric": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=(0, 0, 1, 1)),
+    "max_dilated": lambda x: nn.max_pool2d(x, (2, 2), dilation=(2, 2)),
+    "avg": lambda x: nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=(1, 1)),
+    "avg_include": lambda x: nn.avg_pool2d(
+        x, (3, 3), strides=(2, 2), padding=(1, 1), count_include_pad=True
+    ),
+    "global_avg": nn.global_avg_pool2d,
+    "global_max": nn.global_max_pool2d,
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pool(name):
+    check(POOLS[name](var("x", 2, 6, 12, 10)))
+
+
+def test_pool_channels_last():
+    check(nn.max_pool2d(var("x", 2, 12, 10, 6), (2, 2), strides=(2, 2), layout="NHWC"))
+
+
+BINARIES = {
+    "add": relay.add,
+    "subtract": relay.subtract,
+    "multiply": relay.multiply,
+    "maximum": relay.maximum,
+    "minimum": relay.minimum,
+}
+
+
+@pytest.mark.parametrize("name", BINARIES)
+@pytest.mark.parametrize("shape", [(2, 6, 5, 4), (6, 1, 1), (1, 6, 1, 1), (4,), (2, 1, 5, 1)])
+def test_binary(name, shape):
+    check(BINARIES[name](var("x", 2, 6, 5, 4), var("y", *shape)))
+
+
+def test_divide():
+    check(relay.divide(var("x", 2, 6, 5), constant(1, 6, 1, low=1.0)))
+    check(relay.divide(var("x", 2, 6, 5), relay.const(3.0)))
+
+
+def test_smaller_first_operand():
+    check(relay.add(var("x", 6, 1, 1), var("y", 2, 6, 5, 4)))
+
+
+def test_softmax():
+    check(nn.softmax(var("x", 4, 10)))
+    check(nn.softmax(var("x", 2, 5, 7), axis=1))
+    check(nn.log_softmax(var("x", 4, 10)))
+
+
+def test_concatenate():
+    check(relay.concatenate([var("x", 1, 8, 5, 5), var("y", 1, 16, 5, 5)], axis=1))
+
+
+def test_views():
+    x = var("x", 2, 6, 5, 4)
+    check(relay.reshape(nn.relu(x), (12, 20)))
+    check(relay.transpose(nn.relu(x), (0, 2, 3, 1)))
+    check(nn.batch_flatten(nn.max_pool2d(x, (2, 2))))
+    check(nn.relu(relay.transpose(x, (1, 0, 3, 2))))
+    check(relay.squeeze(nn.global_avg_pool2d(x), [2, 3]))
