@@ -29,7 +29,7 @@ from .errors import (  # noqa: E402
     UnknownBackendError,
 )
 
-backends.register_target_kinds()
+backends.register_builtin()
 integration.install()
 
 # Public name -> the submodule that holds it, imported at the first use.

@@ -7,9 +7,8 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 import contextlib
 import contextvars
 
-from tvm.relay.op.contrib import register  # noqa: F401 - pattern tables, before workers need them
-
 from .options import CollageOptions
+from .targets import is_external
 
 _session = contextvars.ContextVar("collage_measuring_session", default=None)
 
@@ -41,11 +40,12 @@ def measure_batch(mods, targets, labels):
 
     candidates, costs = [], {}
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
-        external = bool(target.kind.get_attr("is_external_codegen"))
+        external = is_external(target)
         backend = target.kind.name if external else TVM_BACKEND
-        host = target.host if external and target.host is not None else target
+        # As deployed: TVM sees the host target alone.
+        build_target = str(target.host if external or target.host else target)
         try:
-            built = candidate_module(mod, backend, str(host.without_host()))
+            built = candidate_module(mod, backend, build_target)
         except Exception as error:  # noqa: BLE001 - whatever fails costs this candidate alone
             costs[index] = Cost.failed("unsupported", f"{labels[index]}: {error}")
         else:

@@ -8,6 +8,7 @@ import dataclasses
 import re
 
 import tvm
+from tvm._ffi import get_global_func
 from tvm.target import Target
 
 from .errors import BackendUnavailableError, HostTargetError, UnknownBackendError
@@ -57,7 +58,7 @@ def parse_targets(target, target_host=None):
 
 def is_external(target):
     """Tell whether a backend with its own compiler serves the target, rather than TVM."""
-    return bool(target.kind.get_attr("is_external_codegen"))
+    return bool(get_global_func("target.TargetKindGetAttr")(target.kind, "is_external_codegen"))
 
 
 def _check_hosts(hosts, external):

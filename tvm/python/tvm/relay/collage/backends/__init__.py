@@ -7,7 +7,7 @@ everything but the target kinds waits for its first use. Test: test_backends.py.
 
 import importlib
 
-from tvm._ffi import get_global_func
+from tvm._ffi import get_global_func, register_func
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).
 _CPU = 1
@@ -29,13 +29,27 @@ _LAZY = {
     "require_backend": "registry",
 }
 
-__all__ = ["BUILTIN", "register_target_kinds", *_LAZY]
+__all__ = ["BUILTIN", "register_builtin", *_LAZY]
 
 
-def register_target_kinds():
-    """Make ``Target("<name>")`` known for each backend that comes with Collage."""
+def register_builtin():
+    """Make target kinds and ``relay.ext.<name>`` known for each backend that comes with Collage.
+
+    Cheap: the backend itself is imported when TVM first asks it to compile something.
+    """
     for name, (device_type, _, _) in BUILTIN.items():
         get_global_func("collage.RegisterTargetKind")(name, device_type)
+        _register_late(f"relay.ext.{name}", name, "compile")
+        _register_late(f"relay.ext.{name}.constant_updater", name, "constants")
+
+
+def _register_late(global_name, backend, method):
+    def late(*args):
+        from .registry import get_backend
+
+        return getattr(get_backend(backend), method)(*args)
+
+    register_func(global_name, late, override=True)
 
 
 def __getattr__(name):
