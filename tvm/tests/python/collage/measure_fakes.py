@@ -126,7 +126,7 @@ def fake_candidate(name, run=1e-3, build=None, **more):
 def fake_options(**changes):
     """MeasureOptions that use the fakes."""
     steps = {"build_step": f"{HERE}:fake_build", "measure_step": f"{HERE}:fake_measure"}
-    return measure.MeasureOptions(**{**steps, **changes})
+    return measure.MeasureOptions(**{"imports": (), **steps, **changes})
 
 
 class VirtualContestant:

@@ -14,7 +14,9 @@ def test_measured_cost_is_the_median_with_its_interval():
     cost = Cost.measured([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0], border_seconds=0.5)
     assert (cost.seconds, cost.low, cost.high, cost.rounds) == (4.0, 1.0, 7.0, 7)
     assert cost.is_usable and not cost.is_failure
-    assert cost.Summary() == "measured 4 s [1 s, 7 s], 7 rounds, borders 500 ms"
+    text = "measured 4 s [1 s, 7 s], 7 rounds, borders 500 ms (noisy: the machine was busy)"
+    assert cost.Summary() == text
+    assert Cost.measured([1.0, 1.01, 1.02] * 3).message == ""
 
 
 @pytest.mark.parametrize("samples", [[], [1.0, math.nan], [math.inf], [0.0], [-1.0]])

@@ -113,6 +113,11 @@ def test_a_worker_that_cannot_start_says_so():
         pytest.raises(measure.WorkerStartError, match="import tvm"),
     ):
         pool.run([deed(1)])
+    options = measure.WorkerOptions(imports=["json", "no.such.backend"])
+    with WorkerPool(1, options) as pool, pytest.raises(measure.WorkerStartError) as error:
+        pool.run([deed(1)])
+    assert "No module named 'no'" in str(error.value)
+    assert "It imports tvm, json, no.such.backend" in str(error.value)
     with pytest.raises(ValueError, match="at least 1 worker"):
         WorkerPool(0)
 

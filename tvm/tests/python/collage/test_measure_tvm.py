@@ -19,7 +19,9 @@ TARGET = "llvm -mcpu=" + tvm.target.codegen.llvm_get_system_cpu()
 
 @pytest.fixture(scope="module")
 def estimator():
-    options = measure.MeasureOptions(builder="measure_fakes:stock_build", budget_seconds=0.05)
+    options = measure.MeasureOptions(
+        builder="measure_fakes:stock_build", imports=(), budget_seconds=0.05
+    )
     with measure.MeasuredCostEstimator(options) as estimator:
         yield estimator
 

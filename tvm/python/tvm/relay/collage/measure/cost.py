@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .statistics import median_interval
+from .statistics import is_narrow, median_interval
 
 STATUSES = (
     "unknown",
@@ -24,6 +24,8 @@ STATUSES = (
     "wrong_result",
     "unsupported",
 )
+# Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
+_WIDE = 0.2
 _WITH_SECONDS = ("measured", "estimated")
 
 
@@ -63,15 +65,17 @@ class Cost:
         return cls("unknown")
 
     @classmethod
-    def measured(
-        cls, samples: Sequence[float], border_seconds: float = 0.0, message: str = ""
-    ) -> Cost:
-        """From samples in seconds; samples that are not finite numbers > 0 make it run_failed."""
+    def measured(cls, samples: Sequence[float], border_seconds: float = 0.0) -> Cost:
+        """From samples in seconds; samples that are not finite numbers > 0 make it run_failed.
+
+        A median that is known to worse than _WIDE is marked so in the message.
+        """
         bad = [s for s in samples if not (math.isfinite(s) and s > 0)]
         if bad or not samples:
             return cls.failed("run_failed", f"timings that are no positive numbers: {bad[:3]}")
-        middle, low, high = median_interval(samples)
-        return cls("measured", middle, low, high, len(samples), border_seconds, message)
+        interval = median_interval(samples)
+        message = "" if is_narrow(interval, _WIDE) else "noisy: the machine was busy"
+        return cls("measured", *interval, len(samples), border_seconds, message)
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:

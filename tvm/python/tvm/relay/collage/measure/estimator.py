@@ -77,6 +77,7 @@ class MeasuredCostEstimator:
         self._pool = WorkerPool(
             self.options.workers,
             WorkerOptions(
+                imports=self.options.imports,
                 memory_limit_bytes=self.options.memory_limit_bytes,
                 startup_seconds=self.options.startup_timeout,
             ),

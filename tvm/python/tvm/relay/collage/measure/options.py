@@ -16,7 +16,9 @@ class MeasureOptions:
     that when the median's 95 % interval is this fraction of it. sample_seconds: a timing spans at
     least this long (short candidates run several times in it). seed: of weights and inputs.
     memory_limit_bytes: address space of a worker, 0 for no limit. batch: candidates built before
-    they are measured. builder: "module:function", called as builder(mod, target, **build_options).
+    they are measured. imports: modules that workers import for the backends which they register;
+    name the one that registers a backend of your own. builder: "module:function", called as
+    builder(mod, target, **build_options).
     build_step, measure_step: what a worker does for one candidate; tests put fakes there.
     """
 
@@ -30,6 +32,7 @@ class MeasureOptions:
     seed: int = 0
     memory_limit_bytes: int = 0
     batch: int = 16
+    imports: tuple[str, ...] = ("tvm.relay.collage.backends.registry",)
     builder: str = "tvm.relay.collage.build.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
     measure_step: str = f"{__package__}.timing:measure_library"

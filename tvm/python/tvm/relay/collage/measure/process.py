@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
@@ -36,10 +36,13 @@ class WorkerStartError(RuntimeError):
 class WorkerOptions:
     """How worker processes are started.
 
-    environment: variables set over the driver's own. memory_limit_bytes: address space of a worker
-    (RLIMIT_AS), 0 for no limit. startup_seconds: how long a start (the import of TVM) may take.
+    imports: modules that a worker imports at its start; what they register (backends, schedules) is
+    there for all candidates. environment: variables set over the driver's own. memory_limit_bytes:
+    address space of a worker (RLIMIT_AS), 0 for no limit. startup_seconds: how long a start (the
+    import of TVM) may take.
     """
 
+    imports: Sequence[str] = ()
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     memory_limit_bytes: int = 0
     startup_seconds: float = 120.0
@@ -100,9 +103,9 @@ class WorkerProcess:
         self._queued: tuple[str, dict[str, Any], float] | None = None
         self._is_starting = True
         self._deadline = 0.0
-        self._issue(
-            "ping", {"path": [os.path.abspath(p) for p in sys.path]}, options.startup_seconds
-        )
+        path = [os.path.abspath(p) for p in sys.path]
+        start = {"path": path, "imports": list(options.imports)}
+        self._issue("ping", start, options.startup_seconds)
 
     @property
     def pid(self) -> int:
@@ -179,9 +182,10 @@ class WorkerProcess:
     def _on_end(self, outcome: str, message: str, kind: str = "") -> Reply:
         if self._is_starting:
             self.kill()
+            modules = ", ".join(["tvm", *self._options.imports])
             raise WorkerStartError(
-                f"a worker process did not come up ({outcome}): {message}. Try "
-                f"`{sys.executable} -c 'import tvm'`, and look at the memory limit "
+                f"a worker process did not come up ({outcome}): {message}. It imports {modules}: "
+                f"try `{sys.executable} -c 'import {modules}'`, and look at its memory limit "
                 f"({self._options.memory_limit_bytes} bytes, 0 is none)"
             )
         self._awaited = None

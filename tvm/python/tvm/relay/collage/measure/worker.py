@@ -10,11 +10,13 @@ out of the way at start, so that what a candidate reads or prints cannot touch t
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from .contestant import Stage
@@ -29,9 +31,12 @@ class Commands:
     def __init__(self) -> None:
         self._stage = Stage()
 
-    def ping(self, path: list[str] | None = None) -> dict[str, Any]:
-        """Answer; `path` holds directories to import from besides the worker's own."""
-        sys.path.extend(p for p in path or [] if p not in sys.path)
+    def ping(self, path: Sequence[str] = (), imports: Sequence[str] = ()) -> dict[str, Any]:
+        """Answer; `path` holds directories to import from besides the worker's own, `imports`
+        modules to import for what they register."""
+        sys.path.extend(p for p in path if p not in sys.path)
+        for module in imports:
+            importlib.import_module(module)
         return {"pid": os.getpid()}
 
     def call(self, function: str, arguments: dict[str, Any]) -> Any:
@@ -76,8 +81,8 @@ def describe(error: BaseException) -> str:
     kind = type(error).__name__
     if not lines:
         return kind
-    last = lines[-1] if len(lines) > 1 and "Traceback" in lines[0] else lines[0]
-    return f"{kind}: {last}"[:500]
+    telling = lines[-1] if "Traceback" in lines[0] else lines[0]
+    return (telling if telling.startswith(kind) else f"{kind}: {telling}")[:500]
 
 
 def die_with_parent(parent: int) -> None:
