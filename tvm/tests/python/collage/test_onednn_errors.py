@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users read when oneDNN cannot run something or is not there."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tvm
+from onednn_nets import build, constant, function_of, hand_placed
+from tvm import relay
+from tvm.relay.collage.backends import UnsupportedOpError
+from tvm.relay.collage.backends.dnnl.codegen import compile_partition, lower_function
+
+
+def partition_function(body, symbol="part"):
+    mod = hand_placed(function_of(body), symbol)
+    return mod[symbol]
+
+
+def var(*shape, dtype="float32", name="x"):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (relay.erf(var(2, 3)), ["dnnl", "erf", "not in its table"]),
+        (relay.cumsum(var(2, 3)), ["cumsum", "not in its table"]),
+        (
+            relay.nn.conv2d(
+                var(1, 1, 8, 8, 16), var(1, 1, 3, 3, 16, 16, name="w"), channels=16,
+                kernel_size=(3, 3), data_layout="NCHW16c", kernel_layout="OIHW16i16o",
+            ),
+            ["nn.conv2d", "data_layout=NCHW16c"],
+        ),
+        (relay.add(var(2, dtype="int64"), var(2, dtype="int64", name="y")), ["add", "dtype=int64"]),
+        (
+            relay.nn.avg_pool2d(
+                var(1, 4, 9, 9), (3, 3), strides=(2, 2), padding=(1, 1), ceil_mode=True,
+                count_include_pad=True,
+            ),
+            ["nn.avg_pool2d", "ceil_mode=1"],
+        ),
+        (relay.subtract(var(3, 1), var(2, 3, 4, name="y")), ["subtract", "first operand"]),
+        (relay.nn.relu(var(relay.Any(), 3)), ["dynamic"]),
+    ],
+)  # fmt: skip
+def test_unsupported_op(body, words):
+    with pytest.raises(UnsupportedOpError) as raised:
+        lower_function(partition_function(body))
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_unsupported_op_through_the_build():
+    with pytest.raises(Exception, match="dnnl cannot run erf"):
+        build(hand_placed(function_of(relay.erf(var(2, 3)))))
+
+
+@pytest.fixture
+def dense_module():
+    function = partition_function(relay.nn.dense(var(2, 3), constant(1, 4, 3)))
+    return compile_partition(function)
+
+
+def test_missing_constants(dense_module):
+    x, out = tvm.nd.array(np.ones((2, 3), "float32")), tvm.nd.empty((2, 4))
+    with pytest.raises(ValueError, match="part has 1 constants.*but 0 were given"):
+        dense_module["part"](x, out)
+    with pytest.raises(ValueError, match="but 2 were given"):
+        dense_module["__init_part"]([x, x])
+
+
+def test_wrong_tensors(dense_module):
+    weight = tvm.nd.array(np.ones((4, 3), "float32"))
+    with pytest.raises(ValueError, match=r"constant 0 must be .*\(4, 3\), got .*\(2, 3\)"):
+        dense_module["__init_part"]([tvm.nd.array(np.ones((2, 3), "float32"))])
+    dense_module["__init_part"]([weight])
+    out = tvm.nd.empty((2, 4))
+    with pytest.raises(ValueError, match=r"input 0 must be .*\(2, 3\), got float64"):
+        dense_module["part"](tvm.nd.array(np.ones((2, 3), "float64")), out)
+    with pytest.raises(ValueError, match=r"output 0 must be .*\(2, 4\), got float32 of shape \(2\)"):
+        dense_module["part"](tvm.nd.array(np.ones((2, 3), "float32")), tvm.nd.empty((2,)))
+    with pytest.raises(Exception, match="takes 1 inputs and 1 outputs"):
+        dense_module["part"](tvm.nd.array(np.ones((2, 3), "float32")))
+
+
+def test_unknown_node_kind():
+    create = tvm.get_global_func("collage.onednn.create")
+    text = (
+        '{"format":1,"shapes":[[2],[2]],"inputs":[0],"outputs":[1],"constants":[],'
+        '"nodes":[{"kind":"teleport","inputs":[0],"output":1}]}'
+    )
+    module = create("f", text, [])
+    with pytest.raises(ValueError, match="unknown operation 'teleport'; known: .*conv"):
+        module["__init_f"]([])
+
+
+def test_inconsistent_description():
+    create = tvm.get_global_func("collage.onednn.create")
+    text = (
+        '{"format":1,"shapes":[[2]],"inputs":[],"outputs":[0],"constants":[],"nodes":[]}'
+    )
+    with pytest.raises(Exception, match="tensor 0 is used before it is defined"):
+        create("f", text, [])
+
+
+MISSING = """
+import tvm
+from tvm.relay.collage import backends
+backend = backends.get_backend("dnnl")
+print("REASON", backend.available())
+print("SUMMARY", backend.summary())
+try:
+    backends.require_backend("dnnl")
+except backends.BackendUnavailableError as error:
+    print("ERROR", error)
+"""
+
+
+def test_missing_library():
+    env = {**os.environ, "COLLAGE_ONEDNN_LIBRARY": "/nonexistent/libdnnl.so.3"}
+    done = subprocess.run(
+        [sys.executable, "-c", MISSING], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    reason = "oneDNN (libdnnl.so.3, version 3.2 or a later 3.x) was not found"
+    assert f"REASON {reason}" in done.stdout
+    assert "SUMMARY dnnl (graph-level): not available: oneDNN" in done.stdout
+    assert "ERROR backend 'dnnl' is not available: oneDNN" in done.stdout
+    assert "/nonexistent/libdnnl.so.3" in done.stdout
