@@ -6,6 +6,9 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 
 import contextlib
 import contextvars
+import os
+
+import tvm
 
 from .options import CollageOptions
 from .targets import is_external
@@ -39,13 +42,14 @@ def measure_batch(mods, targets, labels):
     from .measure import Cost, candidate_module
 
     candidates, costs = [], {}
+    opt_level = tvm.transform.PassContext.current().opt_level
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
         external = is_external(target)
         backend = target.kind.name if external else TVM_BACKEND
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
         try:
-            built = candidate_module(mod, backend, build_target)
+            built = candidate_module(mod, backend, build_target, {"opt_level": opt_level})
         except Exception as error:  # noqa: BLE001 - whatever fails costs this candidate alone
             costs[index] = Cost.failed("unsupported", f"{labels[index]}: {error}")
         else:
@@ -60,8 +64,6 @@ def measure_batch(mods, targets, labels):
 
 
 def _new_estimator(options):
-    import os
-
     from .measure import MeasuredCostEstimator, MeasureOptions, make_progress
 
     return MeasuredCostEstimator(
