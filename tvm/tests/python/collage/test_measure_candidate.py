@@ -23,12 +23,12 @@ def conv(seed=0, channels=32, size=3, bias=True, name="x"):
     return relay.Function([x], relay.nn.relu(y))
 
 
-def external(seed=0, symbol="a", weight_shape=(8, 8)):
+def external(seed=0, symbol="a", weight_shape=(8, 8), compiler="dnnl"):
     """main that calls a function literal of an external backend that holds a weight."""
     weight = np.random.default_rng(seed).standard_normal(weight_shape).astype("float32")
     p = relay.var("p", shape=(2, 8))
     inner = relay.Function([p], relay.nn.relu(relay.nn.dense(p, relay.const(weight))))
-    inner = inner.with_attr("Compiler", "dnnl").with_attr("global_symbol", symbol)
+    inner = inner.with_attr("Compiler", compiler).with_attr("global_symbol", symbol)
     inner = inner.with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     x = relay.var("x", shape=(2, 8))
     return relay.Function([x], relay.exp(relay.Call(inner, [x])))

@@ -39,7 +39,7 @@ def test_candidates_of_tvm_end_to_end(estimator):
         "the same conv, other weights": conv(1, channels=24),
         "dense": dense(0),
         "dynamic": relay.Function([x], relay.exp(x)),
-        "no such backend": external(),
+        "no such backend": external(compiler="nobody"),
     }
     candidates = [measure.candidate_module(f, "tvm", TARGET) for f in functions.values()]
     hits, misses = estimator.hits, estimator.misses
@@ -54,7 +54,20 @@ def test_candidates_of_tvm_end_to_end(estimator):
     assert costs["dynamic"].status == "unsupported"
     assert "input x is no tensor of a fixed shape" in costs["dynamic"].message
     assert costs["no such backend"].status == "compile_failed"
-    assert "dnnl" in costs["no such backend"].message
+    assert "nobody" in costs["no such backend"].message
+
+
+def test_deployed_build_of_an_external_backend():
+    """By the default builder and imports: what a user's search measures."""
+    backends = pytest.importorskip("tvm.relay.collage.backends")
+    function = conv(channels=24)
+    mod = backends.greedy_partition(tvm.IRModule.from_expr(function), "dnnl")
+    parts = {"dnnl": mod, "tvm": function}
+    candidates = [measure.candidate_module(part, b, TARGET) for b, part in parts.items()]
+    assert candidates[0].instantiate()["collage_dnnl_0"].attrs["Compiler"] == "dnnl"
+    with measure.MeasuredCostEstimator(budget_seconds=0.05) as estimator:
+        for cost in estimator.estimate(candidates):
+            assert cost.status == "measured", cost.Summary()
 
 
 def test_contestants_that_are_libraries(tmp_path):
