@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pattern table: which chains become one composite, and which look-alikes do not."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tvm
+from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
+from tvm import relay
+from tvm.relay.collage.backends import get_backend, greedy_partition
+
+nn = relay.nn
+
+
+def var(name, *shape):
+    return relay.var(name, shape=shape)
+
+
+def conv(data, channels=16, in_channels=8, **attrs):
+    weight = constant(1, channels, in_channels, 3, 3)
+    return nn.conv2d(data, weight, channels=channels, kernel_size=(3, 3), padding=1, **attrs)
+
+
+def composites(body) -> list[str]:
+    """Return the composites' names in main after MergeComposite with dnnl's table."""
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(mod)
+    found = []
+
+    def visit(expr):
+        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
+            found.append(str(expr.op.attrs["Composite"]))
+
+    relay.analysis.post_order_visit(mod["main"], visit)
+    return found
+
+
+X = var("x", 1, 8, 10, 10)
+Y = var("y", 1, 16, 10, 10)
+BIAS = constant(2, 16, 1, 1)
+SQRT2 = relay.const(math.sqrt(2.0))
+HALF, ONE, THREE, SIX = (relay.const(value) for value in (0.5, 1.0, 3.0, 6.0))
+
+
+def gelu(x):
+    return x * (relay.erf(x / SQRT2) + ONE) * HALF
+
+
+FOUND = {
+    "conv2d": conv(X),
+    "conv2d_bias": nn.bias_add(conv(X), constant(2, 16)),
+    "conv2d_bias_relu": nn.relu(relay.add(conv(X), BIAS)),
+    "conv2d_bias_clip": relay.clip(relay.add(BIAS, conv(X)), 0.0, 6.0),
+    "conv2d_bias_sum": relay.add(conv(X), BIAS) + Y,
+    "conv2d_bias_sum_relu": nn.relu(Y + relay.add(conv(X), BIAS)),
+    "conv2d_bias_leaky_relu_sum": nn.leaky_relu(relay.add(conv(X), BIAS), 0.1) + Y,
+    "conv2d_sum_relu": nn.relu(conv(X) + Y),
+    "conv2d_relu": nn.relu(conv(X)),
+    "conv2d_bias_swish": (lambda a: a * relay.sigmoid(a))(relay.add(conv(X), BIAS)),
+    "conv2d_bias_gelu": gelu(relay.add(conv(X), BIAS)),
+    "dense_bias_gelu": gelu(relay.add(nn.dense(var("x", 4, 8), constant(1, 6, 8)), constant(2, 6))),
+    "dense_bias_sum": nn.bias_add(nn.dense(var("x", 4, 8), constant(1, 6, 8)), constant(2, 6))
+    + var("y", 4, 6),
+    "add_relu": nn.relu(X + var("z", 1, 8, 10, 10)),
+    "gelu": gelu(X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_chain_is_one_composite(name):
+    assert composites(FOUND[name]) == [f"dnnl.{name}"]
+
+
+GELUS = {
+    "half_first": lambda x: (x * HALF) * (relay.erf(x * relay.const(1 / math.sqrt(2.0))) + ONE),
+    "half_inside": lambda x: x * ((ONE + relay.erf(x / SQRT2)) * HALF),
+    "distributed": lambda x: x * (relay.erf(x / SQRT2) * HALF + HALF),
+}
+
+
+@pytest.mark.parametrize("name", GELUS)
+def test_spellings_of_gelu(name):
+    dense = nn.bias_add(nn.dense(var("x", 4, 8), constant(1, 6, 8)), constant(2, 6))
+    assert composites(GELUS[name](dense)) == ["dnnl.dense_bias_gelu"]
+
+
+HARDSWISHES = {
+    "divide": lambda x: x * (relay.clip(x + THREE, 0.0, 6.0) / SIX),
+    "line": lambda x: x * relay.clip(x * relay.const(1 / 6) + HALF, 0.0, 1.0),
+    "product": lambda x: (x * relay.clip(x + THREE, 0.0, 6.0)) / SIX,
+}
+
+
+@pytest.mark.parametrize("name", HARDSWISHES)
+def test_spellings_of_hardswish(name):
+    assert composites(HARDSWISHES[name](nn.bias_add(conv(X), constant(2, 16)))) == [
+        "dnnl.conv2d_bias_hardswish"
+    ]
+
+
+def test_almost_gelu_is_not_gelu():
+    wrong = (X * (relay.erf(X / relay.const(1.5)) + ONE)) * HALF
+    assert composites(wrong) == []
+
+
+def test_scalar_is_no_bias():
+    assert composites(relay.add(conv(X), relay.const(2.0))) == ["dnnl.conv2d"]
+
+
+def test_bias_along_another_axis_is_no_bias():
+    assert composites(relay.add(conv(X), constant(2, 10))) == ["dnnl.conv2d"]
+
+
+def test_result_that_others_read_is_kept():
+    out = conv(X)
+    names = composites(relay.Tuple([nn.relu(out), out]))
+    assert "dnnl.conv2d_relu" not in names and "dnnl.conv2d" in names
+
+
+def test_other_types_are_left_alone():
+    x = relay.var("x", shape=(1, 8, 10, 10), dtype="float16")
+    weight = relay.var("w", shape=(16, 8, 3, 3), dtype="float16")
+    assert composites(nn.conv2d(x, weight, channels=16, kernel_size=(3, 3))) == []
+
+
+def test_dynamic_shapes_are_left_alone():
+    x = relay.var("x", shape=(relay.Any(), 8, 10, 10))
+    assert composites(conv(x)) == []
+
+
+def test_op_predicates():
+    takes = get_backend("dnnl").op_predicates
+
+    def call(expr):
+        mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(expr)))
+        return mod["main"].body
+
+    assert takes["nn.max_pool2d"](call(nn.max_pool2d(X, (2, 2))))
+    assert takes["concatenate"](call(relay.concatenate([X, X], 1)))
+    i, j = (relay.var(name, shape=(2,), dtype="int32") for name in "ij")
+    assert not takes["add"](call(relay.add(i, j)))
+    assert "erf" not in takes
+
+
+def test_composite_names_of_tvms_own_table():
+    """What TVM's own partition_for_dnnl makes compiles here too: its body says what to compute."""
+    out = gelu(relay.add(nn.dense(var("x", 4, 8), constant(1, 6, 8)), constant(2, 6)))
+    function = function_of(out)
+    inputs = random_inputs(function)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
+    from tvm.relay.op.contrib import dnnl
+
+    mod = relay.transform.MergeComposite(dnnl.pattern_table())(mod)
+    mod = relay.transform.AnnotateTarget("dnnl")(mod)
+    mod = relay.transform.PartitionGraph()(relay.transform.MergeCompilerRegions()(mod))
+    assert len(mod.get_global_vars()) == 2
+    assert_close(run(build(mod), inputs), reference(function, inputs))
+
+
+def test_greedy_takes_the_largest_regions():
+    body = nn.relu(nn.bias_add(conv(X), constant(2, 16)))
+    body = relay.cumsum(nn.max_pool2d(body, (2, 2)), axis=1)
+    body = nn.dense(nn.batch_flatten(body), constant(3, 10, 16 * 81))
+    function = function_of(body)
+    mod = greedy_partition(tvm.IRModule.from_expr(function), "dnnl")
+    parts = [mod[v] for v in mod.get_global_vars() if v.name_hint != "main"]
+    assert len(parts) == 2
+    for part in parts:
+        assert part.attrs["Compiler"] == "dnnl" and part.attrs["Inline"] and part.attrs["Primitive"]
+    inputs = random_inputs(function)
+    assert_close(run(build(mod), inputs), reference(function, inputs))
+    assert np.isfinite(run(build(mod), inputs)[0]).all()
