@@ -16,15 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-try:
-    from tvm.relay.collage import measure
-except ImportError:  # the package by itself, without the import hook
-    _PARENT = str(Path(__file__).parents[3] / "python/tvm/relay/collage")
-    sys.path.insert(0, _PARENT)
-    _OLD = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = _PARENT + (os.pathsep + _OLD if _OLD else "")
-    import measure
+from tvm.relay.collage import measure
 
 __all__ = ["measure"]
 HERE = __name__
@@ -114,6 +106,10 @@ def fake_build(candidate, library, builder, seed):
 def fake_measure(library, build, **_):
     deeds = json.loads(Path(library).read_text())
     note(deeds.get("log"), "measure\n")
+    if "counter" in deeds:  # a list of runs, one a measurement
+        note(deeds["counter"], ".")
+        at = len(Path(deeds["counter"]).read_text()) - 1
+        return {"samples": deeds["run"][at]}
     return {"samples": perform(deeds["run"])}
 
 

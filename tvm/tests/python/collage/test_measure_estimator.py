@@ -71,6 +71,32 @@ def test_nothing_is_built_while_something_is_measured(tmp_path):
     assert kinds == (["build"] * 3 + ["measure"] * 3) * 2 + ["build", "measure"]
 
 
+CALM, BUSY, BUSIER = [1.0] * 8, [1.0, 2.0] * 4, [1.0, 9.0] * 4
+
+
+@pytest.mark.parametrize(
+    "runs, retries, seconds",
+    [
+        ([CALM], 1, 1.0),
+        ([BUSY, CALM], 1, 1.0),
+        ([BUSY, BUSIER], 1, 1.5),
+        ([BUSIER, BUSY, CALM], 1, 1.5),
+        ([BUSIER, BUSY, CALM], 2, 1.0),
+        ([BUSY], 0, 1.5),
+        ([BUSY, []], 1, None),
+    ],
+)
+def test_noisy_candidates_are_measured_again(tmp_path, runs, retries, seconds):
+    options = fake_options(workers=1, noisy_retries=retries)
+    candidate = fake_candidate("n", runs, counter=str(tmp_path / "counter"))
+    with measure.MeasuredCostEstimator(options) as estimator:
+        calm, cost = estimator.estimate([fake_candidate("calm"), candidate])
+    assert calm.seconds == 1e-3
+    assert cost.seconds == seconds
+    assert cost.status == ("run_failed" if seconds is None else "measured")
+    assert len((tmp_path / "counter").read_text()) == min(len(runs), retries + 1)
+
+
 def test_failures_are_remembered_too(estimator):
     estimator.estimate([fake_candidate("bad", "raise")])
     misses = estimator.misses

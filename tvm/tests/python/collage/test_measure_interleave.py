@@ -49,6 +49,7 @@ def test_who_fails_is_out_and_the_others_go_on():
         contestant("hangs", deed="hang", at=20),
         contestant("raises at once", deed="raise"),
         measure.Contestant("nowhere", "nowhere:at_all"),
+        measure.Contestant("cannot start", "x:y", environment={"PYTHONHOME": "/no/such/place"}),
     ]
     results = measure.compare(contestants, reference="good", rounds=12, run_timeout=1.0)
     statuses = {r.name: r.cost.status for r in results}
@@ -58,6 +59,7 @@ def test_who_fails_is_out_and_the_others_go_on():
         "hangs": "timeout",
         "raises at once": "run_failed",
         "nowhere": "run_failed",
+        "cannot start": "crashed",
     }
     assert results[0].name == "good" and results[0].cost.rounds == 12
     assert all(r.ratio_to_best is None for r in results[1:])

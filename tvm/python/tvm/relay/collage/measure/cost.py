@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .statistics import is_narrow, median_interval
+from .statistics import median_interval
 
 STATUSES = (
     "unknown",
@@ -68,14 +68,16 @@ class Cost:
     def measured(cls, samples: Sequence[float], border_seconds: float = 0.0) -> Cost:
         """From samples in seconds; samples that are not finite numbers > 0 make it run_failed.
 
-        A median that is known to worse than _WIDE is marked so in the message.
+        A noisy cost says so in its message.
         """
         bad = [s for s in samples if not (math.isfinite(s) and s > 0)]
         if bad or not samples:
             return cls.failed("run_failed", f"timings that are no positive numbers: {bad[:3]}")
         interval = median_interval(samples)
-        message = "" if is_narrow(interval, _WIDE) else "noisy: the machine was busy"
-        return cls("measured", *interval, len(samples), border_seconds, message)
+        cost = cls("measured", *interval, len(samples), border_seconds)
+        if cost.is_noisy:
+            return dataclasses.replace(cost, message="noisy: the machine was busy")
+        return cost
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:
@@ -90,6 +92,16 @@ class Cost:
     def is_usable(self) -> bool:
         """Whether the candidate may be part of a plan."""
         return self.status in _WITH_SECONDS
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it is measured, but the median is known badly."""
+        return self.status == "measured" and self.spread > _WIDE
+
+    @property
+    def spread(self) -> float:
+        """Full width of the interval as a share of the median; 0 without seconds."""
+        return (self.high - self.low) / self.seconds if self.seconds else 0.0
 
     @property
     def is_failure(self) -> bool:

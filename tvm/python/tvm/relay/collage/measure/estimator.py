@@ -131,19 +131,23 @@ class MeasuredCostEstimator:
             on_reply=on_built,
         )
 
-        def on_measured(at: int, reply: Reply) -> None:
-            index = built[at][0]
-            if reply.outcome == "ok":
-                cost = Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
-            else:
-                cost = failed_cost(reply, "run", "run_failed")
-            self._record(batch[index], cost)
-            _remove(libraries[index])
-
         # No build is in flight any more: run() returned.
         built.sort(key=lambda item: item[0])
-        jobs = [self._measure_job(batch[i][1], libraries[i], value) for i, value in built]
-        self._pool.run(jobs, concurrency=1, on_reply=on_measured)
+        jobs = {i: self._measure_job(batch[i][1], libraries[i], value) for i, value in built}
+        costs: dict[int, Cost] = {}
+        for attempt in range(1 + self.options.noisy_retries):
+            todo = [i for i in jobs if i not in costs or costs[i].is_noisy]
+            is_last = attempt == self.options.noisy_retries
+
+            def on_measured(at: int, reply: Reply, todo=todo, is_last=is_last) -> None:
+                index = todo[at]
+                costs[index] = _better(costs.get(index), _cost_of(reply))
+                if is_last or not costs[index].is_noisy:
+                    self._record(batch[index], costs[index])
+
+            self._pool.run([jobs[i] for i in todo], concurrency=1, on_reply=on_measured)
+        for index in jobs:
+            _remove(libraries[index])
 
     def _record(self, item: tuple[str, CandidateModule], cost: Cost) -> None:
         key, candidate = item
@@ -175,6 +179,20 @@ class MeasuredCostEstimator:
 
 def _call(function: str, arguments: dict[str, Any], seconds: float) -> Job:
     return Job("call", {"function": function, "arguments": arguments}, seconds)
+
+
+def _cost_of(reply: Reply) -> Cost:
+    """The cost that a measuring step's reply stands for."""
+    if reply.outcome != "ok":
+        return failed_cost(reply, "run", "run_failed")
+    return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+
+
+def _better(before: Cost | None, after: Cost) -> Cost:
+    """Of two measurements the one known better; a failure stays one."""
+    if before is None or not after.is_usable or after.spread < before.spread:
+        return after
+    return before
 
 
 def _remove(file: str) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from .contestant import library_contestant
 from .cost import Cost
 from .failure import failed_cost
-from .process import WorkerOptions, WorkerProcess
+from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .resolve import path_of
 from .statistics import Interval, ratio_interval
 
@@ -155,7 +155,10 @@ def measure_interleaved(
 
     def ask(name: str, command: str, arguments: dict[str, Any], seconds: float) -> Any:
         """The value of a request, or None after noting the failure."""
-        reply = workers[name].call(command, arguments, seconds)
+        try:
+            reply = workers[name].call(command, arguments, seconds)
+        except WorkerStartError as error:
+            reply = Reply("died", message=str(error))
         if reply.outcome == "ok":
             return reply.value
         failure = failed_cost(reply, command, "run_failed")
@@ -169,8 +172,12 @@ def measure_interleaved(
             for contestant in contestants:
                 options = WorkerOptions(environment=contestant.environment)
                 workers[contestant.name] = WorkerProcess(options)
+            for name in list(workers):  # all start at the same time
+                ask(name, "ping", {}, run_timeout)
             for i, contestant in enumerate(contestants):
                 name = contestant.name
+                if name not in workers:
+                    continue
                 request = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
                 opened = ask(name, "open", request, open_timeout)
                 if opened is None:

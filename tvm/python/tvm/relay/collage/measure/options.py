@@ -16,9 +16,10 @@ class MeasureOptions:
     that when the median's 95 % interval is this fraction of it. sample_seconds: a timing spans at
     least this long (short candidates run several times in it). seed: of weights and inputs.
     memory_limit_bytes: address space of a worker, 0 for no limit. batch: candidates built before
-    they are measured. imports: modules that workers import for the backends which they register;
-    name the one that registers a backend of your own. builder: "module:function", called as
-    builder(mod, target, **build_options).
+    they are measured. noisy_retries: how often a candidate whose median is known
+    badly is measured again, after the others of its batch; the narrowest interval counts. imports:
+    modules that workers import; name the one that registers a backend of your own. builder:
+    "module:function", called as builder(mod, target, **build_options).
     build_step, measure_step: what a worker does for one candidate; tests put fakes there.
     """
 
@@ -32,7 +33,8 @@ class MeasureOptions:
     seed: int = 0
     memory_limit_bytes: int = 0
     batch: int = 16
-    imports: tuple[str, ...] = ("tvm.relay.collage.backends.registry",)
+    noisy_retries: int = 1
+    imports: tuple[str, ...] = ()
     builder: str = "tvm.relay.collage.build.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
     measure_step: str = f"{__package__}.timing:measure_library"
