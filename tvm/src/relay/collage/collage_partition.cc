@@ -7,6 +7,7 @@
 #include "ffi/gather_specs.h"
 #include "ffi/plan_function.h"
 #include "ffi/rewrite.h"
+#include "rules/merge_parts.h"
 
 namespace tvm::collage {
 namespace {
@@ -54,20 +55,28 @@ void Observe(const CostEstimator& estimator, const std::string& function,
   });
 }
 
-std::vector<ExternalPart> ExternalParts(const FunctionPlan& plan,
+/*! \brief The plan's candidates as they are deployed. */
+std::vector<CandidatePartition> DeployedParts(const FunctionPlan& plan, const DataflowGraph& graph,
+                                              const CollageOptions& options) {
+  std::vector<CandidatePartition> parts;
+  for (const PlannedPart& part : plan.parts) parts.push_back(part.candidate);
+  return options.merge_parts ? MergeParts(graph, parts) : parts;
+}
+
+std::vector<ExternalPart> ExternalParts(const std::vector<CandidatePartition>& parts,
                                         const std::vector<TargetSpec>& specs) {
-  std::vector<ExternalPart> parts;
-  for (const PlannedPart& part : plan.parts) {
-    if (!part.candidate.is_primitive) continue;
-    parts.push_back({&part.candidate.sub_graph, specs[part.candidate.spec].spec.name});
+  std::vector<ExternalPart> external;
+  for (const CandidatePartition& part : parts) {
+    if (part.is_primitive) external.push_back({&part.sub_graph, specs[part.spec].spec.name});
   }
-  return parts;
+  return external;
 }
 
 ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_config,
                     const CostEstimator& estimator) {
   ++num_runs;
-  std::vector<TargetSpec> specs = GatherSpecs(compilation_config, CollageOptions::Current());
+  const CollageOptions options = CollageOptions::Current();
+  std::vector<TargetSpec> specs = GatherSpecs(compilation_config, options);
   ObjectRef mod = InferTypes(untyped);
   ObjectRef result = CallGlobal("ir.Module_Clone", mod);
   NameSupply names;
@@ -77,8 +86,9 @@ ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_confi
     ImportedFunction imported = ImportFunction(function);
     FunctionPlan plan = PlanFunction(imported, specs, estimator);
     Observe(estimator, Fields(global_var).Str("name_hint"), imported, specs, plan);
+    std::vector<CandidatePartition> parts = DeployedParts(plan, imported.graph, options);
     std::vector<ExternalFunction> externals;
-    Expr rewritten = RewriteFunction(imported, ExternalParts(plan, specs), &names, &externals);
+    Expr rewritten = RewriteFunction(imported, ExternalParts(parts, specs), &names, &externals);
     for (const ExternalFunction& external : externals) {
       CallGlobal("ir.Module_Add", result, external.global_var, external.function, false);
     }

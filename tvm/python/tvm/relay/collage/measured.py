@@ -73,6 +73,15 @@ def _new_estimator(options):
             run_timeout=options.measure_timeout,
             budget_seconds=options.measure_seconds,
             seed=options.seed,
+            imports=_modules_of_own_backends(),
         ),
         progress=make_progress(options.progress),
     )
+
+
+def _modules_of_own_backends():
+    """Modules that workers import to know the user's backends; a script's own cannot be imported."""
+    from .backends import BUILTIN, list_backends
+
+    modules = {type(item).__module__ for item in list_backends() if item.name not in BUILTIN}
+    return tuple(sorted(modules - {"__main__"}))

@@ -22,12 +22,14 @@ from .errors import ModuleError
 from .estimators import CostEstimator
 from .graph_search import GuardResult, guard
 from .measured import measuring_session
-from .options import CollageOptions
+from .options import PREFIX, CollageOptions
 from .targets import TargetList, parse_targets
 
 # Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
 TVM_ALONE = "tvm"
 OP_LEVEL = "collage"
+# The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
+MERGED = "collage-merged"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Result:
     """What Collage decided for a module.
 
     mod: the module to build for `host`, parts of external backends as global functions.
-    plan: the name of the plan that ships: "collage" (op-level optimum), "tvm" or a backend's name.
+    plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
+        neighbouring parts joined), "tvm" or a backend's name.
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
@@ -80,15 +83,7 @@ def optimize(
     """
     if options is None:
         return _optimize(mod, params, parse_targets(targets), CollageOptions.current())
-    context = tvm.transform.PassContext.current()
-    config = {**context.config, **options.to_config()}
-    with tvm.transform.PassContext(
-        opt_level=context.opt_level,
-        required_pass=context.required_pass,
-        disabled_pass=context.disabled_pass,
-        instruments=context.instruments,
-        config=config,
-    ):
+    with _options_set(dataclasses.asdict(options)):
         return _optimize(mod, params, parse_targets(targets), options)
 
 
@@ -104,9 +99,14 @@ def _optimize(mod, params, targets: TargetList, options) -> Result:
         estimator = CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
+            # The workers' costs are known by now, so this is the same plan and takes no measuring.
+            merged = partition(prepared, targets, CostEstimator(), merge_parts=True)
     if not options.guard:
         return Result(partitioned, targets.host, OP_LEVEL, None, estimator.reports, clock.seconds)
-    plans = {TVM_ALONE: prepared, **_single_backend_plans(prepared, targets), OP_LEVEL: partitioned}
+    plans = {TVM_ALONE: prepared, **_single_backend_plans(prepared, targets)}
+    plans[OP_LEVEL] = partitioned
+    if not tvm.ir.structural_equal(merged, partitioned):
+        plans[MERGED] = merged
     with clock.phase("guard"):
         result = guard(
             plans,
@@ -119,10 +119,26 @@ def _optimize(mod, params, targets: TargetList, options) -> Result:
     return Result(chosen, targets.host, result.winner, result, estimator.reports, clock.seconds)
 
 
-def partition(mod: tvm.IRModule, targets: TargetList, estimator) -> tvm.IRModule:
-    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets."""
-    config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
-    return CollagePartition(config, estimator)(mod)
+def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
+    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
+
+    `options` are further Collage options by name, over those of the current PassContext.
+    """
+    with _options_set(options):
+        config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
+        return CollagePartition(config, estimator)(mod)
+
+
+def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
+    """The current PassContext with Collage options over its own."""
+    context = tvm.transform.PassContext.current()
+    return tvm.transform.PassContext(
+        opt_level=context.opt_level,
+        required_pass=context.required_pass,
+        disabled_pass=context.disabled_pass,
+        instruments=context.instruments,
+        config={**context.config, **{PREFIX + name: value for name, value in options.items()}},
+    )
 
 
 def check_module(mod: Any) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import tvm
 from tvm._ffi import get_global_func
 
-_PREFIX = "relay.collage."
+PREFIX = "relay.collage."
 
 
 def option_table():
@@ -31,14 +31,14 @@ def _field(name, default):
 
 def _to_config(self):
     """Return the options as a PassContext's config: {"relay.collage.<name>": value}."""
-    return {_PREFIX + field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+    return {PREFIX + field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 def _current(cls):
     """Return the options of the innermost PassContext, defaults where it sets none."""
     config = tvm.transform.PassContext.current().config
     names = [field.name for field in dataclasses.fields(cls)]
-    return cls(**{name: _plain(config[_PREFIX + name]) for name in names if _PREFIX + name in config})
+    return cls(**{name: _plain(config[PREFIX + name]) for name in names if PREFIX + name in config})
 
 
 CollageOptions = dataclasses.make_dataclass(
