@@ -23,7 +23,8 @@ namespace testing {
 struct OracleResult {
   bool is_found = false;
   int64_t picoseconds = 0;
-  std::vector<int> order;  // the best cover, least first node first among what can run
+  std::vector<int> cover;  // the best, by first nodes: ties go to fewest parts, then least ids
+  std::vector<int> order;  // in execution order, least first node first among what can run
   int64_t acyclic_covers = 0;
   int64_t cyclic_covers = 0;
 };
@@ -146,9 +147,10 @@ class Oracle {
     const bool better =
         !result_.is_found || cost < result_.picoseconds ||
         (cost == result_.picoseconds &&
-         (order.size() < result_.order.size() ||
-          (order.size() == result_.order.size() && order < result_.order)));
+         (cover_.size() < result_.cover.size() ||
+          (cover_.size() == result_.cover.size() && cover_ < result_.cover)));
     if (!better) return;
+    result_.cover = cover_;
     result_.is_found = true;
     result_.picoseconds = cost;
     result_.order = order;

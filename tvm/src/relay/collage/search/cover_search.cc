@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "execution_order.h"
 #include "part_table.h"
 #include "position_search.h"
 #include "share_bound.h"
@@ -122,7 +123,7 @@ class CoverSearch::Impl {
     std::sort(step.needed.begin(), step.needed.end());
     stats_.costs_asked += static_cast<int>(step.needed.size());
     step.kind = step.needed.empty() ? CoverStep::Kind::kPlan : CoverStep::Kind::kNeedCosts;
-    step.plan.candidates = std::move(pass.parts);
+    step.plan.candidates = ExecutionOrder(parts_, pass.parts);
     step.plan.seconds = ToSeconds(AddTicks(bound.Base(), pass.cost));
     step.plan.lower_bound_seconds =
         ToSeconds(AddTicks(bound.Base(), std::min(pass.cost, pass.least_cut_cost)));

@@ -105,7 +105,8 @@ class CoverSearch {
   /*!
    * \brief Finds the best cover with the lower bounds in place of unknown costs. Final when all
    * its costs are known; else asks for those that are not. Ties: fewest parts, then the least
-   * candidate ids in execution order. Once all costs are known one step gives the plan.
+   * candidate ids, compared in the order of the parts' first nodes. Once all costs are known one
+   * step gives the plan.
    */
   CoverStep Step();
 

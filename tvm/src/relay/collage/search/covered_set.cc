@@ -5,7 +5,6 @@
  */
 #include "covered_set.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace tvm {
@@ -39,16 +38,11 @@ void CoveredSet::Add(const NodeWords& nodes) {
   offset_ += static_cast<int>(full);
 }
 
-int CoveredSet::NextUncovered(int node) const {
-  node = std::max(node, offset_ * 64);
-  size_t w = static_cast<size_t>(node / 64 - offset_);
-  if (w >= words_.size()) return node;
-  uint64_t missing = ~words_[w] & (~uint64_t{0} << (node % 64));
-  while (missing == 0) {
-    if (++w == words_.size()) return (offset_ + static_cast<int>(w)) * 64;
-    missing = ~words_[w];
-  }
-  return (offset_ + static_cast<int>(w)) * 64 + __builtin_ctzll(missing);
+bool CoveredSet::IsEmptyFrom(int node) const {
+  const int word = node / 64 - offset_;
+  if (word < 0) return false;
+  if (word >= static_cast<int>(words_.size())) return true;
+  return word + 1 == static_cast<int>(words_.size()) && words_.back() >> (node % 64) == 0;
 }
 
 }  // namespace collage

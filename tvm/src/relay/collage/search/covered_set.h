@@ -50,18 +50,15 @@ class CoveredSet {
     if (word >= static_cast<int>(words_.size())) return false;
     return (words_[static_cast<size_t>(word)] >> (node % 64) & 1) != 0;
   }
-  bool ContainsAll(const std::vector<int>& nodes) const {
-    for (int node : nodes) {
-      if (!Contains(node)) return false;
-    }
-    return true;
-  }
   bool Intersects(const NodeWords& nodes) const;
   /*! \brief Adds nodes none of which are in the set. */
   void Add(const NodeWords& nodes);
-  /*! \brief Least node >= node that is not in the set; may lie past the end of the graph. */
-  int NextUncovered(int node) const;
-  int FirstUncovered() const { return NextUncovered(offset_ * 64); }
+  /*! \brief Least node that is not in the set; may lie past the end of the graph. */
+  int FirstUncovered() const {
+    return offset_ * 64 + (words_.empty() ? 0 : __builtin_ctzll(~words_.front()));
+  }
+  /*! \brief Whether no node >= node is in the set. */
+  bool IsEmptyFrom(int node) const;
 
  private:
   int offset_ = 0;

@@ -38,21 +38,7 @@ PartTable::PartTable(const CoverProblem& problem) : PartTable(problem, OutsideOf
 PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> outside)
     : transitions_(problem, outside) {
   const size_t n = static_cast<size_t>(problem.num_nodes);
-  starting_at_.resize(n);
-  holding_.resize(n);
   readers_.resize(n);
-  parts_.reserve(outside.size());
-  for (size_t id = 0; id < outside.size(); ++id) {
-    const std::vector<int>& inside = problem.candidates[id].inside;
-    parts_.push_back({inside, NodeWords(inside), std::move(outside[id])});
-    starting_at_[static_cast<size_t>(inside.front())].push_back(static_cast<int>(id));
-    for (int node : inside) holding_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
-  }
-  for (std::vector<int>& ids : holding_) {
-    std::stable_sort(ids.begin(), ids.end(), [&](int a, int b) {
-      return part(a).nodes.size() > part(b).nodes.size();
-    });
-  }
   for (size_t node = n; node-- > 0;) {
     std::vector<int> read = problem.inputs[node];
     std::sort(read.begin(), read.end());
@@ -60,6 +46,21 @@ PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> 
     for (int input : read) {
       readers_[static_cast<size_t>(input)].push_back(static_cast<int>(node));
     }
+  }
+  starting_at_.resize(n);
+  parts_.reserve(outside.size());
+  for (size_t id = 0; id < outside.size(); ++id) {
+    const std::vector<int>& inside = problem.candidates[id].inside;
+    Part part{inside, NodeWords(inside), std::move(outside[id]), {}};
+    for (int node : inside) {
+      const std::vector<int>& readers = Readers(node);
+      const bool is_exit = std::any_of(readers.begin(), readers.end(), [&](int reader) {
+        return !part.words.Contains(reader);
+      });
+      if (is_exit) part.exits.push_back(node);
+    }
+    parts_.push_back(std::move(part));
+    starting_at_[static_cast<size_t>(inside.front())].push_back(static_cast<int>(id));
   }
 }
 

@@ -23,6 +23,8 @@ struct Part {
   NodeWords words;
   /*! \brief Nodes outside it that it reads, greatest first (most likely not covered yet). */
   std::vector<int> outside;
+  /*! \brief Nodes of it that others read, ascending. */
+  std::vector<int> exits;
   int first() const { return nodes.front(); }
 };
 
@@ -37,8 +39,6 @@ class PartTable {
   const std::vector<int>& StartingAt(int node) const {
     return starting_at_[static_cast<size_t>(node)];
   }
-  /*! \brief Ids of the parts that hold `node`, largest first. */
-  const std::vector<int>& Holding(int node) const { return holding_[static_cast<size_t>(node)]; }
   /*! \brief The nodes that read `node`, greatest first. */
   const std::vector<int>& Readers(int node) const { return readers_[static_cast<size_t>(node)]; }
   const TransitionTable& transitions() const { return transitions_; }
@@ -48,7 +48,6 @@ class PartTable {
 
   std::vector<Part> parts_;
   std::vector<std::vector<int>> starting_at_;
-  std::vector<std::vector<int>> holding_;
   std::vector<std::vector<int>> readers_;
   TransitionTable transitions_;
 };

@@ -33,12 +33,12 @@ class Pass : public SuccessorSink {
     if (end.size() > 0) {
       result_.is_found = true;
       result_.cost = end.way(0).cost;
-      result_.parts = trail_.PartsTo(end.way(0).link);
+      result_.parts = trail_.PartsTo(end.way(0).link);  // by first nodes
     }
     return std::move(result_);
   }
 
-  void OnSuccessor(const SearchState& next, Ticks cost, const std::vector<int>& used) override {
+  void OnSuccessor(const SearchState& next, Ticks cost, int part) override {
     ++result_.generated;
     Way way = way_;
     way.cost = AddTicks(way.cost, cost);
@@ -46,10 +46,9 @@ class Pass : public SuccessorSink {
       ++result_.bounded;
       return;
     }
-    way.num_parts += static_cast<int>(used.size());
-    const size_t before = trail_.size();
-    for (int part : used) way.link = trail_.Append(way.link, part);
-    if (!TableAt(next.position).Offer(next, way, trail_)) trail_.ShrinkTo(before);
+    ++way.num_parts;
+    way.link = trail_.Append(way.link, part);
+    if (!TableAt(next.position).Offer(next, way, trail_)) trail_.DropLast();
   }
 
  private:
@@ -62,10 +61,10 @@ class Pass : public SuccessorSink {
   void ExpandAll(int position) {
     const std::unique_ptr<StateTable> table = std::move(tables_[static_cast<size_t>(position)]);
     if (!table) return;
+    result_.first_uncovered = position;
     result_.widest = std::max(result_.widest, static_cast<int64_t>(table->size()));
     for (size_t index : Kept(*table, position)) {
       const SearchState state = table->State(index, position);
-      result_.first_uncovered = std::max(result_.first_uncovered, state.covered.FirstUncovered());
       ++result_.expanded;
       way_ = table->way(index);
       successors_.Visit(state, this);
@@ -80,10 +79,10 @@ class Pass : public SuccessorSink {
     std::stable_sort(kept.begin(), kept.end(), [&](size_t a, size_t b) {
       return IsBetter(table.way(a), table.way(b));
     });
-    // A state with nothing put off can always go on by single nodes, where these are candidates:
-    // keep one, so that cutting does not lose every cover.
+    // A state that covers nothing past its position can always go on by single nodes, where these
+    // are candidates: keep one, so that cutting does not lose every cover.
     const auto plain = std::find_if(kept.begin(), kept.end(), [&](size_t index) {
-      return table.State(index, position).covered.FirstUncovered() == position;
+      return table.State(index, position).covered.IsEmptyFrom(position);
     });
     const auto end = kept.begin() + static_cast<std::ptrdiff_t>(limits_.max_states);
     if (plain != kept.end() && plain >= end) std::iter_swap(plain, end - 1);

@@ -27,12 +27,12 @@ struct PassLimits {
 
 struct PassResult {
   bool is_found = false;
-  /*! \brief Reduced cost of the best cover found, and its parts in execution order. */
+  /*! \brief Reduced cost of the best cover found, and its parts by first nodes. */
   Ticks cost = kInfiniteTicks;
   std::vector<int> parts;
   /*! \brief Least reduced cost of a state cut by max_states: no cover can be below both. */
   Ticks least_cut_cost = kInfiniteTicks;
-  /*! \brief Not found: the first node not covered by the state that got furthest. */
+  /*! \brief The furthest position that states reached, where not all was covered. */
   int first_uncovered = 0;
 
   int64_t generated = 0;

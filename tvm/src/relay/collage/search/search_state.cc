@@ -12,8 +12,8 @@ namespace collage {
 
 namespace {
 
-uint64_t Packed(const LiveValue& live) {
-  return static_cast<uint64_t>(live.node) << 32 | static_cast<uint32_t>(live.maker_class);
+uint64_t Packed(const Note& note) {
+  return static_cast<uint64_t>(note.node) << 32 | static_cast<uint32_t>(note.value);
 }
 
 uint64_t Mixed(uint64_t hash, uint64_t word) {
@@ -24,7 +24,10 @@ uint64_t Mixed(uint64_t hash, uint64_t word) {
 uint64_t HashOf(const SearchState& state) {
   uint64_t hash = Mixed(0x9e3779b97f4a7c15ull, static_cast<uint64_t>(state.covered.offset()));
   for (uint64_t word : state.covered.words()) hash = Mixed(hash, word);
-  for (const LiveValue& live : state.live) hash = Mixed(hash, Packed(live));
+  for (const auto* notes : {&state.waits, &state.makers, &state.readers}) {
+    hash = Mixed(hash, notes->size());
+    for (const Note& note : *notes) hash = Mixed(hash, Packed(note));
+  }
   return hash;
 }
 
@@ -77,36 +80,48 @@ bool StateTable::Offer(const SearchState& state, const Way& way, const Trail& tr
   }
   const std::vector<uint64_t>& words = state.covered.words();
   entries_.push_back({way, hash, pool_.size(), static_cast<uint32_t>(words.size()),
-                      static_cast<uint32_t>(state.live.size()), state.covered.offset()});
+                      static_cast<uint32_t>(state.waits.size()),
+                      static_cast<uint32_t>(state.makers.size()),
+                      static_cast<uint32_t>(state.readers.size()), state.covered.offset()});
   slots_[slot] = static_cast<uint32_t>(entries_.size());
   pool_.insert(pool_.end(), words.begin(), words.end());
-  for (const LiveValue& live : state.live) pool_.push_back(Packed(live));
+  for (const auto* notes : {&state.waits, &state.makers, &state.readers}) {
+    for (const Note& note : *notes) pool_.push_back(Packed(note));
+  }
   return true;
 }
 
 SearchState StateTable::State(size_t index, int position) const {
   const Entry& entry = entries_[index];
-  const uint64_t* words = pool_.data() + entry.begin;
-  SearchState state{position, CoveredSet(entry.offset, words, entry.num_words), {}};
-  state.live.reserve(entry.num_live);
-  for (uint32_t i = 0; i < entry.num_live; ++i) {
-    const uint64_t packed = words[entry.num_words + i];
-    state.live.push_back({static_cast<int>(packed >> 32), static_cast<int>(packed & 0xffffffffu)});
-  }
+  const uint64_t* stored = pool_.data() + entry.begin;
+  SearchState state{position, CoveredSet(entry.offset, stored, entry.num_words), {}, {}, {}};
+  stored += entry.num_words;
+  const auto take = [&](std::vector<Note>* notes, uint32_t count) {
+    notes->reserve(count);
+    for (; count-- > 0; ++stored) {
+      notes->push_back({static_cast<int>(*stored >> 32), static_cast<int>(*stored & 0xffffffffu)});
+    }
+  };
+  take(&state.waits, entry.num_waits);
+  take(&state.makers, entry.num_makers);
+  take(&state.readers, entry.num_readers);
   return state;
 }
 
 bool StateTable::IsSame(const Entry& entry, const SearchState& state) const {
   const std::vector<uint64_t>& words = state.covered.words();
   if (entry.offset != state.covered.offset() || entry.num_words != words.size() ||
-      entry.num_live != state.live.size()) {
+      entry.num_waits != state.waits.size() || entry.num_makers != state.makers.size() ||
+      entry.num_readers != state.readers.size()) {
     return false;
   }
   const uint64_t* stored = pool_.data() + entry.begin;
   if (!std::equal(words.begin(), words.end(), stored)) return false;
   stored += words.size();
-  for (size_t i = 0; i < state.live.size(); ++i) {
-    if (stored[i] != Packed(state.live[i])) return false;
+  for (const auto* notes : {&state.waits, &state.makers, &state.readers}) {
+    for (const Note& note : *notes) {
+      if (*stored++ != Packed(note)) return false;
+    }
   }
   return true;
 }

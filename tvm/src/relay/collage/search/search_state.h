@@ -18,19 +18,30 @@
 namespace tvm {
 namespace collage {
 
-/*! \brief A covered value that uncovered nodes read, where its maker matters (TransitionTable). */
-struct LiveValue {
+/*! \brief Something a state remembers of a node. */
+struct Note {
   int node;
-  int maker_class;
+  int value;
+  bool operator==(const Note& other) const { return node == other.node && value == other.value; }
+  bool operator<(const Note& other) const {
+    return node != other.node ? node < other.node : value < other.value;
+  }
 };
 
 struct SearchState {
-  /*! \brief Nodes below it are covered or were put off; itself uncovered, or the node count. */
+  /*! \brief The first uncovered node, or the number of nodes. */
   int position = 0;
-  /*! \brief Holds the inputs of all its members. */
   CoveredSet covered;
-  /*! \brief Ascending by node. Which nodes are here follows from `covered`. */
-  std::vector<LiveValue> live;
+  // All notes ascending.
+  /*! \brief Covered node that uncovered ones read, uncovered node that it waits for. */
+  std::vector<Note> waits;
+  /*!
+   * \brief Covered node that uncovered ones read, class of the backend that makes it. This and the
+   * next only for nodes where the maker matters (TransitionTable::DependsOnMaker).
+   */
+  std::vector<Note> makers;
+  /*! \brief Uncovered node, backend of a used part that reads it: one note for each such part. */
+  std::vector<Note> readers;
 };
 
 /*! \brief The parts on the way to a state: a tree that grows at its leaves, by link number. */
@@ -39,9 +50,8 @@ class Trail {
   static constexpr int kRoot = -1;
 
   int Append(int link, int part);
-  size_t size() const { return links_.size(); }
-  /*! \brief Forgets the links appended since size() was this; nothing may refer to them. */
-  void ShrinkTo(size_t size) { links_.resize(size); }
+  /*! \brief Forgets the link appended last; nothing may refer to it. */
+  void DropLast() { links_.pop_back(); }
   std::vector<int> PartsTo(int link) const;
   /*! \brief Whether a's list of parts comes before b's. Both must be equally long. */
   bool ComesBefore(int a, int b) const;
@@ -66,7 +76,7 @@ bool IsBetter(const Way& a, const Way& b, const Trail& trail);
 
 /*!
  * \brief The states met at one position with the best way to each, in the order first met.
- * Key: covered set and live values (the position is the table's). Hit: the better way stays.
+ * Key: the state (its position is the table's). Hit: the better way stays.
  */
 class StateTable {
  public:
@@ -80,9 +90,11 @@ class StateTable {
   struct Entry {
     Way way;
     uint64_t hash;
-    size_t begin;  // in pool_: the words of the covered set, then one word a live value
+    size_t begin;  // in pool_: the words of the covered set, then one word a note
     uint32_t num_words;
-    uint32_t num_live;
+    uint32_t num_waits;
+    uint32_t num_makers;
+    uint32_t num_readers;
     int32_t offset;
   };
   bool IsSame(const Entry& entry, const SearchState& state) const;

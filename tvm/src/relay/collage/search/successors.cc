@@ -10,146 +10,140 @@
 namespace tvm {
 namespace collage {
 
-bool Successors::CanPutOff(int node, const CoveredSet& covered) const {
-  for (int id : parts_.Holding(node)) {
-    if (CanUse(id, covered) && !IsReady(id, covered)) return true;
+namespace {
+
+/*! \brief The notes of one node, in notes sorted by node. */
+std::pair<const Note*, const Note*> NotesOf(const std::vector<Note>& notes, int node) {
+  const auto first = std::lower_bound(notes.begin(), notes.end(), node,
+                                      [](const Note& note, int n) { return note.node < n; });
+  auto last = first;
+  while (last != notes.end() && last->node == node) ++last;
+  return {notes.data() + (first - notes.begin()), notes.data() + (last - notes.begin())};
+}
+
+void SortAndUnique(std::vector<int>* nodes) {
+  std::sort(nodes->begin(), nodes->end());
+  nodes->erase(std::unique(nodes->begin(), nodes->end()), nodes->end());
+}
+
+}  // namespace
+
+bool Successors::HasUncoveredReader(int node) const {
+  // Readers come greatest first, which is covered last.
+  for (int reader : parts_.Readers(node)) {
+    if (!next_.covered.Contains(reader)) return true;
   }
   return false;
 }
 
-bool Successors::CanGoOn(const SearchState& state) {
-  const CoveredSet& covered = state.covered;
-  // At the end nothing is left that could make a put-off part ready.
-  if (state.position == parts_.num_nodes()) return covered.FirstUncovered() == state.position;
-  waiting_.clear();
-  for (int node = covered.FirstUncovered(); node < state.position;
-       node = covered.NextUncovered(node + 1)) {
-    waiting_.push_back(node);
-    is_waiting_[static_cast<size_t>(node)] = 1;
-  }
-  // Nodes put off may wait for nodes from the position on, or for others put off that can be
-  // covered; not for each other in a circle. So they are released until nothing changes.
-  size_t num_waiting = waiting_.size();
-  for (size_t before = num_waiting + 1; num_waiting > 0 && num_waiting < before;) {
-    before = num_waiting;
-    num_waiting = 0;
-    for (size_t i = 0; i < before; ++i) {
-      const int node = waiting_[i];
-      if (IsReleased(node, state)) {
-        is_waiting_[static_cast<size_t>(node)] = 0;
-      } else {
-        waiting_[num_waiting++] = node;
+/*! \brief Sets waits_; false when using the part would close a cycle. */
+bool Successors::FindWaits(const SearchState& state, const Part& part) {
+  waits_.clear();
+  for (int read : part.outside) {
+    if (!state.covered.Contains(read)) {
+      waits_.push_back(read);
+    } else if (!state.waits.empty()) {
+      const auto [first, last] = NotesOf(state.waits, read);
+      for (const Note* note = first; note != last; ++note) {
+        if (part.words.Contains(note->value)) return false;
+        waits_.push_back(note->value);
       }
     }
   }
-  for (size_t i = 0; i < num_waiting; ++i) is_waiting_[static_cast<size_t>(waiting_[i])] = 0;
-  return num_waiting == 0;
+  SortAndUnique(&waits_);
+  return true;
 }
 
-bool Successors::IsReleased(int node, const SearchState& state) const {
-  for (int id : parts_.Holding(node)) {
-    if (!CanUse(id, state.covered)) continue;
-    bool is_ready = true;
-    bool is_stuck = false;
-    for (int read : parts_.part(id).outside) {
-      if (state.covered.Contains(read)) continue;
-      is_ready = false;
-      is_stuck = is_waiting_[static_cast<size_t>(read)] != 0;
-      if (is_stuck) break;
+/*! \brief Sets next_.waits. */
+void Successors::CarryWaits(const SearchState& state, const Part& part) {
+  next_.waits.clear();
+  for (size_t i = 0; i < state.waits.size();) {
+    const int node = state.waits[i].node;
+    bool meets = false;
+    const size_t begin = next_.waits.size();
+    for (; i < state.waits.size() && state.waits[i].node == node; ++i) {
+      if (part.words.Contains(state.waits[i].value)) {
+        meets = true;
+      } else {
+        next_.waits.push_back(state.waits[i]);
+      }
     }
-    if (!is_ready && !is_stuck) return true;
-  }
-  return false;
-}
-
-bool Successors::IsDue(int id) const {
-  const Part& part = parts_.part(id);
-  // Used as soon as it became ready, least first node first: everything used between the last
-  // part that it reads and now must start before it.
-  for (size_t i = used_.size(); i-- > 0;) {
-    const Part& used = parts_.part(used_[i]);
-    for (int node : part.outside) {
-      if (used.words.Contains(node)) return true;
+    if (!HasUncoveredReader(node)) {
+      next_.waits.resize(begin);
+    } else if (meets) {
+      for (int wait : waits_) next_.waits.push_back({node, wait});
     }
-    if (used.first() > part.first()) return false;
   }
-  return false;
+  if (!waits_.empty()) {
+    for (int node : part.exits) {
+      if (!HasUncoveredReader(node)) continue;
+      for (int wait : waits_) next_.waits.push_back({node, wait});
+    }
+  }
+  std::sort(next_.waits.begin(), next_.waits.end());
+  next_.waits.erase(std::unique(next_.waits.begin(), next_.waits.end()), next_.waits.end());
 }
 
-Ticks Successors::CrossingCost(int id, const SearchState& state) const {
-  if (state.live.empty()) return 0;
+/*! \brief Sets next_.makers and next_.readers. */
+void Successors::CarryTransitions(const SearchState& state, int id) {
   const TransitionTable& transitions = parts_.transitions();
-  const int to = transitions.BackendOf(id);
+  const Part& part = parts_.part(id);
+  const int backend = transitions.BackendOf(id);
+  next_.makers.clear();
+  next_.readers.clear();
+  if (!transitions.IsAnyDependent()) return;
+  for (const Note& note : state.makers) {
+    if (HasUncoveredReader(note.node)) next_.makers.push_back(note);
+  }
+  for (int node : part.exits) {
+    if (transitions.DependsOnMaker(node) && HasUncoveredReader(node)) {
+      next_.makers.push_back({node, transitions.ClassOf(node, backend)});
+    }
+  }
+  for (const Note& note : state.readers) {
+    if (!part.words.Contains(note.node)) next_.readers.push_back(note);
+  }
+  for (int read : part.outside) {
+    if (transitions.DependsOnMaker(read) && !state.covered.Contains(read)) {
+      next_.readers.push_back({read, backend});
+    }
+  }
+  std::sort(next_.makers.begin(), next_.makers.end());
+  std::sort(next_.readers.begin(), next_.readers.end());
+}
+
+/*! \brief What the part pays on top for the makers it reads, and its readers so far for it. */
+Ticks Successors::TransitionCost(const SearchState& state, int id) const {
+  const TransitionTable& transitions = parts_.transitions();
+  if (!transitions.IsAnyDependent()) return 0;
+  const Part& part = parts_.part(id);
+  const int backend = transitions.BackendOf(id);
   Ticks cost = 0;
-  for (int node : parts_.part(id).outside) {
-    if (!transitions.DependsOnMaker(node)) continue;
-    const auto live = std::lower_bound(
-        state.live.begin(), state.live.end(), node,
-        [](const LiveValue& value, int wanted) { return value.node < wanted; });
-    cost = AddTicks(cost, transitions.Extra(node, live->maker_class, to));
+  for (int read : part.outside) {
+    if (!transitions.DependsOnMaker(read) || !state.covered.Contains(read)) continue;
+    const Note* maker = NotesOf(state.makers, read).first;
+    cost = AddTicks(cost, transitions.Extra(read, maker->value, backend));
+  }
+  for (const Note& note : state.readers) {
+    if (!part.words.Contains(note.node)) continue;
+    const int maker_class = transitions.ClassOf(note.node, backend);
+    cost = AddTicks(cost, transitions.Extra(note.node, maker_class, note.value));
   }
   return cost;
 }
 
-SearchState Successors::After(const SearchState& state, int id) const {
-  const Part& part = parts_.part(id);
-  SearchState next{state.position, state.covered, {}};
-  next.covered.Add(part.words);
-  const auto is_live = [&](int node) {
-    for (int reader : parts_.Readers(node)) {
-      if (!next.covered.Contains(reader)) return true;
-    }
-    return false;
-  };
-  const TransitionTable& transitions = parts_.transitions();
-  for (const LiveValue& live : state.live) {
-    if (is_live(live.node)) next.live.push_back(live);
-  }
-  const size_t kept = next.live.size();
-  for (int node : part.nodes) {
-    if (transitions.DependsOnMaker(node) && is_live(node)) {
-      next.live.push_back({node, transitions.ClassOf(node, transitions.BackendOf(id))});
-    }
-  }
-  std::inplace_merge(next.live.begin(), next.live.begin() + static_cast<std::ptrdiff_t>(kept),
-                     next.live.end(),
-                     [](const LiveValue& a, const LiveValue& b) { return a.node < b.node; });
-  return next;
-}
-
-void Successors::Use(const SearchState& state, int id, Ticks cost, SuccessorSink* sink) {
-  const Ticks total =
-      AddTicks(AddTicks(cost, bound_.Reduced(id)), CrossingCost(id, state));
-  SearchState next = After(state, id);
-  used_.push_back(id);
-  const CoveredSet& covered = next.covered;
-  for (int node = covered.FirstUncovered(); node < state.position;
-       node = covered.NextUncovered(node + 1)) {
-    for (int due : parts_.StartingAt(node)) {
-      if (CanUse(due, covered) && IsReady(due, covered) && IsDue(due)) {
-        Use(next, due, total, sink);
-      }
-    }
-  }
-  next.position = std::min(covered.NextUncovered(state.position), parts_.num_nodes());
-  if (CanGoOn(next)) sink->OnSuccessor(next, total, used_);
-  used_.pop_back();
-}
-
 void Successors::Visit(const SearchState& state, SuccessorSink* sink) {
-  bool can_wait = false;
   for (int id : parts_.StartingAt(state.position)) {
-    if (!CanUse(id, state.covered)) continue;
-    if (IsReady(id, state.covered)) {
-      Use(state, id, 0, sink);
-    } else {
-      can_wait = true;
-    }
+    const Part& part = parts_.part(id);
+    if (!bound_.IsUsable(id) || state.covered.Intersects(part.words)) continue;
+    if (!FindWaits(state, part)) continue;
+    next_.covered = state.covered;
+    next_.covered.Add(part.words);
+    next_.position = std::min(next_.covered.FirstUncovered(), parts_.num_nodes());
+    CarryWaits(state, part);
+    CarryTransitions(state, id);
+    sink->OnSuccessor(next_, AddTicks(bound_.Reduced(id), TransitionCost(state, id)), id);
   }
-  if (!can_wait && !CanPutOff(state.position, state.covered)) return;
-  SearchState next = state;
-  next.position = std::min(state.covered.NextUncovered(state.position + 1), parts_.num_nodes());
-  if (next.position < parts_.num_nodes() && CanGoOn(next)) sink->OnSuccessor(next, 0, {});
 }
 
 }  // namespace collage

@@ -85,6 +85,7 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
   for (size_t node = 0; node < n; ++node) {
     if (readers[node].empty()) continue;
     FillValue(problem, backends, static_cast<int>(node), makers[node], readers[node]);
+    is_any_dependent_ = is_any_dependent_ || values_[node].classes > 1;
   }
   for (size_t id = 0; id < problem.candidates.size(); ++id) {
     for (int node : outside[id]) {

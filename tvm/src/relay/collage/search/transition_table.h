@@ -26,6 +26,8 @@ class TransitionTable {
   /*! \brief What the candidate pays for crossings in every cover that uses it. */
   Ticks Fixed(int candidate) const { return fixed_[static_cast<size_t>(candidate)]; }
 
+  /*! \brief Whether DependsOnMaker holds for any node. */
+  bool IsAnyDependent() const { return is_any_dependent_; }
   /*! \brief Whether it matters to any reader which backend made the node's value. */
   bool DependsOnMaker(int node) const { return values_[static_cast<size_t>(node)].classes > 1; }
   /*! \brief Makers of one class charge every reader of the node the same. */
@@ -49,6 +51,7 @@ class TransitionTable {
                  const std::vector<char>& makers, const std::vector<char>& readers);
 
   size_t num_backends_ = 0;
+  bool is_any_dependent_ = false;
   std::vector<int> backend_of_;
   std::vector<Ticks> fixed_;
   std::vector<Value> values_;
