@@ -58,7 +58,7 @@ def parse_targets(target, target_host=None):
 
 def is_external(target):
     """Tell whether a backend with its own compiler serves the target, rather than TVM."""
-    return bool(get_global_func("target.TargetKindGetAttr")(target.kind, "is_external_codegen"))
+    return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
 def _check_hosts(hosts, external):

@@ -2,15 +2,10 @@
 #include "gather_specs.h"
 
 #include "rule_objects.h"
+#include "target_kind.h"
 
 namespace tvm::collage {
 namespace {
-
-bool IsExternal(const ObjectRef& kind) {
-  TVMRetValue value = CallGlobal("target.TargetKindGetAttr", kind, String("is_external_codegen"));
-  if (value.type_code() == kTVMNullptr) return false;
-  return value.operator bool();
-}
 
 RulePtr ExternalRule(const std::string& name) {
   // Looked up each time: a test or a user may have replaced it.
@@ -33,7 +28,7 @@ std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
        runtime::Downcast<Array<ObjectRef>>(config.Ref("primitive_targets"))) {
     ObjectRef kind = RefField(target, "kind");
     std::string name = Fields(kind).Str("name");
-    bool is_external = IsExternal(kind);
+    bool is_external = IsExternalKind(kind);
     RulePtr rule = is_external ? ExternalRule(name) : TvmRule(tvm_options);
     specs.push_back({{name, is_external, rule}, target});
   }

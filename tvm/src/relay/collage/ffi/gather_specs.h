@@ -20,7 +20,7 @@ struct TargetSpec {
 
 /*!
  * \brief One spec a target, in the targets' order, and the host's last. External kinds are
- * recognised by their attribute `is_external_codegen` alone: no backend has a name here.
+ * recognised by their attributes alone (IsExternalKind).
  */
 std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
                                     const CollageOptions& options);

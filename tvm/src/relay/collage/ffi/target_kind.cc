@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "fields.h"
-
 namespace tvm::collage {
 namespace {
 
@@ -62,6 +60,16 @@ bool RegisterTargetKind(const std::string& name, int device_type) {
   return true;
 }
 
+bool IsExternalKind(const ObjectRef& kind) {
+  auto attr = [&](const char* name) -> TVMRetValue {
+    return CallGlobal("target.TargetKindGetAttr", kind, String(name));
+  };
+  TVMRetValue is_external = attr("is_external_codegen");
+  if (is_external.type_code() != kTVMNullptr && is_external.operator bool()) return true;
+  return attr("RelayToTIR").type_code() != kTVMNullptr;
+}
+
+TVM_REGISTER_GLOBAL("collage.IsExternalKind").set_body_typed(IsExternalKind);
 TVM_REGISTER_GLOBAL("collage.RegisterTargetKind")
     .set_body_typed([](String name, int device_type) {
       return RegisterTargetKind(name, device_type);

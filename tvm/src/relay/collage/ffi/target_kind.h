@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "fields.h"
+
 namespace tvm::collage {
 
 /*!
@@ -14,6 +16,12 @@ namespace tvm::collage {
  * \return whether the kind is new.
  */
 bool RegisterTargetKind(const std::string& name, int device_type);
+
+/*!
+ * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`, or
+ * a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
+ */
+bool IsExternalKind(const ObjectRef& kind);
 
 }  // namespace tvm::collage
 
