@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole module on one backend: all that it can take in as large regions as possible.
 
-This is TVM's usual offloading, which Collage's plans are compared with. Test: test_greedy.py.
+This is TVM's usual offloading, which Collage's plans are compared with. Test: test_onednn_patterns.py, test_backends.py.
 """
 
 import tvm
@@ -9,6 +9,7 @@ from tvm import relay
 from tvm.ir import IRModule
 
 from .registry import require_backend
+from .relevant import relevant_patterns
 
 
 def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -> IRModule:
@@ -21,7 +22,7 @@ def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -
     backend = require_backend(backend_name)
     passes = [
         relay.transform.InferType(),
-        relay.transform.MergeComposite(backend.patterns()),
+        relay.transform.MergeComposite(relevant_patterns(mod, backend.patterns())),
         relay.transform.AnnotateTarget([backend_name], include_non_call_ops=False),
     ]
     if not op_level:

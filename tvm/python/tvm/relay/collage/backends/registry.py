@@ -43,7 +43,8 @@ def _register_op_predicates(backend):
     key = f"target.{backend.name}"
     for name in tvm.ir.Op.list_op_names():
         op = tvm.ir.Op.get(name)
-        if op.get_attr(key) is not None:
+        # TVM refuses to read an attribute that no op has ever had.
+        if op.has_attr(key) and op.get_attr(key) is not None:
             op.reset_attr(key)
         if name in backend.op_predicates:
             tvm.ir.register_op_attr(name, key, backend.op_predicates[name])

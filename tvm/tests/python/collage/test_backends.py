@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry, a backend of a user's own, and the choice of patterns that can match at all."""
+
+import numpy as np
+import pytest
+
+import tvm
+from tvm import relay
+from tvm.relay.collage import backends
+from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.relevant import can_occur, relevant_patterns
+from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.relay.op.contrib.register import get_pattern_table
+
+
+class Doubler(backends.Backend):
+    """Runs nn.relu, twice as large as it should be: enough to see that it ran."""
+
+    name = "doubler"
+    can_be_wrong = True
+    op_predicates = {"nn.relu": lambda call: call.checked_type.dtype == "float32"}
+
+    def version(self):
+        return "7"
+
+    def patterns(self):
+        return [("doubler.relu", is_op("nn.relu")(wildcard()))]
+
+    def compile(self, function):
+        shape = [int(extent) for extent in function.ret_type.shape]
+        data = tvm.te.placeholder(shape, name="data")
+        result = tvm.te.compute(shape, lambda *i: tvm.te.max(data(*i), 0.0) * 2.0)
+        schedule = tvm.te.create_schedule(result.op)
+        name = str(function.attrs["global_symbol"])
+        return tvm.build(schedule, [data, result], target="llvm", name=name)
+
+
+@pytest.fixture
+def doubler():
+    yield backends.register_backend(Doubler())
+    _BACKENDS.pop("doubler")
+
+
+def test_own_backend_runs(doubler):
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    mod = backends.greedy_partition(mod, "doubler")
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target="llvm")
+    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.set_input("x", np.array([-1.0, 0.0, 1.0, 2.5], "float32"))
+    module.run()
+    assert module.get_output(0).numpy().tolist() == [0.0, 0.0, 2.0, 5.0]
+
+
+def test_registering_tells_tvm(doubler):
+    assert [entry[0] for entry in get_pattern_table("doubler")] == ["doubler.relu"]
+    assert tvm.get_global_func("relay.ext.doubler")
+    assert tvm.ir.Op.get("nn.relu").get_attr("target.doubler") is not None
+    assert tvm.target.Target("doubler").kind.name == "doubler"
+    assert doubler in backends.list_backends()
+
+
+def test_a_second_registration_replaces_the_first(doubler):
+    class Other(Doubler):
+        op_predicates = {}
+
+    other = backends.register_backend(Other())
+    assert backends.get_backend("doubler") is other
+    assert tvm.ir.Op.get("nn.relu").get_attr("target.doubler") is None
+
+
+def test_unknown_backend():
+    with pytest.raises(backends.UnknownBackendError, match="unknown backend 'dnn'; known: .*dnnl"):
+        backends.get_backend("dnn")
+
+
+def test_unavailable_backend(doubler, monkeypatch):
+    monkeypatch.setattr(doubler, "available", lambda: "this machine doubles nothing")
+    with pytest.raises(backends.BackendUnavailableError, match="'doubler'.*doubles nothing"):
+        backends.require_backend("doubler")
+    assert doubler.summary() == "doubler (op-level): not available: this machine doubles nothing"
+
+
+def test_bad_declarations():
+    class BadName(backends.Backend):
+        name = "my backend"
+
+    class BadKind(backends.Backend):
+        name, kind = "bad", "node-level"
+
+    class BadPattern(backends.Backend):
+        name = "bad"
+
+        def patterns(self):
+            return [("relu", is_op("nn.relu")(wildcard()))]
+
+    class NoCodegen(backends.Backend):
+        name = "bad"
+
+    with pytest.raises(ValueError, match="not 'my backend'"):
+        backends.register_backend(BadName())
+    with pytest.raises(ValueError, match="not 'node-level'"):
+        backends.register_backend(BadKind())
+    with pytest.raises(ValueError, match="'relu' must begin with 'bad.'"):
+        backends.register_backend(BadPattern())
+    with pytest.raises(TypeError, match="define compile"):
+        NoCodegen().compile(None)
+
+
+def test_relevant_patterns():
+    relu, erf = is_op("nn.relu"), is_op("erf")
+    table = [
+        ("x.relu", relu(wildcard())),
+        ("x.erf", erf(wildcard())),
+        ("x.both", relu(erf(wildcard()))),
+        ("x.either", relu(wildcard()) | erf(wildcard())),
+        ("x.attribute", erf(wildcard()).has_attr({"TOpPattern": 0})),
+    ]
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    assert [entry[0] for entry in relevant_patterns(mod, table)] == ["x.relu", "x.either"]
+    assert can_occur(wildcard(), set())
+
+
+def test_builtin_backends_are_listed():
+    assert "dnnl" in [backend.name for backend in backends.list_backends()]
+    dnnl = backends.get_backend("dnnl")
+    assert dnnl.kind == backends.GRAPH_LEVEL and dnnl.default_rule() == backends.GRAPH_LEVEL
+    names = [entry[0] for entry in dnnl.patterns()]
+    assert len(names) == len(set(names)) and "dnnl.conv2d_bias_sum_relu" in names

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a partition's function to primitives: what is fused with what, constants, the description."""
+
+import json
+
+import numpy as np
+
+from onednn_nets import constant, function_of, hand_placed
+from tvm import relay
+from tvm.relay.collage.backends.dnnl.codegen import constants_of, lower_function, to_json
+
+nn = relay.nn
+
+
+def var(name, *shape):
+    return relay.var(name, shape=shape)
+
+
+def conv(data, seed=1, channels=16):
+    in_channels = int(relay.transform.InferTypeLocal(data).shape[1])
+    return nn.conv2d(
+        data, constant(seed, channels, in_channels, 1, 1), channels=channels, kernel_size=(1, 1)
+    )
+
+
+def lowered(body):
+    return lower_function(hand_placed(function_of(body))["dnnl_part"])
+
+
+def summary(graph) -> list[str]:
+    return [" + ".join([node.op, *(post.kind for post in node.post_ops)]) for node in graph.nodes]
+
+
+X = var("x", 1, 8, 6, 6)
+
+
+def test_composites_and_bare_ops_give_the_same():
+    body = nn.relu(nn.bias_add(conv(X), constant(2, 16)))
+    assert summary(lowered(body)) == ["conv + relu"]
+    p = var("p", 1, 8, 6, 6)
+    inner = relay.Function([p], nn.relu(nn.bias_add(conv(p), constant(2, 16))))
+    inner = inner.with_attr("Composite", "dnnl.whatever")
+    assert summary(lowered(relay.Call(inner, [X]))) == ["conv + relu"]
+
+
+def test_one_sum_of_two_convolutions_goes_to_one_of_them():
+    graph = lowered(nn.relu(conv(X, 1) + conv(X, 2)))
+    assert sorted(summary(graph)) == ["conv", "conv + sum + relu"]
+    assert summary(graph)[0] == "conv", "the summand is computed first"
+
+
+def test_a_result_that_is_read_twice_is_not_fused_away():
+    stem = conv(X)
+    graph = lowered(relay.add(nn.relu(stem), stem))
+    assert summary(graph) == ["conv", "eltwise", "binary"]
+
+
+def test_an_output_is_not_fused_away():
+    stem = conv(X)
+    assert summary(lowered(relay.Tuple([nn.relu(stem), stem]))) == ["conv", "eltwise"]
+
+
+def test_bias_becomes_a_vector():
+    graph = lowered(relay.add(conv(X), constant(2, 1, 16, 1, 1)))
+    bias = graph.nodes[0].inputs[2]
+    assert graph.shapes[bias] == (16,)
+    np.testing.assert_array_equal(
+        graph.constants[bias].numpy(), constant(2, 16).data.numpy()
+    )
+
+
+def test_constants_carry_the_backends_name_and_only_what_is_needed():
+    function = hand_placed(function_of(nn.bias_add(conv(X), constant(2, 16))))["dnnl_part"]
+    constants = constants_of(function, "dnnl_part")
+    assert list(constants) == ["dnnl_dnnl_part_0", "dnnl_dnnl_part_1"]
+    swish = hand_placed(function_of(relay.clip(X + relay.const(3.0), 0.0, 6.0)))["dnnl_part"]
+    assert constants_of(swish, "dnnl_part") == {}
+
+
+def test_description():
+    graph = lowered(nn.relu(conv(X)))
+    description = json.loads(to_json(graph))
+    assert description["shapes"] == [[1, 8, 6, 6], [16, 8, 1, 1], [1, 16, 6, 6]]
+    assert description["inputs"] == [0] and description["constants"] == [1]
+    assert description["outputs"] == [2]
+    (node,) = description["nodes"]
+    assert node["kind"] == "conv" and node["inputs"] == [0, 1] and node["output"] == 2
+    assert node["ints"]["groups"] == [1] and node["strings"]["data_layout"] == "NCHW"
+    assert [post["kind"] for post in node["post_ops"]] == ["relu"]
+
+
+def test_deep_functions_do_not_exhaust_the_stack():
+    body = X
+    for _ in range(1500):
+        body = nn.relu(body)
+    assert lowered(body).nodes
