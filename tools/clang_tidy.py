@@ -40,11 +40,24 @@ def run(build: Path) -> int:
 
 def _check(build: Path, name: str) -> str | None:
     """Return None when the file passes, else what clang-tidy says."""
-    command = ["clang-tidy", "--quiet", "-p", str(build), name]
+    command = ["clang-tidy", "--quiet", "-p", str(build), *_EXTRA, name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
     return done.stdout.strip() or f"{name}: {done.stderr.strip()}"
+
+
+def _compiler_headers() -> list[str]:
+    """Let clang-tidy find headers that only the compiler has, such as omp.h, after its own."""
+    command = [*os.environ.get("CXX", "g++").split(), "-print-file-name=include"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [f"--extra-arg=-idirafter{found}"]
+
+
+_EXTRA = _compiler_headers()
 
 
 def _digest(paths: list[Path]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# collage_cpp_tests: the pure parts (graph, search, rules: no TVM header) and tests/cpp, one program.
+# collage_cpp_tests: the pure parts (graph, match, rules, search: no TVM header) and tests/cpp, one program.
 # doctest's header is the system's, or lies in COLLAGE_DOCTEST_INCLUDE_DIR.
 
 find_path(COLLAGE_DOCTEST_INCLUDE_DIR doctest/doctest.h)
@@ -10,7 +10,8 @@ endif()
 
 file(GLOB test_sources CONFIGURE_DEPENDS tests/cpp/*_test.cc)
 file(GLOB pure_sources CONFIGURE_DEPENDS
-  src/relay/collage/graph/*.cc src/relay/collage/search/*.cc src/relay/collage/rules/*.cc)
+  src/relay/collage/graph/*.cc src/relay/collage/match/*.cc src/relay/collage/rules/*.cc
+  src/relay/collage/search/*.cc)
 
 # A pure source is one that includes neither a TVM header nor the ffi layer.
 foreach(source IN LISTS pure_sources)
@@ -33,9 +34,11 @@ file(CONFIGURE OUTPUT "${main_source}" CONTENT
 add_executable(collage_cpp_tests ${test_sources} ${pure_sources} "${main_source}")
 target_include_directories(collage_cpp_tests PRIVATE "${COLLAGE_SOURCE_DIR}")
 target_include_directories(collage_cpp_tests SYSTEM PRIVATE "${COLLAGE_DOCTEST_INCLUDE_DIR}")
+# A third less compile time; a failed check stops in a debugger two frames further up.
+target_compile_definitions(collage_cpp_tests PRIVATE DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
 if(COLLAGE_SANITIZE)
   target_compile_options(collage_cpp_tests PRIVATE
-    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -O1)
   target_link_options(collage_cpp_tests PRIVATE -fsanitize=address,undefined)
 endif()
 

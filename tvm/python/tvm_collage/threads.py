@@ -36,7 +36,9 @@ def cgroup_quota(root: str = "/") -> float | None:
 
 def _core_of(root: str, cpu: int) -> str:
     """Return what names the physical core of a logical CPU; unknown means a core of its own."""
-    return _read(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or f"#{cpu}"
+    return (
+        _read(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or f"#{cpu}"
+    )
 
 
 def _with_parents(mount: str, group: str) -> list[str]:

@@ -52,7 +52,8 @@ def answer(code: str, **variables: str):
 
 def test_package_is_ours_under_its_own_name():
     name, path = answer(
-        "import json; from tvm.relay import collage as c; print(json.dumps([c.__name__, c.__file__]))"
+        "import json; from tvm.relay import collage as c\n"
+        "print(json.dumps([c.__name__, c.__file__]))"
     )
     assert name == "tvm.relay.collage"
     assert Path(path) == Path(tvm_collage.location(), "__init__.py")
@@ -271,7 +272,9 @@ def test_openmp_runtimes_are_found_by_name(tmp_path):
         "/opt/libompi.so",
         "/usr/lib/libc.so.6",
     ]
-    maps.write_text("".join(line.format(name) for name in [*names, names[0]]) + "7f-8f rw-p 0 0 0\n")
+    maps.write_text(
+        "".join(line.format(name) for name in [*names, names[0]]) + "7f-8f rw-p 0 0 0\n"
+    )
     assert prepare.openmp_runtimes(str(maps)) == sorted(names[:3])
 
 
