@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*! \file search_scale_test.cc \brief Work follows the size of nets of one shape, by counts. */
+#include <doctest/doctest.h>
+
+#include "../../src/relay/collage/search/cover_search.h"
+#include "search_nets.h"
+
+namespace tvm {
+namespace collage {
+namespace testing {
+namespace {
+
+struct Shape {
+  const char* name;
+  CoverProblem (*make)(const NetOptions&);
+  bool transitions;
+  double most_states_per_node;
+  int max_nodes;
+};
+const Shape kShapes[] = {
+    {"chain", ChainNet, false, 1.0, 10000},
+    {"chain, transitions", ChainNet, true, 4.0, 10000},
+    {"inception", InceptionNet, false, 25.0, 10000},
+    {"inception, transitions", InceptionNet, true, 150.0, 1000},
+    {"dense", DenseNet, false, 1.0, 1000},
+    {"cells", CellNet, false, 120.0, 300},
+};
+
+TEST_CASE("states per node do not grow with the number of nodes") {
+  for (const Shape& shape : kShapes) {
+    CAPTURE(shape.name);
+    for (const int nodes : {100, 300, 1000, 10000}) {
+      if (nodes > shape.max_nodes) continue;
+      CAPTURE(nodes);
+      CoverProblem problem = shape.make({nodes, 4, true});
+      if (shape.transitions) {
+        problem.transitions.between = [](int, int from, int to) { return from == to ? 0.0 : 3e-6; };
+      }
+      CoverSearch search(std::move(problem));
+      const CoverStep step = search.Step();
+      REQUIRE(step.kind == CoverStep::Kind::kPlan);
+      CHECK(step.plan.optimal);
+      CHECK_FALSE(search.stats().IsLimitBinding());
+      CHECK(static_cast<double>(search.stats().states_expanded) <=
+            shape.most_states_per_node * search.stats().nodes);
+    }
+  }
+}
+
+TEST_CASE("regions of any size, the whole net's too, add hardly any states") {
+  CoverSearch without(InceptionNet({1000, 4, false}));
+  CoverSearch with(InceptionNet({1000, 4, true}));
+  const CoverStep plain = without.Step();
+  const CoverStep regions = with.Step();
+  CHECK(regions.plan.seconds < plain.plan.seconds);
+  CHECK(with.stats().states_expanded < without.stats().states_expanded * 11 / 10);
+}
+
+TEST_CASE("costs asked for one by one: the same plan, fewer costs, few steps") {
+  CoverProblem problem = InceptionNet({300, 4, true});
+  const double seconds = CoverSearch(problem).Step().plan.seconds;
+  const std::vector<CandidateCost> costs = problem.costs;
+  problem.costs.clear();
+  for (size_t id = 0; id < costs.size(); ++id) {
+    problem.candidates[id].lower_bound = 0.8 * costs[id].seconds;
+  }
+  CoverSearch search(problem);
+  const CoverStep step = RunToEnd(&search, [&](int id) { return costs[static_cast<size_t>(id)]; });
+  CHECK(step.plan.optimal);
+  CHECK(step.plan.seconds == seconds);
+  CHECK(search.stats().costs_asked * 2 < search.stats().candidates);
+  MESSAGE(search.stats().Summary());
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace collage
+}  // namespace tvm

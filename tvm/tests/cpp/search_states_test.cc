@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/*! \file search_states_test.cc \brief The pieces of the cover search, each by itself. */
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "../../src/relay/collage/search/covered_set.h"
+#include "../../src/relay/collage/search/part_table.h"
+#include "../../src/relay/collage/search/search_state.h"
+#include "../../src/relay/collage/search/share_bound.h"
+#include "../../src/relay/collage/search/successors.h"
+#include "search_oracle.h"
+
+namespace tvm {
+namespace collage {
+namespace testing {
+namespace {
+
+TEST_CASE("covered sets act as std::set does, and equal sets are stored alike") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; ++round) {
+    const int n = 1 + static_cast<int>(random() % 300);
+    std::vector<int> nodes(static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i) nodes[static_cast<size_t>(i)] = i;
+    // Mostly ascending, as the search covers.
+    for (auto at = nodes.begin(); nodes.end() - at > 10; at += 7) {
+      std::shuffle(at, at + 10, random);
+    }
+    CoveredSet covered;
+    std::set<int> expected;
+    for (size_t i = 0; i < nodes.size();) {
+      std::set<int> step;
+      for (unsigned k = 1 + random() % 4; k-- > 0 && i < nodes.size();) step.insert(nodes[i++]);
+      const NodeWords words({step.begin(), step.end()});
+      CHECK_FALSE(covered.Intersects(words));
+      covered.Add(words);
+      CHECK(covered.Intersects(words));
+      expected.insert(step.begin(), step.end());
+      int first = 0;
+      while (expected.count(first) != 0) ++first;
+      CHECK(covered.FirstUncovered() == first);
+      CHECK(covered.IsEmptyFrom(first) == (*expected.rbegin() < first));
+      int wrong = 0;
+      for (int node = 0; node < n; ++node) {
+        wrong += covered.Contains(node) != (expected.count(node) != 0);
+        wrong += words.Contains(node) != (step.count(node) != 0);
+      }
+      CHECK(wrong == 0);
+      CoveredSet at_once;
+      at_once.Add(NodeWords({expected.begin(), expected.end()}));
+      CHECK(at_once.offset() == covered.offset());
+      CHECK(at_once.words() == covered.words());
+    }
+  }
+}
+
+TEST_CASE("trails compare by their first difference") {
+  Trail trail;
+  const int a = trail.Append(Trail::kRoot, 5);
+  const int ab = trail.Append(a, 2);
+  const int ac = trail.Append(a, 3);
+  const int b = trail.Append(Trail::kRoot, 6);
+  const int ba = trail.Append(b, 0);
+  CHECK(trail.PartsTo(ac) == std::vector<int>{5, 3});
+  CHECK(trail.ComesBefore(ab, ac));
+  CHECK(trail.ComesBefore(ac, ba));
+  CHECK_FALSE(trail.ComesBefore(ba, ab));
+  CHECK_FALSE(trail.ComesBefore(ab, ab));
+}
+
+TEST_CASE("a state table keeps the best way to each state, and tells states apart by every note") {
+  Trail trail;
+  StateTable table;
+  SearchState state;
+  state.position = 70;
+  std::vector<int> prefix;
+  for (int node = 0; node < 70; ++node) prefix.push_back(node);
+  state.covered.Add(NodeWords(prefix));
+  CHECK(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 4)}, trail));
+  CHECK_FALSE(table.Offer(state, {10, 3, trail.Append(Trail::kRoot, 1)}, trail));
+  CHECK_FALSE(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 5)}, trail));
+  CHECK(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 3)}, trail));
+  CHECK(table.Offer(state, {9, 7, trail.Append(Trail::kRoot, 8)}, trail));
+  CHECK(table.size() == 1);
+  CHECK(table.way(0).cost == 9);
+  for (auto* notes : {&state.waits, &state.makers, &state.readers}) {
+    notes->push_back({60, 75});
+    CHECK(table.Offer(state, {11, 1, Trail::kRoot}, trail));
+    notes->clear();
+  }
+  CHECK(table.size() == 4);
+  for (int node = 71; node < 171; ++node) {  // more than the first slots hold
+    SearchState other = state;
+    other.covered.Add(NodeWords({node}));
+    other.waits = {{60, node + 1}, {61, node + 2}};
+    CHECK(table.Offer(other, {node, 1, Trail::kRoot}, trail));
+    CHECK_FALSE(table.Offer(other, {node + 1, 1, Trail::kRoot}, trail));
+    const SearchState stored = table.State(table.size() - 1, 70);
+    CHECK(stored.covered.words() == other.covered.words());
+    CHECK(stored.covered.offset() == other.covered.offset());
+    CHECK(stored.waits == other.waits);
+    CHECK(stored.makers.empty());
+  }
+}
+
+TEST_CASE("shares: no reduced cost is negative, and no cover is below the bound") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, true});
+    const PartTable parts(problem);
+    const ShareBound bound(problem, parts);
+    const OracleResult expected = Oracle(problem).Run();
+    if (bound.unheld_node() >= 0) {
+      CHECK_FALSE(expected.is_found);
+      continue;
+    }
+    for (int id = 0; id < parts.num_parts(); ++id) {
+      const bool is_failed = problem.costs[size_t(id)].status == CandidateCost::Status::kFailed;
+      CHECK(bound.IsUsable(id) == !is_failed);
+    }
+    if (expected.is_found) CHECK(bound.Base() <= expected.picoseconds);
+  }
+}
+
+TEST_CASE("transitions: what each maker costs a reader is split into least and extra") {
+  CoverProblem problem;
+  problem.num_nodes = 2;
+  problem.inputs = {{}, {0}};
+  for (int backend : {10, 20, 30}) {
+    problem.candidates.push_back({{0}, backend, 0.0});
+    problem.candidates.push_back({{1}, backend, 0.0});
+  }
+  // Makers 10 and 20 are alike to every reader.
+  problem.transitions.between = [](int, int from, int to) {
+    return 1.0 + (from == 30 ? 4.0 : 0.0) + (from == 30 && to == 30 ? -2.0 : 0.0);
+  };
+  const TransitionTable table(problem, {{}, {0}, {}, {0}, {}, {0}});
+  CHECK(table.IsAnyDependent());
+  CHECK(table.DependsOnMaker(0));
+  CHECK_FALSE(table.DependsOnMaker(1));
+  CHECK(table.Fixed(1) == ToTicks(1.0));
+  CHECK(table.Fixed(0) == 0);
+  CHECK(table.ClassOf(0, 0) == table.ClassOf(0, 1));
+  CHECK(table.ClassOf(0, 0) != table.ClassOf(0, 2));
+  CHECK(table.Extra(0, table.ClassOf(0, 1), 2) == 0);
+  CHECK(table.Extra(0, table.ClassOf(0, 2), 0) == ToTicks(4.0));
+  CHECK(table.Extra(0, table.ClassOf(0, 2), 2) == ToTicks(2.0));
+}
+
+TEST_CASE("a part table knows what each part reads and offers") {
+  CoverProblem problem;
+  problem.num_nodes = 4;
+  problem.inputs = {{}, {0}, {0, 1}, {2, 2}};
+  problem.candidates = {{{1, 2}, 0, 0.0}, {{0}, 0, 0.0}, {{2, 3}, 0, 0.0}};
+  const PartTable parts(problem);
+  CHECK(parts.part(0).outside == std::vector<int>{0});
+  CHECK(parts.part(0).exits == std::vector<int>{2});
+  CHECK(parts.part(2).outside == std::vector<int>{1, 0});
+  CHECK(parts.part(2).exits.empty());
+  CHECK(parts.StartingAt(1) == std::vector<int>{0});
+  CHECK(parts.Readers(0) == std::vector<int>{2, 1});
+  CHECK(parts.Readers(2) == std::vector<int>{3});
+}
+
+/*! \brief Follows every path to the end, without merging states. */
+class PathCounter : public SuccessorSink {
+ public:
+  PathCounter(const PartTable& parts, const ShareBound& bound)
+      : parts_(parts), bound_(bound) {}
+
+  void Follow(const SearchState& state) {
+    if (state.position == parts_.num_nodes()) {
+      CHECK(state.waits.empty());
+      CHECK(state.makers.empty());
+      CHECK(state.readers.empty());
+      ++paths;
+      CHECK(seen.insert(used_).second);
+      return;
+    }
+    Successors(parts_, bound_).Visit(state, this);
+  }
+  void OnSuccessor(const SearchState& next, Ticks, int part) override {
+    used_.push_back(part);
+    Follow(SearchState(next));
+    used_.pop_back();
+  }
+
+  int64_t paths = 0;
+  std::set<std::vector<int>> seen;
+
+ private:
+  const PartTable& parts_;
+  const ShareBound& bound_;
+  std::vector<int> used_;
+};
+
+TEST_CASE("moves meet each acyclic cover on one path, and no cyclic one") {
+  int64_t cyclic = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    const CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, seed % 3 == 0});
+    const PartTable parts(problem);
+    const ShareBound bound(problem, parts);
+    if (bound.unheld_node() >= 0) continue;
+    const OracleResult expected = Oracle(problem).Run();
+    PathCounter counter(parts, bound);
+    counter.Follow(SearchState());
+    CHECK(counter.paths == expected.acyclic_covers);
+    cyclic += expected.cyclic_covers;
+  }
+  CHECK(cyclic > 100);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace collage
+}  // namespace tvm
