@@ -100,6 +100,10 @@ Expr MakeGlobalVar(const std::string& name) {
   return CallGlobal("ir.GlobalVar", String(name), kKeep);
 }
 
+ObjectRef MakeTupleType(const Array<ObjectRef>& fields) {
+  return CallGlobal("ir.TupleType", fields);
+}
+
 ObjectRef One() { return CallGlobal("ir.IntImm", runtime::DataType::Int(32), 1, kKeep); }
 
 ObjectRef InferTypes(const ObjectRef& mod) {

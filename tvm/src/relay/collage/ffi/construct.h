@@ -24,6 +24,7 @@ Expr MakeFunction(const Array<Expr>& params, const Expr& body, const ObjectRef& 
 Expr WithAttr(const Expr& function, const char* key, const ObjectRef& value);
 Expr WithBody(const Expr& function, const Expr& body);
 Expr MakeGlobalVar(const std::string& name);
+ObjectRef MakeTupleType(const Array<ObjectRef>& fields);
 /*! \brief The literal 1 as Relay's function attributes hold it. */
 ObjectRef One();
 

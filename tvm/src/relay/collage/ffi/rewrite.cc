@@ -144,8 +144,13 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
     return MakeFunction(params, rewriter.Emit(exits[0]), CheckedType(imported.exprs[exits[0]]));
   }
   Array<Expr> fields;
-  for (NodeIndex exit : exits) fields.push_back(rewriter.Emit(exit));
-  return MakeFunction(params, MakeTuple(fields), ObjectRef());
+  Array<ObjectRef> types;
+  for (NodeIndex exit : exits) {
+    fields.push_back(rewriter.Emit(exit));
+    types.push_back(CheckedType(imported.exprs[exit]));
+  }
+  // Named, since TVM types a module's functions in any order, callers of this one perhaps first.
+  return MakeFunction(params, MakeTuple(fields), MakeTupleType(types));
 }
 
 ExternalFunction MakeExternal(const ImportedFunction& imported, const ExternalPart& part,
