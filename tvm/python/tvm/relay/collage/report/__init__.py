@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Collage decided and why, as JSON values, one line, or tables in a terminal.
+
+The tables show what the JSON holds, nothing else. Test: test_report.py.
+"""
+
+from .facts import Summary, result_to_json
+from .plans import compare_plans
+from .tables import parts_table, plan_table, print_report, print_result
+
+__all__ = [
+    "Summary",
+    "compare_plans",
+    "parts_table",
+    "plan_table",
+    "print_report",
+    "print_result",
+    "result_to_json",
+]

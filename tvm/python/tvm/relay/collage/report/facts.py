@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Result as JSON values: plans, parts, failures, limits, time spent; times in seconds.
+
+Test: test_report.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..measure.cost import format_seconds
+from ..optimizer import MERGED, OP_LEVEL, TVM_ALONE
+from .placement import placement_of
+from .plans import compare_plans
+
+# Columns of a part in the pass's report.
+_BACKEND, _RULE, _LABEL, _STATUS, _SECONDS, _MESSAGE, _IS_KERNEL = range(7)
+# What equal parts agree in, and what equal failures agree in.
+_WHAT = (_BACKEND, _RULE, _LABEL, _STATUS)
+_WHY = (*_WHAT, _MESSAGE)
+
+
+def result_to_json(result: Any) -> dict[str, Any]:
+    """All that is known of an optimizer.Result.
+
+    plan: what ships. plans: rows of compare_plans from the guard, [] without one. placement: what
+    the shipped module runs where. functions: the op-level search by function; its parts are those
+    of the plan "collage" whether that ships or not. seconds: time by phase. summary: one line.
+    """
+    host = result.host.kind.name
+    comparisons = result.guard.comparisons if result.guard else []
+    singles = [item.name for item in comparisons if is_single(item.name)]
+    report = {
+        "plan": result.plan,
+        "host": str(result.host),
+        "plans": compare_plans(comparisons, singles, result.plan),
+        "placement": placement_of(result.mod, TVM_ALONE),
+        "functions": [_function(row, host) for row in result.partitioned],
+        "seconds": dict(result.seconds),
+    }
+    return {"summary": Summary(report), **report}
+
+
+def is_single(plan: str) -> bool:
+    """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
+    return plan not in (OP_LEVEL, MERGED)
+
+
+def Summary(report: dict[str, Any]) -> str:
+    """One line: what ships, how fast, what it runs on, the time it took to find out."""
+    pieces = [f"plan {report['plan']}"]
+    for row in report["plans"]:
+        if row["is_chosen"] and row["seconds"] is not None:
+            pieces.append(f"{format_seconds(row['seconds'])} ({ratio_text(row)} the best backend)")
+    counts: dict[str, int] = {}
+    for row in report["placement"]:
+        counts[row["backend"]] = counts.get(row["backend"], 0) + row["count"]
+    if counts:
+        units = {TVM_ALONE: "operators"}
+        pieces.append(
+            ", ".join(f"{count} {units.get(name, 'parts')} on {name}" for name, count in counts.items())
+        )
+    if report["seconds"]:
+        pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
+    return "; ".join(pieces)
+
+
+def ratio_text(row: dict[str, Any]) -> str:
+    """1.23 [1.20, 1.26] times as fast; a dash where there is none."""
+    ratio = row["ratio_to_best_single"]
+    if ratio is None:
+        return "-"
+    return "{value:.3f} [{low:.3f}, {high:.3f}] x".format(**ratio)
+
+
+def _function(row: dict[str, Any], host: str) -> dict[str, Any]:
+    """One partitioned function: its parts and failures grouped."""
+    kernels = [part for part in row["parts"] if part[_IS_KERNEL]]
+    total = sum(_seconds(part) for part in kernels)
+    parts = [_part(group, host, total) for group in _groups(kernels, _WHAT)]
+    parts.sort(key=lambda part: -part["total_seconds"])
+    return {
+        "function": row["function"],
+        "nodes": row["nodes"],
+        "candidates": row["candidates"],
+        "seconds": row["seconds"],
+        "is_optimal": row["is_optimal"],
+        "search": row["search"],
+        "cuts": list(row["cuts"]),
+        "parts": parts,
+        "backends": _backends(parts),
+        "failures": [_failure(group, host) for group in _groups(row["failed"], _WHY)],
+    }
+
+
+def _groups(rows: Iterable[list[Any]], columns: tuple[int, ...]) -> list[list[list[Any]]]:
+    """Rows that agree in the columns together, in order of appearance."""
+    groups: dict[tuple, list[list[Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[k] for k in columns), []).append(row)
+    return list(groups.values())
+
+
+def _part(group: list[list[Any]], host: str, total: float) -> dict[str, Any]:
+    seconds = [_seconds(row) for row in group]
+    return {
+        **_named(group, host),
+        "count": len(group),
+        "seconds": sum(seconds) / len(seconds),
+        "total_seconds": sum(seconds),
+        "share": sum(seconds) / total if total > 0 else 0.0,
+    }
+
+
+def _failure(group: list[list[Any]], host: str) -> dict[str, Any]:
+    return {**_named(group, host), "count": len(group)}
+
+
+def _named(group: list[list[Any]], host: str) -> dict[str, Any]:
+    """What the rows of a group share. The host's kind is TVM, whatever it compiles for."""
+    first = group[0]
+    label = first[_LABEL]
+    if label.startswith(f"{first[_BACKEND]}(") and label.endswith(")"):
+        label = label[len(first[_BACKEND]) + 1 : -1]
+    return {
+        "backend": TVM_ALONE if first[_BACKEND] == host else first[_BACKEND],
+        "ops": label,
+        "rule": first[_RULE],
+        "status": first[_STATUS],
+        "message": first[_MESSAGE],
+    }
+
+
+def _backends(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Parts, seconds and share by backend, the largest first."""
+    rows: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        row = rows.setdefault(
+            part["backend"], {"backend": part["backend"], "parts": 0, "seconds": 0.0, "share": 0.0}
+        )
+        row["parts"] += part["count"]
+        row["seconds"] += part["total_seconds"]
+        row["share"] += part["share"]
+    return sorted(rows.values(), key=lambda row: -row["seconds"])
+
+
+def _seconds(row: list[Any]) -> float:
+    return row[_SECONDS] if math.isfinite(row[_SECONDS]) else 0.0

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans beside the best single backend, from one interleaved comparison. Test: test_report.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ..measure import Comparison
+from ..measure.statistics import ratio_interval
+
+
+def compare_plans(
+    comparisons: Sequence[Comparison], singles: Collection[str], chosen: str | None = None
+) -> list[dict[str, Any]]:
+    """A JSON row for each plan, in the order given; times in seconds.
+
+    `singles` names the plans of one backend alone: the fastest of them is what the others are
+    compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
+    with its 95 % interval; None for a plan that failed. `chosen` is the plan that ships.
+    """
+    best = best_single(comparisons, singles)
+    return [
+        {
+            "name": item.name,
+            "is_single_backend": item.name in singles,
+            "is_chosen": item.name == chosen,
+            "status": item.cost.status,
+            "seconds": item.cost.seconds,
+            "low": item.cost.low,
+            "high": item.cost.high,
+            "rounds": item.cost.rounds,
+            "ratio_to_best_single": _ratio(best, item),
+            "output_error": _finite(item.output_error),
+            "message": item.cost.message,
+        }
+        for item in comparisons
+    ]
+
+
+def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> Comparison | None:
+    """The fastest plan of one backend alone; None when none ran."""
+    usable = [item for item in comparisons if item.name in singles and item.cost.is_usable]
+    return min(usable, key=lambda item: item.cost.seconds or 0.0, default=None)
+
+
+def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float] | None:
+    if best is None or not item.cost.is_usable or not item.samples:
+        return None
+    if len(best.samples) != len(item.samples):
+        return None  # one of them left on the way: their rounds are no pairs
+    value, low, high = ratio_interval(best.samples, item.samples)
+    return {"value": value, "low": low, "high": high}
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity; a plan whose output is off that far says so in its message."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report of facts.result_to_json as tables in a terminal, a notebook or a log. Test: test_report.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..measure.cost import format_seconds
+from .facts import Summary, ratio_text, result_to_json
+
+# Rows of one table at most; the JSON has them all.
+_MOST_ROWS = 25
+_NO_WIDTH = 120  # a log has no width of its own
+
+
+def print_result(result: Any, console: Console | None = None) -> None:
+    """Print what an optimizer.Result says."""
+    print_report(result_to_json(result), console)
+
+
+def print_report(report: dict[str, Any], console: Console | None = None) -> None:
+    """Print a report: plans, what each part runs on, what failed, limits, time spent."""
+    console = console or make_console()
+    console.print(f"[bold]{escape(Summary(report))}[/bold]")
+    if report["plans"]:
+        console.print(plan_table(report["plans"], "Plans end to end"))
+    if report["placement"]:
+        console.print(placement_table(report))
+    for function in report["functions"]:
+        _print_function(function, report, console)
+    phases = ", ".join(f"{name} {value:.1f} s" for name, value in report["seconds"].items())
+    if phases:
+        console.print(f"Time spent: {phases}")
+
+
+def make_console() -> Console:
+    """A console as wide as the terminal, or wide enough for the tables in a log."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_NO_WIDTH)
+
+
+def plan_table(rows: list[dict[str, Any]], title: str) -> Table:
+    """Latency of plans (rows of compare_plans) with intervals and ratios to the best backend."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("plan")
+    table.add_column("median", justify="right")
+    table.add_column("95 % interval")
+    table.add_column("times as fast as the best backend")
+    table.add_column("output error", justify="right")
+    table.add_column("")
+    for row in rows:
+        if row["seconds"] is None:
+            interval, median = row["status"], "-"
+        else:
+            median = format_seconds(row["seconds"])
+            interval = f"{format_seconds(row['low'])} .. {format_seconds(row['high'])}"
+        error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
+        notes = [row.get("note", "ships" if row["is_chosen"] else ""), row["message"]]
+        table.add_row(
+            escape(row["name"]),
+            median,
+            interval,
+            ratio_text(row),
+            error,
+            escape("; ".join(note for note in notes if note)),
+            style="bold" if row["is_chosen"] else None,
+        )
+    return table
+
+
+def placement_table(report: dict[str, Any]) -> Table:
+    """What the shipped module runs on each backend."""
+    table = Table(title=f"What ships (plan {escape(report['plan'])})", title_justify="left")
+    table.add_column("backend")
+    table.add_column("count", justify="right")
+    table.add_column("operators")
+    for row in report["placement"][:_MOST_ROWS]:
+        table.add_row(escape(row["backend"]), str(row["count"]), escape(row["ops"]))
+    _add_rest(table, report["placement"])
+    return table
+
+
+def parts_table(function: dict[str, Any], title: str) -> Table:
+    """Parts of the op-level plan with their measured time, equal parts in one row."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("backend")
+    table.add_column("operators")
+    table.add_column("count", justify="right")
+    table.add_column("each", justify="right")
+    table.add_column("together", justify="right")
+    table.add_column("share", justify="right")
+    for row in function["parts"][:_MOST_ROWS]:
+        each, together = row["seconds"], row["total_seconds"]
+        table.add_row(
+            escape(row["backend"]),
+            escape(row["ops"]),
+            str(row["count"]),
+            format_seconds(each),
+            format_seconds(together),
+            f"{row['share']:.1%}",
+        )
+    _add_rest(table, function["parts"])
+    table.add_section()
+    for row in function["backends"]:
+        table.add_row(
+            escape(row["backend"]),
+            "all its parts",
+            str(row["parts"]),
+            "",
+            format_seconds(row["seconds"]),
+            f"{row['share']:.1%}",
+            style="bold",
+        )
+    return table
+
+
+def failures_table(function: dict[str, Any]) -> Table:
+    """Candidates without a cost, and why."""
+    table = Table(title="What failed while measuring, and why", title_justify="left")
+    for name in ("backend", "operators", "count", "status", "message"):
+        table.add_column(name, justify="right" if name == "count" else "left")
+    for row in function["failures"][:_MOST_ROWS]:
+        table.add_row(*(escape(str(row[k])) for k in ("backend", "ops", "count", "status", "message")))
+    _add_rest(table, function["failures"])
+    return table
+
+
+def _print_function(function: dict[str, Any], report: dict[str, Any], console: Console) -> None:
+    name = "" if function["function"] == "main" else f" of @{function['function']}"
+    ships = "" if report["plan"].startswith("collage") else "; measured, but not what ships"
+    if function["parts"]:
+        title = f"What each part{name} runs on in the op-level plan{ships}"
+        console.print(parts_table(function, escape(title)))
+    if function["failures"]:
+        console.print(failures_table(function))
+    console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
+    for line in function["cuts"]:
+        console.print(f"Limit that cut: {escape(line)}", highlight=False)
+
+
+def _add_rest(table: Table, rows: list[Any]) -> None:
+    left = len(rows) - _MOST_ROWS
+    if left > 0:
+        table.add_row("...", f"{left} more rows")
