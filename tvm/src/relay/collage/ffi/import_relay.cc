@@ -85,10 +85,14 @@ struct NodeTypeName {
   NodeType type;
 };
 constexpr NodeTypeName kNodeTypes[] = {
-    {"relay.Var", NodeType::kVar},           {"relay.Constant", NodeType::kConstant},
-    {"Op", NodeType::kOp},                   {"GlobalVar", NodeType::kGlobalVar},
-    {"relay.Constructor", NodeType::kConstructor}, {"relay.Tuple", NodeType::kTuple},
-    {"relay.TupleGetItem", NodeType::kProjection}, {"relay.Function", NodeType::kFunction},
+    {"relay.Var", NodeType::kVar},
+    {"relay.Constant", NodeType::kConstant},
+    {"Op", NodeType::kOp},
+    {"GlobalVar", NodeType::kGlobalVar},
+    {"relay.Constructor", NodeType::kConstructor},
+    {"relay.Tuple", NodeType::kTuple},
+    {"relay.TupleGetItem", NodeType::kProjection},
+    {"relay.Function", NodeType::kFunction},
 };
 
 NodeType TypeOf(const ObjectRef& expr) {
@@ -122,8 +126,8 @@ std::vector<std::pair<std::string, AttrValue>> ImportAttrs(const ObjectRef& attr
 }
 
 /*!
- * \brief Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions are
- * acyclic: a recursive function mentions its let-bound variable, which is a leaf.
+ * \brief Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions
+ * are acyclic: a recursive function mentions its let-bound variable, which is a leaf.
  */
 class Importer {
  public:
@@ -197,6 +201,9 @@ class Importer {
       case NodeType::kConstant:
         node.kind = OpKind::kElemWise;
         break;
+      case NodeType::kOther:
+        node.name = expr->GetTypeKey().substr(std::string("relay.").size());
+        break;
       default:
         break;
     }
@@ -223,8 +230,8 @@ class Importer {
 
   /*!
    * \brief A node belongs to the innermost region that holds all its readers. Regions are opened
-   * by function bodies, branches and match clauses; readers have higher indexes, so one backward
-   * walk settles all. The root region is 0.
+   * by function bodies, branches, match clauses and what a let-bound variable is in scope of;
+   * readers have higher indexes, so one backward walk settles all. The root region is 0.
    */
   void AssignRegions(NodeIndex result) {
     parents_ = {-1};
@@ -233,14 +240,18 @@ class Importer {
     for (NodeIndex i = static_cast<NodeIndex>(nodes_.size()) - 1; i >= 0; --i) {
       Node& node = nodes_[i];
       if (node.region < 0) node.region = 0;  // a parameter that nothing reads
-      const bool opens = node.type == NodeType::kFunction || IsA(exprs_[i], "relay.If") ||
-                         IsA(exprs_[i], "relay.Match");
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        // The condition and the matched value are read outside the branches.
-        const bool is_outside = node.type != NodeType::kFunction && k == 0;
-        Merge(node.inputs[k], opens && !is_outside ? NewRegion(node.region) : node.region);
+        Merge(node.inputs[k], OpensRegion(node, k) ? NewRegion(node.region) : node.region);
       }
     }
+  }
+  /*! \brief Is the input's value computed elsewhere than where the node itself stands? */
+  static bool OpensRegion(const Node& node, size_t input) {
+    if (node.type == NodeType::kFunction) return true;
+    if (node.type != NodeType::kOther) return false;
+    // The condition and the matched value are read outside the branches, a let's value outside its
+    // body; its variable is a leaf, wherever it stands.
+    return input > 0 && (node.name == "If" || node.name == "Match" || node.name == "Let");
   }
   int NewRegion(int parent) {
     parents_.push_back(parent);

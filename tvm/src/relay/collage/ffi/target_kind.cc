@@ -70,9 +70,8 @@ bool IsExternalKind(const ObjectRef& kind) {
 }
 
 TVM_REGISTER_GLOBAL("collage.IsExternalKind").set_body_typed(IsExternalKind);
-TVM_REGISTER_GLOBAL("collage.RegisterTargetKind")
-    .set_body_typed([](String name, int device_type) {
-      return RegisterTargetKind(name, device_type);
-    });
+TVM_REGISTER_GLOBAL("collage.RegisterTargetKind").set_body_typed([](String name, int device_type) {
+  return RegisterTargetKind(name, device_type);
+});
 
 }  // namespace tvm::collage

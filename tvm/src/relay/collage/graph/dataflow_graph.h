@@ -72,7 +72,7 @@ struct Node {
   int projection = -1;             // of a kProjection
   std::vector<NodeIndex> inputs;   // callee first, then arguments, duplicates kept
   std::vector<NodeIndex> outputs;  // each reader once, ascending; filled by Finish()
-  NodeIndex region = -1;           // the function, branch or clause the node belongs to
+  NodeIndex region = -1;           // the function, branch, clause or let body it belongs to
   NodeIndex dominator = -1;        // immediate post-dominator; -1 for none; filled by Finish()
   bool is_external = false;        // the function's result
   uint64_t hash = 0;               // structural, of the node with its inputs; 0 when not known

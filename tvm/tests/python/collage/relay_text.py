@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the pass share: Relay text, backends with pattern tables, running modules."""
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.relay.collage import MockCostEstimator
+from tvm.relay.op.contrib import register_pattern_table
+from tvm.relay.transform import CollagePartition
+from tvm.target import Target, make_compilation_config
+
+T = "Tensor[(2, 4), float32]"
+HOST = "llvm"
+
+
+def parse(text):
+    """Return the typed module of a Relay text without its version line; ``$T`` is a 2x4 tensor."""
+    mod = tvm.relay.fromtext('#[version = "0.0.5"]\n' + text.replace("$T", T))
+    return relay.transform.InferType()(mod)
+
+
+def graph_rows(function):
+    """Return what the partitioner sees of a function: (text, types, op kind, region, placed)."""
+    rows = tvm.get_global_func("collage.GraphSummary")(function)
+    return [
+        (str(text), str(types), int(kind), int(region), bool(placed))
+        for text, types, kind, region, placed in rows
+    ]
+
+
+def make_backend(name, table):
+    """Make ``name`` an external target kind with that pattern table; nothing compiles for it."""
+    tvm.get_global_func("collage.RegisterTargetKind")(name, 1)
+    register_pattern_table(name, lambda: table)
+    return Target(name)
+
+
+class _Inliner(relay.ExprMutator):
+    def __init__(self, mod):
+        super().__init__()
+        self.mod = mod
+
+    def visit_call(self, call):
+        function = call.op
+        if isinstance(function, relay.GlobalVar):
+            function = self.mod[function]
+            if not is_external(function):
+                return super().visit_call(call)
+        if not isinstance(function, relay.Function) or not (
+            is_external(function) or "Composite" in (function.attrs or {})
+        ):
+            return super().visit_call(call)
+        args = [self.visit(arg) for arg in call.args]
+        return relay.bind(self.visit(function.body), dict(zip(function.params, args, strict=True)))
+
+
+def is_external(function):
+    """Tell whether a function of a module is a part for an external backend."""
+    return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
+
+
+def undo_partition(mod):
+    """Return the module with parts and composites back in place of their calls."""
+    result = tvm.IRModule({}, mod.type_definitions)
+    for var, function in mod.functions.items():
+        if not is_external(function):
+            result[var] = _Inliner(mod).visit(function)
+    return relay.transform.InferType()(result)
+
+
+def partition(mod, targets, costs, **options):
+    """Run the pass with mock costs (by target kind, or an estimator); options without prefix."""
+    estimator = MockCostEstimator(costs) if isinstance(costs, dict) else costs
+    config = {f"relay.collage.{key}": value for key, value in options.items()}
+    with tvm.transform.PassContext(opt_level=3, config=config) as context:
+        compilation = make_compilation_config(context, [Target(HOST), *targets])
+        return CollagePartition(compilation, estimator)(mod)
+
+
+def assert_equal(actual, expected):
+    """Compare modules, texts of which are parsed, variables' names left aside."""
+    expected = parse(expected) if isinstance(expected, str) else expected
+    if not tvm.ir.structural_equal(actual, expected, map_free_vars=True):
+        message = f"actual:\n{actual.astext(False)}\nexpected:\n{expected.astext(False)}"
+        raise AssertionError(message)
+
+
+def random_args(function, seed=0):
+    """Return uniform random numbers for each parameter, one for integers and booleans."""
+    rng = np.random.default_rng(seed)
+
+    def value(kind):
+        if isinstance(kind, tvm.ir.TupleType):
+            return tuple(value(field) for field in kind.fields)
+        shape = [int(d) if isinstance(d, tvm.tir.IntImm) else 3 for d in kind.shape]
+        if not kind.dtype.startswith("float"):
+            return np.ones(shape, kind.dtype)
+        return rng.uniform(-1, 1, shape).astype(kind.dtype)
+
+    return [value(param.checked_type) for param in function.params]
+
+
+def run(mod, args):
+    """Return the arrays that the module's main gives on TVM's VM, tuples flattened."""
+    with tvm.transform.PassContext(opt_level=1):
+        result = relay.create_executor("vm", mod, tvm.cpu(), HOST).evaluate()(*args)
+    return _flat(result)
+
+
+def _flat(result):
+    if isinstance(result, tvm.nd.NDArray):
+        return [result.numpy()]
+    return [array for item in result for array in _flat(item)]
+
+
+def assert_same_outputs(mod, partitioned):
+    """Run both modules' mains on the same random inputs, the second with its parts undone."""
+    args = random_args(mod["main"])
+    outputs = zip(run(mod, args), run(undo_partition(partitioned), args), strict=True)
+    for expected, actual in outputs:
+        np.testing.assert_array_equal(actual, expected)
