@@ -103,8 +103,8 @@ class GraphReader {
     for (const std::string& part : Split(text, ',')) {
       std::vector<std::string> pair = Split(part, '=');
       const bool is_number = std::isdigit(static_cast<unsigned char>(pair[1][0])) != 0;
-      node->attrs.emplace_back(pair[0], is_number ? AttrValue(int64_t{std::stoi(pair[1])})
-                                                  : AttrValue(pair[1]));
+      node->attrs.emplace_back(
+          pair[0], is_number ? AttrValue(int64_t{std::stoi(pair[1])}) : AttrValue(pair[1]));
     }
     std::sort(node->attrs.begin(), node->attrs.end());
   }

@@ -76,7 +76,8 @@ std::optional<Bound> Naive(const DataflowGraph& graph, const DataflowPattern& p,
   return result;
 }
 
-/*! \brief Describes the neighbourhood of a node, loosened here and there, so that it matches often. */
+/*! \brief Describes the neighbourhood of a node, loosened here and there, so that it matches often.
+ */
 class RandomPattern {
  public:
   RandomPattern(const DataflowGraph& graph, std::mt19937* random)

@@ -85,8 +85,9 @@ TEST_CASE("match: add and multiply also with swapped arguments, others not") {
 }
 
 TEST_CASE("match: products of quotients in either association") {
-  NamedGraph g = G("x:var; y:var; z:var; q=divide(y,z)@1; p=multiply(x,q)@1;"
-                   "m=multiply(x,y)@1; r=divide(m,z)@1; t=(p,r)");
+  NamedGraph g =
+      G("x:var; y:var; z:var; q=divide(y,z)@1; p=multiply(x,q)@1;"
+        "m=multiply(x,y)@1; r=divide(m,z)@1; t=(p,r)");
   DataflowPattern a = Wildcard(), b = Wildcard(), c = Wildcard();
   CHECK(Found(g, Call("divide", Patterns{Call("multiply", Patterns{a, b}), c})) ==
         "p: q p; r: m r");

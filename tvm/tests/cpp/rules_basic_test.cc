@@ -59,8 +59,8 @@ TEST_CASE("rule DFPattern: matches that are convex, the others with their reason
   RuleLog log;
   // The tuple reads a through d as well: conv and the outer call alone are not convex.
   NamedGraph g = G("x:var; a=conv(x)@4; d=tanh(a); b=add(a,d)@1");
-  auto around = pattern::Call("add", Patterns{pattern::Call("conv", std::nullopt),
-                                              pattern::Wildcard()});
+  auto around =
+      pattern::Call("add", Patterns{pattern::Call("conv", std::nullopt), pattern::Wildcard()});
   CHECK(Sets(g, DFPatternRule("around", around), &log).empty());
   REQUIRE(log.refusals.size() == 1);
   CHECK(log.refusals[0].reason == "a path leaves it and comes back");

@@ -84,7 +84,8 @@ class BruteForce {
 void Compare(const NamedGraph& g, const std::vector<Pair>& pairs, CombineLimits limits,
              int* num_unions) {
   std::vector<CombinerPtr> combiners;
-  for (const Pair& pair : pairs) combiners.push_back(ByKindCombiner(pair.upstream, pair.downstream));
+  for (const Pair& pair : pairs)
+    combiners.push_back(ByKindCombiner(pair.upstream, pair.downstream));
   limits.max_candidates_per_node = 1 << 20;
   RuleLog log;
   std::unordered_map<IndexSet, int> found;

@@ -15,8 +15,7 @@ namespace {
 std::string Unions(const NamedGraph& g, const RulePtr& rule, RuleLog* log = nullptr) {
   RuleLog unused;
   std::vector<std::string> texts;
-  for (const auto& candidate :
-       rule->AllCandidates(g.graph, 0, log != nullptr ? log : &unused)) {
+  for (const auto& candidate : rule->AllCandidates(g.graph, 0, log != nullptr ? log : &unused)) {
     if (candidate.sub_graph.size() > 1) texts.push_back(g.Names(candidate.sub_graph.inside()));
   }
   std::sort(texts.begin(), texts.end());
@@ -84,8 +83,7 @@ TEST_CASE("combiner TupleProjection: a projection goes onto the call that makes 
   CHECK(Unions(G("x:var; a=norm(x)@4; p=a.0"), With({TupleProjectionCombiner()})) == "a p");
   CHECK(Unions(G("x:var; p=x.0; b=relu(p)"), With(TvmCombiners())).empty());
   CHECK(Unions(G("x:var; a=sort(x)@8; p=a.0; b=relu(p)"), With(TvmCombiners())).empty());
-  CHECK(Unions(G("x:var; a=split(x)@2; p=a.0; b=relu(p)"), With(TvmCombiners())) ==
-        "a p | a p b");
+  CHECK(Unions(G("x:var; a=split(x)@2; p=a.0; b=relu(p)"), With(TvmCombiners())) == "a p | a p b");
   // Two projections would be two results.
   CHECK(Unions(G("x:var; a=split(x)@2; p=a.0; q=a.1; t=(p,q)"), With(TvmCombiners())).empty());
 }
@@ -144,6 +142,16 @@ TEST_CASE("rule Combine: composites keep their labels; what is refused alone is 
   CHECK(log.refusals[0].reason == "2 values are used outside, the limit is 1");
 }
 
+TEST_CASE("rule Combine: of several ways to make a set from composites the one with the fewest") {
+  auto relu = pattern::Call("relu", pattern::Patterns{pattern::Wildcard()});
+  auto two = pattern::Call("relu", pattern::Patterns{relu});
+  auto rule = CombineRule(UnionRule({CompositeRule("one", DFPatternRule("one", relu)),
+                                     CompositeRule("two", DFPatternRule("two", two))}),
+                          {JoinAnythingCombiner()});
+  CHECK(Sets(G("x:var; a=relu(x); b=relu(a); c=relu(b)"), rule) ==
+        "a [one] | b [one] | a b [two] | c [one] | b c [two] | a b c [two] [one]");
+}
+
 TEST_CASE("rule Combine: composites that feed each other both ways stay apart") {
   NamedGraph g = G("x:var; a=relu(x); b=tanh(x); c=tanh(a); d=relu(b); r=add(c,d)@1");
   // Two labelled pairs, each convex: {a, d} feeds {b, c} and is fed by it.
@@ -167,8 +175,7 @@ TEST_CASE("rule Combine: composites that feed each other both ways stay apart") 
   };
   auto given = std::make_shared<Given>(
       std::vector<CandidatePartition>{label("a d", "p"), label("b c", "q")});
-  CHECK(Unions(g, CombineRule(given, {JoinAnythingCombiner()}, Limits(0, 0, true))) ==
-        "a d | b c");
+  CHECK(Unions(g, CombineRule(given, {JoinAnythingCombiner()}, Limits(0, 0, true))) == "a d | b c");
 }
 
 }  // namespace tvm::collage::testing

@@ -81,6 +81,13 @@ TEST_CASE("sub-graph: union keeps composites, identity is nodes with composites"
   CHECK(ab.Summary(g.graph) == g.Set("a b").Summary() + " conv+relu [k] [l]");
 }
 
+TEST_CASE("sub-graph: connected when edges are taken both ways") {
+  NamedGraph g = G(kDiamond);
+  CHECK(IsConnected(g.graph, g.Set("b e d")));
+  CHECK_FALSE(IsConnected(g.graph, g.Set("b d")));
+  CHECK_FALSE(IsConnected(g.graph, g.Set("")));
+}
+
 TEST_CASE("candidates: equal ones are kept once, other backends and composites apart") {
   NamedGraph g = G(kDiamond);
   auto make = [&](SubGraph sub_graph, int spec, std::string rule) {
@@ -129,6 +136,31 @@ TEST_CASE("sub-graph: convexity equals its definition on all subsets of random g
       ++(expected ? num_convex : num_other);
       if (IsConvex(g.graph, set) != expected) FAIL(g.Names(set));
     });
+  }
+  CHECK(num_convex > 1000);
+  CHECK(num_other > 1000);
+}
+
+TEST_CASE("sub-graph: convexity of a union equals that of its nodes") {
+  std::mt19937 random(12);
+  int num_convex = 0;
+  int num_other = 0;
+  for (int round = 0; round < 20; ++round) {
+    const std::string text = RandomGraphText(&random, {6, true});
+    CAPTURE(text);
+    NamedGraph g = G(text);
+    std::vector<IndexSet> convex;
+    ForEachSubset(g.graph, [&](const IndexSet& set) {
+      if (IsConvex(g.graph, set)) convex.push_back(set);
+    });
+    for (const IndexSet& whole : convex) {
+      for (const IndexSet& part : convex) {
+        if (whole.Intersects(part)) continue;
+        const bool expected = IsConvex(g.graph, whole | part);
+        ++(expected ? num_convex : num_other);
+        if (IsConvexUnion(g.graph, whole, part) != expected) FAIL(g.Names(whole | part));
+      }
+    }
   }
   CHECK(num_convex > 1000);
   CHECK(num_other > 1000);

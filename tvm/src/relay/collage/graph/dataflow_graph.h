@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataflowGraph: one function as flat arrays over its post-dfs order, knowing nothing of TVM.
-// Precondition: nodes are appended in post-dfs order (a node's inputs come before it), then Finish()
-// is called once. Test: tvm/tests/cpp/dataflow_graph_test.cc.
+// Precondition: nodes are appended in post-dfs order (a node's inputs come before it), then
+// Finish() is called once. Test: tvm/tests/cpp/dataflow_graph_test.cc.
 #ifndef TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
 #define TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
 
@@ -31,18 +31,18 @@ enum class OpKind : int {
 };
 
 enum class NodeType {
-  kVar,         // parameter, let-bound or pattern-bound variable
+  kVar,  // parameter, let-bound or pattern-bound variable
   kConstant,
-  kOp,          // the operator itself, as callee
+  kOp,  // the operator itself, as callee
   kGlobalVar,
   kConstructor,
-  kCall,        // of an op
-  kCallOther,   // of a function, closure, global or constructor
+  kCall,       // of an op
+  kCallOther,  // of a function, closure, global or constructor
   kTuple,
   kProjection,
-  kFunction,    // inputs: parameters, then the body
-  kOther,       // name says which: "Let" (inputs: value, variable, body), "If" (condition, true and
-                // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
+  kFunction,  // inputs: parameters, then the body
+  kOther,     // name says which: "Let" (inputs: value, variable, body), "If" (condition, true and
+              // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
 };
 
 /*! \brief Tensor type; a dimension that is not known at compile time is kDynamic. */

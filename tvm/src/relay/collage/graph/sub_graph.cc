@@ -180,6 +180,40 @@ bool IsConvex(const DataflowGraph& graph, const IndexSet& inside) {
   return true;
 }
 
+bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole, const IndexSet& part) {
+  const NodeIndex first = whole.First();
+  const NodeIndex last = whole.Last();
+  std::vector<NodeIndex> stack;
+  IndexSet reached;
+  // A way round runs from `part` to `whole`, or from `whole` to `part`, through outside nodes.
+  auto reach = [&](NodeIndex i, bool is_forward) {
+    if (is_forward ? i > last : i < first) return;  // no member of `whole` lies that way
+    if (whole.Contains(i) || part.Contains(i)) return;
+    if (reached.size() == 0) reached = IndexSet(graph.size());
+    if (reached.Contains(i)) return;
+    reached.Add(i);
+    stack.push_back(i);
+  };
+  for (const bool is_forward : {true, false}) {
+    auto next = [&](NodeIndex i) -> const std::vector<NodeIndex>& {
+      return is_forward ? graph[i].outputs : graph[i].inputs;
+    };
+    part.ForEach([&](NodeIndex i) {
+      for (NodeIndex neighbour : next(i)) reach(neighbour, is_forward);
+    });
+    while (!stack.empty()) {
+      const NodeIndex i = stack.back();
+      stack.pop_back();
+      for (NodeIndex neighbour : next(i)) {
+        if (whole.Contains(neighbour)) return false;
+        reach(neighbour, is_forward);
+      }
+    }
+    reached = IndexSet();
+  }
+  return true;
+}
+
 bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
   if (inside.IsEmpty()) return false;
   IndexSet rest = inside;

@@ -87,6 +87,12 @@ class SubGraph {
 /*! \brief Does no path leave `inside` and come back? Costs the nodes between its ends at most. */
 bool IsConvex(const DataflowGraph& graph, const IndexSet& inside);
 
+/*!
+ * \brief IsConvex of the union of two disjoint convex sets, from the border of `part` alone: cheap
+ * where `part` is small, however large `whole` is.
+ */
+bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole, const IndexSet& part);
+
 /*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
 bool IsConnected(const DataflowGraph& graph, const IndexSet& inside);
 

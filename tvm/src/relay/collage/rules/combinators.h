@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules over the candidates of sub-rules. Each is defined in its own file: composite.cc,
-// primitive.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test: tvm/tests/cpp/rules_*_test.cc.
+// primitive.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test:
+// tvm/tests/cpp/rules_*_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
 #define TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
 
@@ -29,22 +30,23 @@ struct CombineLimits {
   int max_exits = 1;  // 0 means no limit
   bool allow_taps = false;
   /*! \brief Candidates kept for each exit node (first node when max_exits is not 1). */
-  int max_candidates_per_node = 512;
+  int max_candidates_per_node = 2048;
 
   SubGraphConfig Config() const { return {max_depth, max_exits, allow_taps}; }
 };
 
 /*!
  * \brief Sub-candidates and their unions, grown by one touching sub-candidate at a time as long
- * as a combiner agrees and the union stays convex. Each set once. What a limit cuts is logged.
+ * as a combiner agrees and the union stays convex. Each set once: of several ways to make it from
+ * composites the one with the fewest. What a limit cuts is logged.
  */
 RulePtr CombineRule(RulePtr sub_rule, std::vector<CombinerPtr> combiners,
                     CombineLimits limits = {});
 
 /*!
- * \brief Sub-candidates (`keep_parts`), and maximal convex connected unions of non-overlapping ones;
- * where they overlap the larger wins, then the one that the sub-rule names first. Unions outside
- * `config` are refused. Tuples and projections at a union's border are left outside.
+ * \brief Sub-candidates (`keep_parts`), and maximal convex connected unions of non-overlapping
+ * ones; where they overlap the larger wins, then the one that the sub-rule names first. Unions
+ * outside `config` are refused. Tuples and projections at a union's border are left outside.
  */
 RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config = {}, bool keep_parts = true);
 

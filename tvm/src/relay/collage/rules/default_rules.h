@@ -24,7 +24,7 @@ struct PatternEntry {
 
 struct RuleOptions {
   int max_depth = 8;
-  int max_candidates_per_node = 512;
+  int max_candidates_per_node = 2048;
   FusionStyle fusion_style = FusionStyle::kNone;
   /*! \brief Also offer maximal regions, whole. */
   bool regions = false;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_map>
+#include <map>
+#include <unordered_set>
 #include <utility>
 
 namespace tvm::collage {
@@ -20,28 +21,30 @@ bool AreAllInside(const std::vector<NodeIndex>& nodes, const IndexSet& inside) {
                      [&](NodeIndex node) { return inside.Contains(node); });
 }
 
-/*! \brief Sets seen so far from one start. */
-class Seen {
- public:
-  /*! \brief False when `inside` with `nested` was there already. */
-  bool Add(const SubGraph& sub_graph) {
-    auto [begin, end] = by_hash_.equal_range(sub_graph.Hash());
-    for (auto it = begin; it != end; ++it) {
-      if (sets_[it->second].first == sub_graph.inside() &&
-          sets_[it->second].second == sub_graph.nested()) {
-        return false;
-      }
-    }
-    by_hash_.emplace(sub_graph.Hash(), sets_.size());
-    sets_.emplace_back(sub_graph.inside(), sub_graph.nested());
-    return true;
+/*! \brief Which nodes, and which of them in composites: what makes two unions the same. */
+struct Key {
+  IndexSet inside;
+  IndexSet labelled;
+  bool operator==(const Key& that) const {
+    return inside == that.inside && labelled == that.labelled;
   }
-  size_t size() const { return sets_.size(); }
-
- private:
-  std::vector<std::pair<IndexSet, std::vector<NestedSubGraph>>> sets_;
-  std::unordered_multimap<size_t, size_t> by_hash_;
 };
+struct KeyHash {
+  size_t operator()(const Key& key) const { return key.inside.Hash() * 31 + key.labelled.Hash(); }
+};
+using Seen = std::unordered_set<Key, KeyHash>;
+
+/*! \brief Either may be the empty set of no size, which stands for no composite at all. */
+IndexSet UnionOf(const IndexSet& a, const IndexSet& b) {
+  if (a.size() == 0) return b;
+  return b.size() == 0 ? a : a | b;
+}
+
+IndexSet LabelledNodes(const SubGraph& sub_graph) {
+  IndexSet labelled;
+  for (const NestedSubGraph& part : sub_graph.nested()) labelled = UnionOf(labelled, part.inside);
+  return labelled;
+}
 
 }  // namespace
 
@@ -61,17 +64,23 @@ Growth::Growth(const DataflowGraph& graph, std::vector<Unit> units,
     const Unit& unit = units_[u];
     for (NodeIndex exit : unit.sub_graph.exits()) units_by_exit_[exit].push_back(u);
     for (NodeIndex entry : unit.sub_graph.entries()) units_by_entry_[entry].push_back(u);
+    labelled_.push_back(LabelledNodes(unit.sub_graph));
     if (unit.glue >= 0 && graph[unit.glue].type == NodeType::kProjection) {
       glue_projections_.Add(unit.glue);
     }
   }
 }
 
+/*! \brief Unions that could be equal are grown from the same node. */
+NodeIndex Growth::StartNode(const Unit& unit) const {
+  return IsSingleExit() ? unit.sub_graph.exits()[0] : unit.sub_graph.inside().First();
+}
+
 bool Growth::CanStart(const Unit& unit) const {
   // A tuple is joined for the call that reads it, never to be a kernel's result.
   if (unit.glue >= 0 && graph_[unit.glue].type == NodeType::kTuple) return false;
   const SubGraph& sub_graph = unit.sub_graph;
-  if (limits_.max_depth > 0 && sub_graph.depth() > limits_.max_depth) return false;
+  if (IsTooDeep(sub_graph)) return false;
   return !IsSingleExit() || (sub_graph.exits().size() == 1 && !sub_graph.HasTaps(graph_));
 }
 
@@ -100,10 +109,10 @@ bool Growth::CanJoin(const State& state, const Unit& unit, bool is_upstream) con
 }
 
 void Growth::AppendTouching(const State& state, const std::vector<NodeIndex>& border,
-                            bool is_upstream, const Unit& start, std::vector<int>* out) const {
+                            bool is_upstream, std::vector<int>* out) const {
   const IndexSet& inside = state.sub_graph.inside();
   const NodeIndex region = graph_[inside.First()].region;
-  const NodeIndex first = start.sub_graph.inside().First();
+  const NodeIndex first = inside.First();
   for (NodeIndex node : border) {
     if (graph_[node].region != region) continue;
     for (int u : is_upstream ? units_by_exit_[node] : units_by_entry_[node]) {
@@ -111,94 +120,114 @@ void Growth::AppendTouching(const State& state, const std::vector<NodeIndex>& bo
       const SubGraph& added = unit.sub_graph;
       if (IsSingleExit()) {
         const auto& exits = added.exits();
-        const bool is_result = std::any_of(exits.begin(), exits.end(), [&](NodeIndex exit) {
-          return graph_[exit].is_external;
-        });
+        const bool is_result = std::any_of(
+            exits.begin(), exits.end(), [&](NodeIndex exit) { return graph_[exit].is_external; });
         if (is_result || !AreAllInside(added.outputs(), inside)) continue;
       } else if (added.inside().First() < first) {
         continue;
       }
       if (added.inside().Intersects(inside)) continue;
-      const bool is_cycle = is_upstream ? Feeds(state.sub_graph, added)
-                                        : Feeds(added, state.sub_graph);
+      const bool is_cycle =
+          is_upstream ? Feeds(state.sub_graph, added) : Feeds(added, state.sub_graph);
       if (is_cycle || !CanJoin(state, unit, is_upstream)) continue;
-      if (!IsSingleExit() && !IsConvex(graph_, inside | added.inside())) continue;
+      if (!IsSingleExit() && !IsConvexUnion(graph_, inside, added.inside())) continue;
       out->push_back(u);
     }
   }
 }
 
-/*! \brief Units that may be added, each once, the nearest to the start first. */
-std::vector<int> Growth::Extensions(const State& state, const Unit& start) const {
+/*! \brief Units that may be added, each once, in their order. */
+std::vector<int> Growth::Extensions(const State& state) const {
   std::vector<int> found;
-  AppendTouching(state, state.sub_graph.inputs(), /*is_upstream=*/true, start, &found);
+  AppendTouching(state, state.sub_graph.inputs(), /*is_upstream=*/true, &found);
   if (!IsSingleExit()) {
-    AppendTouching(state, state.sub_graph.outputs(), /*is_upstream=*/false, start, &found);
+    AppendTouching(state, state.sub_graph.outputs(), /*is_upstream=*/false, &found);
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
+Growth::State Growth::Join(const State& state, int unit) const {
+  return {state.sub_graph.Union(graph_, units_[unit].sub_graph),
+          UnionOf(state.labelled, labelled_[unit]), state.first_unit, -1};
+}
+
 /*!
  * \brief One large union: the light kinds first, since a heavy one shuts the way to the rest. Asked
  * for where the number of unions is cut, so that the largest is not among those lost.
  */
-void Growth::GrowGreedily(State state, int start, std::vector<Grown>* out) {
-  std::vector<SubGraph> accepted;
-  while (true) {
-    std::vector<int> extensions = Extensions(state, units_[start]);
+void Growth::GrowGreedily(State state, std::vector<Grown>* out) {
+  std::vector<Grown> accepted;
+  for (bool is_grown = true; is_grown;) {
+    is_grown = false;
+    std::vector<int> extensions = Extensions(state);
     std::stable_sort(extensions.begin(), extensions.end(), [&](int a, int b) {
       return units_[a].sub_graph.kind() < units_[b].sub_graph.kind();
     });
-    bool is_grown = false;
     for (int u : extensions) {
-      SubGraph next = state.sub_graph.Union(graph_, units_[u].sub_graph);
-      if (limits_.max_depth > 0 && next.depth() > limits_.max_depth) continue;
-      state = {std::move(next), -1};
-      if (IsAccepted(state.sub_graph)) accepted.push_back(state.sub_graph);
+      State next = Join(state, u);
+      if (IsTooDeep(next.sub_graph)) continue;
+      state = std::move(next);
+      if (IsAccepted(state.sub_graph)) accepted.push_back({state.sub_graph, state.first_unit});
       is_grown = true;
       break;
     }
-    if (!is_grown) break;
   }
-  if (!accepted.empty()) out->push_back({std::move(accepted.back()), start});
+  if (!accepted.empty()) out->push_back(std::move(accepted.back()));
 }
 
-void Growth::GrowFrom(int start, std::vector<Grown>* out) {
-  if (!CanStart(units_[start])) return;
-  const State first{units_[start].sub_graph, units_[start].glue};
+void Growth::GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out) {
   Seen seen;
-  seen.Add(first.sub_graph);
-  std::deque<State> queue = {first};
-  int64_t steps_cut_by_depth = 0;
-  int64_t steps_cut_by_count = 0;
+  std::deque<State> states;  // in order of size; those after `next` have not been grown yet
+  for (int u : starts) {
+    const SubGraph& sub_graph = units_[u].sub_graph;
+    if (seen.insert({sub_graph.inside(), labelled_[u]}).second) {
+      states.push_back({sub_graph, labelled_[u], u, units_[u].glue});
+    } else if (IsAccepted(sub_graph)) {
+      out->push_back({sub_graph, u});  // differs in its label only: kept, but not grown again
+    }
+  }
+  const size_t num_first = states.size();
+  const size_t max_states =
+      std::max(num_first, static_cast<size_t>(limits_.max_candidates_per_node));
+  int64_t cut_by_depth = 0;
+  int64_t cut_by_count = 0;
   // Smaller unions come first, so it is the larger ones that a full table loses.
-  while (!queue.empty()) {
-    State state = std::move(queue.front());
-    queue.pop_front();
-    for (int u : Extensions(state, units_[start])) {
-      if (seen.size() >= static_cast<size_t>(limits_.max_candidates_per_node)) {
-        ++steps_cut_by_count;
+  for (size_t next = 0; next < states.size(); ++next) {
+    for (int u : Extensions(states[next])) {
+      const State& state = states[next];
+      if (states.size() >= max_states) {
+        ++cut_by_count;
         continue;
       }
-      SubGraph next = state.sub_graph.Union(graph_, units_[u].sub_graph);
-      if (limits_.max_depth > 0 && next.depth() > limits_.max_depth) {
-        ++steps_cut_by_depth;
-      } else if (seen.Add(next)) {
-        queue.push_back({std::move(next), -1});
+      const IndexSet inside = state.sub_graph.inside() | units_[u].sub_graph.inside();
+      if (!seen.insert({inside, UnionOf(state.labelled, labelled_[u])}).second) continue;
+      State joined = Join(state, u);
+      if (IsTooDeep(joined.sub_graph)) {
+        ++cut_by_depth;
+      } else {
+        states.push_back(std::move(joined));
       }
     }
-    if (IsAccepted(state.sub_graph)) out->push_back({std::move(state.sub_graph), start});
   }
-  log_->Cut(rule_, "max_depth", steps_cut_by_depth);
-  log_->Cut(rule_, "max_candidates_per_node", steps_cut_by_count);
-  if (steps_cut_by_count > 0) GrowGreedily(first, start, out);
+  log_->Cut(rule_, "max_depth", cut_by_depth);
+  log_->Cut(rule_, "max_candidates_per_node", cut_by_count);
+  if (cut_by_count > 0) {
+    for (size_t i = 0; i < num_first; ++i) GrowGreedily(states[i], out);
+  }
+  for (State& state : states) {
+    if (IsAccepted(state.sub_graph)) out->push_back({std::move(state.sub_graph), state.first_unit});
+  }
 }
 
 std::vector<Growth::Grown> Growth::All() {
+  std::map<NodeIndex, std::vector<int>> starts;
+  for (int u = 0; u < static_cast<int>(units_.size()); ++u) {
+    if (CanStart(units_[u])) starts[StartNode(units_[u])].push_back(u);
+  }
   std::vector<Grown> result;
-  for (int u = 0; u < static_cast<int>(units_.size()); ++u) GrowFrom(u, &result);
+  for (const auto& [node, units] : starts) GrowFrom(units, &result);
   return result;
 }
 

@@ -8,6 +8,10 @@
 // taps, unions are grown in both directions from the unit that comes first, through convex sets
 // only; that loses none, since a connected convex set always has a source or sink unit, other than
 // the first, without which it still hangs together.
+//
+// Units may overlap (patterns do), so one set may be made of different units. Where the same nodes
+// lie in composites, only the making with the fewest units is kept, on equal terms that of the
+// earlier ones: unions are made level by level, one unit more on each, so it is the first one met.
 #ifndef TVM_RELAY_COLLAGE_RULES_GROWTH_H_
 #define TVM_RELAY_COLLAGE_RULES_GROWTH_H_
 
@@ -32,27 +36,34 @@ class Growth {
   };
 
   Growth(const DataflowGraph& graph, std::vector<Unit> units,
-         const std::vector<CombinerPtr>& combiners, const CombineLimits& limits,
-         std::string rule, RuleLog* log);
+         const std::vector<CombinerPtr>& combiners, const CombineLimits& limits, std::string rule,
+         RuleLog* log);
   /*! \brief All unions within the limits, single units that are valid alone among them. */
   std::vector<Grown> All();
 
  private:
   struct State {
     SubGraph sub_graph;
+    IndexSet labelled;  // what lies in composites
+    int first_unit = -1;
     NodeIndex glue = -1;  // when it is one glue unit
   };
 
   bool IsSingleExit() const { return limits_.max_exits == 1 && !limits_.allow_taps; }
+  bool IsTooDeep(const SubGraph& sub_graph) const {
+    return limits_.max_depth > 0 && sub_graph.depth() > limits_.max_depth;
+  }
+  NodeIndex StartNode(const Unit& unit) const;
   bool CanStart(const Unit& unit) const;
   bool IsAccepted(const SubGraph& sub_graph) const;
   bool FiresAny(const CombinePart& upstream, const CombinePart& downstream) const;
   bool CanJoin(const State& state, const Unit& unit, bool is_upstream) const;
-  std::vector<int> Extensions(const State& state, const Unit& start) const;
+  std::vector<int> Extensions(const State& state) const;
   void AppendTouching(const State& state, const std::vector<NodeIndex>& border, bool is_upstream,
-                      const Unit& start, std::vector<int>* out) const;
-  void GrowFrom(int start, std::vector<Grown>* out);
-  void GrowGreedily(State state, int start, std::vector<Grown>* out);
+                      std::vector<int>* out) const;
+  State Join(const State& state, int unit) const;
+  void GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out);
+  void GrowGreedily(State state, std::vector<Grown>* out);
 
   const DataflowGraph& graph_;
   std::vector<Unit> units_;
@@ -62,6 +73,7 @@ class Growth {
   RuleLog* log_;
   std::vector<std::vector<int>> units_by_exit_;
   std::vector<std::vector<int>> units_by_entry_;
+  std::vector<IndexSet> labelled_;  // of each unit
   IndexSet glue_projections_;
 };
 

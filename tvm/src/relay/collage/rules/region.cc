@@ -16,9 +16,8 @@ Tiles ChooseTiles(const DataflowGraph& graph, const std::vector<CandidatePartiti
   for (const CandidatePartition& candidate : candidates) {
     if (candidate.sub_graph.IsValid(graph, SubGraphConfig())) all.push_back(&candidate.sub_graph);
   }
-  std::stable_sort(all.begin(), all.end(), [](const SubGraph* a, const SubGraph* b) {
-    return a->size() > b->size();
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const SubGraph* a, const SubGraph* b) { return a->size() > b->size(); });
   Tiles chosen;
   IndexSet covered(graph.size());
   for (const SubGraph* tile : all) {
@@ -60,22 +59,30 @@ Tiles WithoutBorderGlue(const DataflowGraph& graph, Tiles tiles) {
 }
 
 /*! \brief The pieces that hang together; no path joins two pieces of a convex set from outside. */
-std::vector<Tiles> Pieces(const DataflowGraph& graph, Tiles tiles) {
+std::vector<Tiles> Pieces(const DataflowGraph& graph, const Tiles& tiles) {
+  std::vector<int> tile_of(graph.size(), -1);
+  for (size_t t = 0; t < tiles.size(); ++t) {
+    tiles[t]->inside().ForEach([&](NodeIndex i) { tile_of[i] = static_cast<int>(t); });
+  }
   std::vector<Tiles> pieces;
-  while (!tiles.empty()) {
-    Tiles piece = {tiles.back()};
-    tiles.pop_back();
-    for (size_t k = 0; k < piece.size(); ++k) {
-      IndexSet border(graph.size());
-      for (NodeIndex i : piece[k]->inputs()) border.Add(i);
-      for (NodeIndex i : piece[k]->outputs()) border.Add(i);
-      auto touching = std::stable_partition(tiles.begin(), tiles.end(), [&](const SubGraph* tile) {
-        return !tile->inside().Intersects(border);
-      });
-      piece.insert(piece.end(), touching, tiles.end());
-      tiles.erase(touching, tiles.end());
+  std::vector<bool> is_taken(tiles.size(), false);
+  auto take = [&](size_t t) {
+    if (is_taken[t]) return;
+    is_taken[t] = true;
+    pieces.back().push_back(tiles[t]);
+  };
+  for (size_t t = 0; t < tiles.size(); ++t) {
+    if (is_taken[t]) continue;
+    pieces.emplace_back();
+    take(t);
+    for (size_t k = 0; k < pieces.back().size(); ++k) {
+      const SubGraph* tile = pieces.back()[k];
+      for (const auto* border : {&tile->inputs(), &tile->outputs()}) {
+        for (NodeIndex i : *border) {
+          if (tile_of[i] >= 0) take(tile_of[i]);
+        }
+      }
     }
-    pieces.push_back(std::move(piece));
   }
   return pieces;
 }

@@ -19,19 +19,14 @@ RegionMerger::RegionMerger(const DataflowGraph& graph, std::vector<const SubGrap
   }
 }
 
-std::vector<int> RegionMerger::Neighbours(int region) const {
+/*! \brief Tiles that `tile` reads, then those that read it. */
+std::vector<int> RegionMerger::Neighbours(int tile) const {
   std::vector<int> result;
-  auto add = [&](NodeIndex i) {
-    if (tile_of_[i] < 0) return;
-    const int other = region_of_[tile_of_[i]];
-    if (other != region) result.push_back(other);
-  };
-  for (int t : regions_[region].tiles) {
-    for (NodeIndex i : tiles_[t]->inputs()) add(i);
-    for (NodeIndex i : tiles_[t]->outputs()) add(i);
+  for (const auto* nodes : {&tiles_[tile]->inputs(), &tiles_[tile]->outputs()}) {
+    for (NodeIndex i : *nodes) {
+      if (tile_of_[i] >= 0) result.push_back(tile_of_[i]);
+    }
   }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 
@@ -64,29 +59,31 @@ bool RegionMerger::HasTileCycle(const std::vector<int>& tiles) const {
   return num_done < tiles.size();
 }
 
-bool RegionMerger::CanMerge(const Region& a, const Region& b) const {
-  if (graph_[a.inside.First()].region != graph_[b.inside.First()].region) return false;
-  if (!IsConvex(graph_, a.inside | b.inside)) return false;
-  auto feeds = [&](const Region& upstream, const Region& downstream) {
-    return std::any_of(downstream.tiles.begin(), downstream.tiles.end(), [&](int t) {
-      const auto& inputs = tiles_[t]->inputs();
-      return std::any_of(inputs.begin(), inputs.end(),
-                         [&](NodeIndex i) { return upstream.inside.Contains(i); });
-    });
-  };
-  if (!feeds(a, b) || !feeds(b, a)) return true;
-  std::vector<int> tiles = a.tiles;
-  tiles.insert(tiles.end(), b.tiles.begin(), b.tiles.end());
+bool RegionMerger::CanMerge(const Region& large, const Region& small) const {
+  if (graph_[large.inside.First()].region != graph_[small.inside.First()].region) return false;
+  if (!IsConvexUnion(graph_, large.inside, small.inside)) return false;
+  bool reads = false;
+  bool feeds = false;
+  for (int t : small.tiles) {
+    for (NodeIndex i : tiles_[t]->inputs()) reads |= large.inside.Contains(i);
+    for (NodeIndex i : tiles_[t]->outputs()) feeds |= large.inside.Contains(i);
+  }
+  if (!reads || !feeds) return true;
+  std::vector<int> tiles = large.tiles;
+  tiles.insert(tiles.end(), small.tiles.begin(), small.tiles.end());
   return !HasTileCycle(tiles);
 }
 
-void RegionMerger::Absorb(int region, int other) {
-  Region& from = regions_[other];
+bool RegionMerger::TryMerge(int region, int other) {
+  if (regions_[region].tiles.size() < regions_[other].tiles.size()) std::swap(region, other);
   Region& to = regions_[region];
+  Region& from = regions_[other];
+  if (!CanMerge(to, from)) return false;
   for (int t : from.tiles) region_of_[t] = region;
   to.inside |= from.inside;
   to.tiles.insert(to.tiles.end(), from.tiles.begin(), from.tiles.end());
   from = Region();
+  return true;
 }
 
 std::vector<std::vector<const SubGraph*>> RegionMerger::Merge() {
@@ -94,12 +91,9 @@ std::vector<std::vector<const SubGraph*>> RegionMerger::Merge() {
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
     for (int t = 0; t < static_cast<int>(tiles_.size()); ++t) {
-      const int region = region_of_[t];
-      if (regions_[region].tiles.front() != t) continue;
-      for (int other : Neighbours(region)) {
-        if (!CanMerge(regions_[region], regions_[other])) continue;
-        Absorb(region, other);
-        is_changed = true;
+      for (int neighbour : Neighbours(t)) {
+        if (region_of_[t] == region_of_[neighbour]) continue;
+        is_changed |= TryMerge(region_of_[t], region_of_[neighbour]);
       }
     }
   }
@@ -107,9 +101,8 @@ std::vector<std::vector<const SubGraph*>> RegionMerger::Merge() {
   for (const Region& region : regions_) {
     if (!region.tiles.empty()) merged.push_back(&region);
   }
-  std::sort(merged.begin(), merged.end(), [](const Region* a, const Region* b) {
-    return a->inside.First() < b->inside.First();
-  });
+  std::sort(merged.begin(), merged.end(),
+            [](const Region* a, const Region* b) { return a->inside.First() < b->inside.First(); });
   std::vector<std::vector<const SubGraph*>> result;
   for (const Region* region : merged) {
     result.emplace_back();

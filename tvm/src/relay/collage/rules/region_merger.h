@@ -23,10 +23,11 @@ class RegionMerger {
     std::vector<int> tiles;
   };
 
-  std::vector<int> Neighbours(int region) const;
-  bool CanMerge(const Region& a, const Region& b) const;
+  std::vector<int> Neighbours(int tile) const;
+  /*! \brief `small` is the one with fewer tiles, for speed only. */
+  bool CanMerge(const Region& large, const Region& small) const;
   bool HasTileCycle(const std::vector<int>& tiles) const;
-  void Absorb(int region, int other);
+  bool TryMerge(int region, int other);
 
   const DataflowGraph& graph_;
   std::vector<const SubGraph*> tiles_;
