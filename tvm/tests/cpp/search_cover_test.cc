@@ -5,6 +5,7 @@
 #include "../../src/relay/collage/search/cover_search.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "search_oracle.h"
@@ -41,10 +42,10 @@ struct Case {
 const Case kCases[] = {
     {"plain", {12, false, false}},
     {"failures", {12, false, true}},
-    {"transitions", {10, true, false}},
+    {"transitions", {9, true, false}},
     {"transitions and failures", {10, true, true}},
 };
-constexpr unsigned kSeeds = 750;  // for each of the four cases
+constexpr unsigned kSeeds = 600;  // for each of the four cases
 
 TEST_CASE("random problems: the plan is the oracle's, with costs known and with costs asked for") {
   int64_t cyclic = 0;
@@ -88,7 +89,7 @@ TEST_CASE("random problems under a tight limit: a cover, its true cost, and a tr
   int cut = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
-    CoverProblem problem = RandomProblem(seed, {8, seed % 2 == 1, false});
+    CoverProblem problem = RandomProblem(seed, {7, seed % 2 == 1, false});
     for (int node = 0; node < problem.num_nodes; ++node) {  // then some cover is always kept
       problem.candidates.push_back({{node}, 0, 0.0});
       problem.costs.push_back(CandidateCost::Known(20e-6));
@@ -121,32 +122,56 @@ TEST_CASE("the first pass's width changes nothing but work") {
   }
 }
 
+/*! \brief Not exact: one way to each covered set, cycles refused on the way. */
+double CostByCoveredSetAlone(const CoverProblem& problem) {
+  struct Way {
+    double seconds;
+    std::vector<int> cover;
+  };
+  std::map<uint32_t, Way> ways{{0u, {0.0, {}}}};
+  const uint32_t all = (1u << problem.num_nodes) - 1;
+  for (uint32_t covered = 0; covered < all; ++covered) {
+    const auto found = ways.find(covered);
+    if (found == ways.end()) continue;
+    for (int id = 0; id < static_cast<int>(problem.candidates.size()); ++id) {
+      const uint32_t inside = Oracle::Inside(problem, id);
+      if ((inside & covered) != 0) continue;
+      Way way = found->second;
+      way.cover.push_back(id);
+      way.seconds += problem.costs[static_cast<size_t>(id)].seconds;
+      if (Oracle::Order(problem, way.cover).empty()) continue;
+      const auto other = ways.find(covered | inside);
+      if (other == ways.end() || way.seconds < other->second.seconds) ways[covered | inside] = way;
+    }
+  }
+  return ways.at(all).seconds;
+}
+
 /*!
- * Nodes a b c d e f; c reads a, d reads b, e reads c and d, f reads e. {a,d} and {b,c} feed each
- * other: two halves that look best are no cover. By covered set alone the cheap way to {a,b,c,d}
- * is that cycle, so a search that keeps one way to each covered set and checks for cycles when
- * it adds a part meets {a,d}, refuses {b,c}, and is left with single nodes; one that checks at the
- * end has lost the true optimum {a,c} {b,d} to the cycle.
+ * The cheap way to cover 0, 1 and 3 is {0,3} and {1}. But {0,3} waits for 2 and feeds 4, so {2,4,5}
+ * would close a cycle, and only dear single nodes are left. {0} and {1,3} cost more and allow it.
  */
 TEST_CASE("six nodes on which keeping one way to each covered set fails") {
   CoverProblem problem;
   problem.num_nodes = 6;
-  problem.inputs = {{}, {}, {0}, {1}, {2, 3}, {4}};
+  problem.inputs = {{}, {}, {}, {1, 2}, {0, 2}, {4}};
   const auto add = [&](std::vector<int> inside, double seconds) {
     problem.candidates.push_back({std::move(inside), 0, 0.0});
     problem.costs.push_back(CandidateCost::Known(seconds));
   };
-  for (int node = 0; node < 6; ++node) add({node}, 2.0);
-  add({0, 3}, 0.5);  // 6
-  add({1, 2}, 0.5);  // 7
-  add({0, 2}, 1.0);  // 8
-  add({1, 3}, 1.0);  // 9
-  add({4, 5}, 1.0);  // 10
-  const OracleResult expected = Oracle(problem).Run();
-  CHECK(expected.cyclic_covers == 2);
+  add({0}, 1.0);        // 0
+  add({1}, 0.5);        // 1
+  add({2}, 2.0);        // 2
+  add({3}, 4.0);        // 3
+  add({4}, 2.0);        // 4
+  add({5}, 2.1);        // 5
+  add({0, 3}, 0.5);     // 6
+  add({1, 3}, 1.0);     // 7
+  add({2, 4, 5}, 1.0);  // 8
+  CHECK(CostByCoveredSetAlone(problem) == doctest::Approx(7.1));
   const CoverStep step = Solve(problem);
-  CheckEqualsOracle(problem, step, expected);
-  CHECK(step.plan.candidates == std::vector<int>{8, 9, 10});
+  CheckEqualsOracle(problem, step, Oracle(problem).Run());
+  CHECK(step.plan.candidates == std::vector<int>{0, 8, 7});
   CHECK(step.plan.seconds == 3.0);
 }
 

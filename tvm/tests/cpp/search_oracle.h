@@ -39,20 +39,31 @@ class Oracle {
     return result_;
   }
 
-  /*! \brief The execution order of a cover; empty when its quotient has a cycle. */
+  /*!
+   * \brief The execution order of disjoint candidates, leaving nodes that none of them holds out of
+   * account; empty when their quotient has a cycle.
+   */
   static std::vector<int> Order(const CoverProblem& problem, std::vector<int> cover) {
     std::vector<int> order;
-    uint32_t done = 0;
-    while (!cover.empty()) {
-      auto best = cover.end();
-      for (auto it = cover.begin(); it != cover.end(); ++it) {
-        if ((Reads(problem, *it) & ~Inside(problem, *it) & ~done) != 0) continue;
-        if (best == cover.end() || First(problem, *it) < First(problem, *best)) best = it;
+    std::vector<uint32_t> inside;
+    std::vector<uint32_t> reads;
+    uint32_t rest = 0;
+    for (int id : cover) {
+      inside.push_back(Inside(problem, id));
+      reads.push_back(Reads(problem, id) & ~inside.back());
+      rest |= inside.back();
+    }
+    while (order.size() < cover.size()) {
+      size_t best = cover.size();
+      for (size_t i = 0; i < cover.size(); ++i) {
+        if ((inside[i] & rest) == 0 || (reads[i] & rest) != 0) continue;
+        const bool is_least =
+            best == cover.size() || First(problem, cover[i]) < First(problem, cover[best]);
+        if (is_least) best = i;
       }
-      if (best == cover.end()) return {};
-      order.push_back(*best);
-      done |= Inside(problem, *best);
-      cover.erase(best);
+      if (best == cover.size()) return {};
+      order.push_back(cover[best]);
+      rest &= ~inside[best];
     }
     return order;
   }
@@ -68,6 +79,8 @@ class Oracle {
     }
     int64_t sum = 0;
     const auto charge = [&](double seconds) { sum += std::llround(seconds * 1e12); };
+    for (int id : cover) charge(problem.costs[static_cast<size_t>(id)].seconds);
+    if (!transitions.between && !transitions.from_outside && !transitions.to_outside) return sum;
     std::set<std::pair<int, int>> crossings;
     std::set<std::pair<int, int>> entries;
     for (int node = 0; node < problem.num_nodes; ++node) {
@@ -78,14 +91,14 @@ class Oracle {
       if (problem.outside_inputs.empty()) continue;
       for (int value : problem.outside_inputs[at]) entries.insert({value, owner[at]});
     }
-    for (int id : cover) charge(problem.costs[static_cast<size_t>(id)].seconds);
     for (const auto& [node, reader] : crossings) {
       if (!transitions.between) break;
       charge(transitions.between(node, Backend(problem, owner[static_cast<size_t>(node)]),
                                  Backend(problem, reader)));
     }
     for (const auto& [value, reader] : entries) {
-      if (transitions.from_outside) charge(transitions.from_outside(value, Backend(problem, reader)));
+      if (!transitions.from_outside) break;
+      charge(transitions.from_outside(value, Backend(problem, reader)));
     }
     for (int node : problem.outputs) {
       if (!transitions.to_outside) break;
@@ -94,18 +107,13 @@ class Oracle {
     return sum;
   }
 
- private:
-  static int First(const CoverProblem& problem, int id) {
-    return problem.candidates[static_cast<size_t>(id)].inside.front();
-  }
-  static int Backend(const CoverProblem& problem, int id) {
-    return problem.candidates[static_cast<size_t>(id)].backend;
-  }
   static uint32_t Inside(const CoverProblem& problem, int id) {
     uint32_t mask = 0;
     for (int node : problem.candidates[static_cast<size_t>(id)].inside) mask |= 1u << node;
     return mask;
   }
+
+ private:
   static uint32_t Reads(const CoverProblem& problem, int id) {
     uint32_t mask = 0;
     for (int node : problem.candidates[static_cast<size_t>(id)].inside) {
@@ -113,7 +121,12 @@ class Oracle {
     }
     return mask;
   }
-
+  static int First(const CoverProblem& problem, int id) {
+    return problem.candidates[static_cast<size_t>(id)].inside.front();
+  }
+  static int Backend(const CoverProblem& problem, int id) {
+    return problem.candidates[static_cast<size_t>(id)].backend;
+  }
   void Enumerate() {
     int node = 0;
     while (node < problem_.num_nodes && owner_[static_cast<size_t>(node)] >= 0) ++node;
@@ -186,7 +199,8 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
     }
   }
   const auto add = [&](const std::set<int>& nodes) {
-    CandidateCost cost = CandidateCost::Known(1e-6 * (below(4) + 2 * static_cast<int>(nodes.size())));
+    const int size = static_cast<int>(nodes.size());
+    CandidateCost cost = CandidateCost::Known(1e-6 * (below(4) + 2 * size));
     const double lower = below(3) == 0 ? 0.0 : cost.seconds * 0.25 * below(5);
     if (options.failures && below(6) == 0) cost = CandidateCost::Failed();
     problem.candidates.push_back({{nodes.begin(), nodes.end()}, below(3), lower});
@@ -200,7 +214,8 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
     std::set<int> nodes{below(n)};
     const bool freely = below(3) == 0;
     for (int grow = 1 + below(3); grow-- > 0;) {
-      const int node = freely ? below(n) : *std::next(nodes.begin(), below(static_cast<int>(nodes.size())));
+      const int member = below(static_cast<int>(nodes.size()));
+      const int node = freely ? below(n) : *std::next(nodes.begin(), member);
       if (freely) {
         nodes.insert(node);
       } else if (below(2) && !problem.inputs[static_cast<size_t>(node)].empty()) {
@@ -219,8 +234,8 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
   if (!options.transitions) return problem;
   const unsigned salt = random();
   const auto hashed = [salt](int a, int b, int c) {
-    const unsigned mixed = (salt ^ static_cast<unsigned>(a * 7919 + b * 104729 + c * 1299709)) * 2654435761u;
-    return 1e-6 * static_cast<double>((mixed >> 16) % 4);
+    const unsigned mixed = salt ^ static_cast<unsigned>(a * 7919 + b * 104729 + c * 1299709);
+    return 1e-6 * static_cast<double>((mixed * 2654435761u >> 16) % 4);
   };
   problem.transitions.between = [hashed](int node, int from, int to) {
     return from == to ? 0.0 : hashed(node, from, to);

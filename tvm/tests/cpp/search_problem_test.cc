@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_problem_test.cc \brief Cover problems: what is refused, and how costs are counted. */
+/*! \file search_problem_test.cc \brief Cover problems: what is refused, how costs are counted. */
 #include "../../src/relay/collage/search/cover_problem.h"
 
 #include <doctest/doctest.h>

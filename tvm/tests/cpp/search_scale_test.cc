@@ -20,8 +20,8 @@ struct Shape {
 const Shape kShapes[] = {
     {"chain", ChainNet, false, 1.0, 10000},
     {"chain, transitions", ChainNet, true, 4.0, 10000},
-    {"inception", InceptionNet, false, 25.0, 10000},
-    {"inception, transitions", InceptionNet, true, 150.0, 1000},
+    {"inception", InceptionNet, false, 25.0, 3000},
+    {"inception, transitions", InceptionNet, true, 150.0, 300},
     {"dense", DenseNet, false, 1.0, 1000},
     {"cells", CellNet, false, 120.0, 300},
 };
@@ -29,7 +29,7 @@ const Shape kShapes[] = {
 TEST_CASE("states per node do not grow with the number of nodes") {
   for (const Shape& shape : kShapes) {
     CAPTURE(shape.name);
-    for (const int nodes : {100, 300, 1000, 10000}) {
+    for (const int nodes : {100, 300, 1000, 3000, 10000}) {
       if (nodes > shape.max_nodes) continue;
       CAPTURE(nodes);
       CoverProblem problem = shape.make({nodes, 4, true});
