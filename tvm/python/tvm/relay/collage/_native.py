@@ -8,7 +8,7 @@ Test: test_base_package.py.
 import ctypes
 
 import tvm_collage
-from tvm._ffi import get_global_func
+from tvm._ffi import get_global_func, libinfo
 from tvm.relay.transform import _ffi_api as transform_api
 
 _LIBRARIES = ("tvm_collage_runtime", "tvm_collage")
@@ -41,7 +41,8 @@ def load() -> None:
 
 def _misfit(reason: str) -> str:
     return (
-        f"tvm-collage {tvm_collage.__version__} does not fit the installed TVM package ({reason}): "
+        f"tvm-collage {tvm_collage.__version__} does not fit the installed TVM "
+        f"{libinfo.__version__} ({reason}): "
         f"run `pip install {tvm_collage.BASE_TVM_REQUIREMENT}` and build again, "
         "or set COLLAGE_DISABLE=1 to use TVM without Collage"
     )

@@ -36,6 +36,10 @@ def parse_targets(target, target_host=None):
     """
     from .backends import find_backend
 
+    if isinstance(target, (list, tuple)) and not target:
+        raise HostTargetError(
+            "the target list is empty: give a host target, e.g. [collage.host_target(), ...]"
+        )
     try:
         raw = list(
             Target.canon_multi_target_and_host(Target.target_or_current(target), target_host)
@@ -53,7 +57,8 @@ def parse_targets(target, target_host=None):
                 f"backend {item.kind.name!r} is not available: {reason}; "
                 "install what it names, or leave it out of the target list"
             )
-    return TargetList(hosts[0], tuple(external))
+    # A backend that was named twice is one.
+    return TargetList(hosts[0], tuple({str(item): item for item in external}.values()))
 
 
 def is_external(target):

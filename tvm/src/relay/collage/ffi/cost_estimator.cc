@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "user_error.h"
+
 namespace tvm::collage {
 
 TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
@@ -26,8 +28,9 @@ std::vector<EstimatedCost> CostEstimatorNode::Estimate(
   }
   Array<Array<ObjectRef>> answers = estimate(mods, targets, labels);
   if (answers.size() != requests.size()) {
-    LOG(FATAL) << "ValueError: the cost estimator was asked for " << requests.size()
-               << " costs and gave " << answers.size();
+    ThrowUserError("ValueError", "the cost estimator was asked for " +
+                                     std::to_string(requests.size()) + " costs and gave " +
+                                     std::to_string(answers.size()));
   }
   std::vector<EstimatedCost> costs;
   for (const Array<ObjectRef>& answer : answers) {
@@ -36,8 +39,9 @@ std::vector<EstimatedCost> CostEstimatorNode::Estimate(
     cost.seconds = runtime::Downcast<runtime::Float>(answer[1])->value;
     cost.message = runtime::Downcast<String>(answer[2]);
     if (cost.IsUsable() && !(std::isfinite(cost.seconds) && cost.seconds >= 0)) {
-      LOG(FATAL) << "ValueError: the cost estimator gave " << cost.seconds << " seconds as "
-                 << cost.status << "; a cost is finite and not negative";
+      ThrowUserError("ValueError", "the cost estimator gave " + std::to_string(cost.seconds) +
+                                       " seconds as " + cost.status +
+                                       "; a cost is finite and not negative");
     }
     costs.push_back(std::move(cost));
   }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.h"
 
+#include <sstream>
+
+#include "user_error.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -92,16 +96,26 @@ void Read(const ObjectRef& value, Names* out) {
   for (const String& name : runtime::Downcast<Array<String>>(value)) out->push_back(name);
 }
 
-/*! \brief As a user would write it. */
+/*! \brief As a user would write it in Python. */
 std::string Shown(const ObjectRef& value) {
-  std::string repr = value.defined() ? value->GetTypeKey() : "None";
-  if (auto* text = value.as<runtime::StringObj>()) repr = "'" + std::string(text->data) + "'";
-  if (auto* number = value.as<runtime::Int::ContainerType>()) repr = std::to_string(number->value);
-  if (auto* number = value.as<runtime::Float::ContainerType>()) {
-    repr = std::to_string(number->value);
+  if (!value.defined()) return "None";
+  std::ostringstream text;
+  if (auto* string = value.as<runtime::StringObj>()) {
+    text << "'" << std::string(string->data, string->size) << "'";
+  } else if (auto* number = value.as<runtime::Int::ContainerType>()) {
+    text << number->value;
+  } else if (auto* real = value.as<runtime::Float::ContainerType>()) {
+    text << real->value;
+  } else if (auto* flag = value.as<runtime::Bool::ContainerType>()) {
+    text << (flag->value ? "True" : "False");
+  } else if (auto* array = value.as<runtime::ArrayNode>()) {
+    text << "[";
+    for (const ObjectRef& item : *array) text << (text.tellp() > 1 ? ", " : "") << Shown(item);
+    text << "]";
+  } else {
+    text << "a " << value->GetTypeKey();
   }
-  if (auto* flag = value.as<runtime::Bool::ContainerType>()) repr = flag->value ? "True" : "False";
-  return repr;
+  return text.str();
 }
 
 template <typename T>
@@ -116,8 +130,8 @@ void Register(const std::string& name, const Map<String, ObjectRef>& known) {
       [key](ObjectRef value) -> ObjectRef {
         Optional<ObjectRef> legal = Type::Legalize(value);
         if (!legal) {
-          LOG(FATAL) << "TypeError: option " << key << " takes " << Type::kName << ", got "
-                     << Shown(value);
+          ThrowUserError("TypeError",
+                         "option " + key + " takes " + Type::kName + ", got " + Shown(value));
         }
         return legal.value();
       });

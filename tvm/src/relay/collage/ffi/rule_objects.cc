@@ -3,6 +3,7 @@
 
 #include "import_pattern.h"
 #include "options.h"
+#include "user_error.h"
 
 namespace tvm::collage {
 
@@ -27,8 +28,8 @@ std::string LastLine(std::string message) {
 }
 
 /*!
- * \brief A user's predicate over the matched expression: true accepts, false refuses, a text refuses
- * with that reason. What it raises is a refusal too, never an abort.
+ * \brief A user's predicate over the matched expression: true accepts, false refuses, a text
+ * refuses with that reason. What it raises is a refusal too, never an abort.
  */
 Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
   try {
@@ -54,9 +55,8 @@ FusionStyle StyleFromName(const std::string& name, const std::string& compiler) 
   if (name == "NoFusion") return FusionStyle::kNone;
   if (name == "TVMFusion") return FusionStyle::kTvm;
   if (name == "ArbitraryFusion") return FusionStyle::kArbitrary;
-  LOG(FATAL) << "ValueError: option relay.collage.byoc_fusion_style has " << compiler << "." << name
-             << ": use NoFusion, TVMFusion or ArbitraryFusion";
-  throw;  // LOG(FATAL) has thrown
+  ThrowUserError("ValueError", "option relay.collage.byoc_fusion_style has " + compiler + "." +
+                                   name + ": use NoFusion, TVMFusion or ArbitraryFusion");
 }
 
 /*! \brief The style that the option "<compiler>.<style>" asks for, else the backend's own. */
@@ -122,8 +122,7 @@ TVM_REGISTER_GLOBAL("collage.MakePatternEntry")
       return MakeEntry(compiler, composite, pattern, nullptr);
     });
 TVM_REGISTER_GLOBAL("collage.MakePatternEntryWithPredicate")
-    .set_body_typed([](String compiler, String composite, ObjectRef pattern,
-                       PackedFunc predicate) {
+    .set_body_typed([](String compiler, String composite, ObjectRef pattern, PackedFunc predicate) {
       return MakeEntry(compiler, composite, pattern, AsPredicate(predicate));
     });
 

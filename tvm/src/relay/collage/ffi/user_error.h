@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors that a user can mend: Python raises them as the named class with one line of text, where
+// LOG(FATAL) would put a C++ stack before it. Test: tvm/tests/python/collage/test_errors.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_USER_ERROR_H_
+#define TVM_RELAY_COLLAGE_FFI_USER_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+
+namespace tvm::collage {
+
+/*! \param kind a class that TVM's FFI knows, e.g. "ValueError". */
+[[noreturn]] inline void ThrowUserError(const std::string& kind, const std::string& message) {
+  throw std::runtime_error(kind + ": " + message);
+}
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_USER_ERROR_H_

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base TVM package has what the ffi layer leans on; one that has not is one clear line."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tvm
+import tvm_collage
+from tvm._ffi import libinfo
+from tvm.relay.collage import _native
+
+# What ffi/base_package.h declares, as g++ mangles it.
+DECLARED = {
+    "ReflectionVTable::Global": "_ZN3tvm16ReflectionVTable6GlobalEv",
+    "ReflectionVTable::VisitAttrs": (
+        "_ZNK3tvm16ReflectionVTable10VisitAttrsEPNS_7runtime6ObjectEPNS_11AttrVisitorE"
+    ),
+    "TargetKind::Get": "_ZN3tvm10TargetKind3GetERKNS_7runtime6StringE",
+    "TargetKindRegEntry::RegisterOrGet": (
+        "_ZN3tvm18TargetKindRegEntry13RegisterOrGetERKNS_7runtime6StringE"
+    ),
+    "TargetKindRegEntry::UpdateAttr": (
+        "_ZN3tvm18TargetKindRegEntry10UpdateAttrERKNS_7runtime6StringENS1_11TVMRetValueEi"
+    ),
+}
+IS_FOR = (
+    f"tvm-collage {tvm_collage.__version__} does not fit the installed TVM "
+    f"{tvm_collage.BASE_TVM_VERSION} "
+)
+WHAT_TO_DO = (
+    f"run `pip install {tvm_collage.BASE_TVM_REQUIREMENT}` and build again, "
+    "or set COLLAGE_DISABLE=1 to use TVM without Collage"
+)
+
+
+@pytest.fixture(scope="module")
+def libtvm():
+    [path] = [path for path in libinfo.find_lib_path("libtvm.so") if path.endswith("libtvm.so")]
+    return ctypes.CDLL(path)
+
+
+def test_version_is_the_pinned_one():
+    assert tvm.__version__ == tvm_collage.BASE_TVM_VERSION
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_symbols_that_no_header_of_the_package_declares_are_exported(libtvm, name):
+    assert hasattr(libtvm, DECLARED[name]), f"this libtvm.so does not export tvm::{name}"
+
+
+def test_config_option_registration_is_exported(libtvm):
+    names = undefined_symbols(tvm_collage.library_path("tvm_collage"))
+    [symbol] = [name for name in names if "RegisterConfigOption" in name]
+    assert hasattr(libtvm, symbol)
+
+
+def test_every_symbol_that_our_library_leaves_to_tvm_is_in_libtvm(libtvm):
+    names = undefined_symbols(tvm_collage.library_path("tvm_collage"))
+    wanted = [name for name in names if name.startswith(("_ZN3tvm", "_ZNK3tvm", "TVM"))]
+    assert len(wanted) > 20
+    assert [name for name in wanted if not hasattr(libtvm, name)] == []
+
+
+def undefined_symbols(path):
+    if shutil.which("nm") is None:
+        pytest.skip("needs nm of binutils to list the library's symbols")
+    lines = subprocess.run(
+        ["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [line.split()[-1].split("@")[0] for line in lines]
+
+
+def test_our_classes_hide_their_symbols():
+    if shutil.which("nm") is None:
+        pytest.skip("needs nm of binutils to list the library's symbols")
+    path = tvm_collage.library_path("tvm_collage")
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert [line for line in lines if "3tvm7collage" in line] == []
+
+
+def test_init_twice_is_harmless():
+    tvm.get_global_func("collage.Init")()
+    _native.load()
+
+
+def test_a_library_that_was_not_built_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(tvm_collage, "library_path", lambda name: None)
+    with pytest.raises(ImportError) as caught:
+        _native.load()
+    assert str(caught.value) == (
+        "libtvm_collage_runtime.so was not built: run `make build` or `pip install .` in "
+        "tvm-collage's tree, or set COLLAGE_DISABLE=1 to use TVM without Collage"
+    )
+
+
+def test_a_base_package_without_a_global_function_is_one_clear_line(monkeypatch):
+    def without(name):
+        def init():
+            raise tvm.TVMError(
+                "Traceback (most recent call last):\n  0: a C++ frame\n"
+                "InternalError: the base TVM package has no global function relay.ir.Call\n"
+            )
+
+        return init
+
+    monkeypatch.setattr(_native, "get_global_func", without)
+    with pytest.raises(ImportError) as caught:
+        _native.load()
+    assert str(caught.value) == (
+        f"{IS_FOR}(InternalError: the base TVM package has no global function relay.ir.Call): "
+        f"{WHAT_TO_DO}"
+    )
+
+
+def test_a_library_with_symbols_that_tvm_lacks_is_one_clear_line(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++ to make such a library")
+    source = tmp_path / "misfit.cc"
+    source.write_text("namespace tvm { void Gone(); }\nvoid Use() { tvm::Gone(); }\n")
+    library = tmp_path / "libtvm_collage.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    folders = os.pathsep.join([str(tmp_path), *tvm_collage.library_directories()])
+    done = subprocess.run(
+        [sys.executable, "-c", "import tvm"],
+        env={**os.environ, "TVM_COLLAGE_LIBRARY_PATH": folders},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {IS_FOR}({library}: {library}: undefined symbol: _ZN3tvm4GoneEv): "
+        f"{WHAT_TO_DO}"
+    )
