@@ -122,7 +122,7 @@ TEST_CASE("the first pass's width changes nothing but work") {
   }
 }
 
-/*! \brief Not exact: one way to each covered set, cycles refused on the way. */
+/*! \brief Not exact: first nodes first, one way to each covered set, cycles refused. */
 double CostByCoveredSetAlone(const CoverProblem& problem) {
   struct Way {
     double seconds;
@@ -133,9 +133,10 @@ double CostByCoveredSetAlone(const CoverProblem& problem) {
   for (uint32_t covered = 0; covered < all; ++covered) {
     const auto found = ways.find(covered);
     if (found == ways.end()) continue;
+    const uint32_t first = ~covered & (covered + 1);  // the first uncovered node
     for (int id = 0; id < static_cast<int>(problem.candidates.size()); ++id) {
       const uint32_t inside = Oracle::Inside(problem, id);
-      if ((inside & covered) != 0) continue;
+      if ((inside & covered) != 0 || (inside & first) == 0) continue;
       Way way = found->second;
       way.cover.push_back(id);
       way.seconds += problem.costs[static_cast<size_t>(id)].seconds;
@@ -162,7 +163,7 @@ TEST_CASE("six nodes on which keeping one way to each covered set fails") {
   add({0}, 1.0);        // 0
   add({1}, 0.5);        // 1
   add({2}, 2.0);        // 2
-  add({3}, 4.0);        // 3
+  add({3}, 5.0);        // 3
   add({4}, 2.0);        // 4
   add({5}, 2.1);        // 5
   add({0, 3}, 0.5);     // 6
