@@ -2,7 +2,6 @@
 """What the oneDNN tests share: hand-placed partitions, running them, comparing with TVM's own."""
 
 import numpy as np
-
 import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -48,7 +47,9 @@ def random_inputs(function, seed=0) -> dict:
     """Return normal numbers for each parameter of a typed or annotated function."""
     rng = np.random.default_rng(seed)
     return {
-        p.name_hint: rng.standard_normal([int(d) for d in p.type_annotation.shape]).astype("float32")
+        p.name_hint: rng.standard_normal([int(d) for d in p.type_annotation.shape]).astype(
+            "float32"
+        )
         for p in function.params
     }
 

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tvm
 from tvm import relay
 from tvm.relay.collage import backends

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a partition's function to primitives: what is fused with what, constants, the description."""
+"""From a partition to primitives: what is fused with what, constants, the description."""
 
 import json
 
 import numpy as np
-
 from onednn_nets import constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends.dnnl.codegen import constants_of, lower_function, to_json
@@ -49,6 +48,15 @@ def test_one_sum_of_two_convolutions_goes_to_one_of_them():
     assert summary(graph)[0] == "conv", "the summand is computed first"
 
 
+def test_scaled_activations_stay_whole():
+    def affine(value, scale, shift):
+        return relay.add(relay.multiply(value, relay.const(scale)), relay.const(shift))
+
+    x = affine(conv(X), 0.7, 0.1)
+    body = x * relay.clip(x + relay.const(3.0), 0.0, 6.0) / relay.const(6.0)
+    assert summary(lowered(affine(body, 1.3, 0.2))) == ["conv + linear + hardswish + linear"]
+
+
 def test_a_result_that_is_read_twice_is_not_fused_away():
     stem = conv(X)
     graph = lowered(relay.add(nn.relu(stem), stem))
@@ -64,9 +72,7 @@ def test_bias_becomes_a_vector():
     graph = lowered(relay.add(conv(X), constant(2, 1, 16, 1, 1)))
     bias = graph.nodes[0].inputs[2]
     assert graph.shapes[bias] == (16,)
-    np.testing.assert_array_equal(
-        graph.constants[bias].numpy(), constant(2, 16).data.numpy()
-    )
+    np.testing.assert_array_equal(graph.constants[bias].numpy(), constant(2, 16).data.numpy())
 
 
 def test_constants_carry_the_backends_name_and_only_what_is_needed():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled library where the compiler is absent: Python and C++ on TVM's runtime alone, threads."""
+"""A library without the compiler: Python and C++ on the runtimes alone, several threads."""
 
 import os
 import shutil
@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tvm_collage
-
 import tvm
+import tvm_collage
 from onednn_nets import assert_close, build, constant, function_of, hand_placed, random_inputs, run
 from tvm import relay
 from tvm.contrib import graph_executor

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
 import tvm
 from onednn_nets import build, constant, function_of, hand_placed
 from tvm import relay
@@ -82,7 +81,9 @@ def test_wrong_tensors(dense_module):
     out = tvm.nd.empty((2, 4))
     with pytest.raises(ValueError, match=r"input 0 must be .*\(2, 3\), got float64"):
         dense_module["part"](tvm.nd.array(np.ones((2, 3), "float64")), out)
-    with pytest.raises(ValueError, match=r"output 0 must be .*\(2, 4\), got float32 of shape \(2\)"):
+    with pytest.raises(
+        ValueError, match=r"output 0 must be .*\(2, 4\), got float32 of shape \(2\)"
+    ):
         dense_module["part"](tvm.nd.array(np.ones((2, 3), "float32")), tvm.nd.empty((2,)))
     with pytest.raises(Exception, match="takes 1 inputs and 1 outputs"):
         dense_module["part"](tvm.nd.array(np.ones((2, 3), "float32")))
@@ -101,9 +102,7 @@ def test_unknown_node_kind():
 
 def test_inconsistent_description():
     create = tvm.get_global_func("collage.onednn.create")
-    text = (
-        '{"format":1,"shapes":[[2]],"inputs":[],"outputs":[0],"constants":[],"nodes":[]}'
-    )
+    text = '{"format":1,"shapes":[[2]],"inputs":[],"outputs":[0],"constants":[],"nodes":[]}'
     with pytest.raises(Exception, match="tensor 0 is used before it is defined"):
         create("f", text, [])
 

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-
 from tvm.relay.collage.backends.dnnl.functions import match_function
 
 KNOWN = [
@@ -25,6 +24,9 @@ KNOWN = [
     (lambda x: x * np.tanh(np.log(1 + np.exp(x))), "mish", 0.0, 0.0),
     (lambda x: x * x, "square", 0.0, 0.0),
     (np.sqrt, "sqrt", 0.0, 0.0),
+    (lambda x: x**3, "pow", 1.0, 3.0),
+    (lambda x: 2.0 / x, "pow", 2.0, -1.0),
+    (lambda x: 1.0 / np.sqrt(x), "pow", 1.0, -0.5),
 ]  # fmt: skip
 
 
@@ -36,6 +38,6 @@ def test_known(function, kind, alpha, beta):
     assert found.beta == pytest.approx(beta, abs=1e-6)
 
 
-@pytest.mark.parametrize("function", [np.sin, np.floor, lambda x: x**3, lambda x: 1.0 / x])
+@pytest.mark.parametrize("function", [np.sin, np.floor, np.sinh, lambda x: x**3 + x])
 def test_unknown(function):
     assert match_function(function) is None

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tvm
 from onednn_nets import (
     assert_close,
@@ -129,6 +128,17 @@ def test_two_partitions_of_equal_shape():
     wanted = relay.nn.dense(relay.nn.dense(x, constant(0, 8, 8)), constant(1, 8, 8))
     inputs = random_inputs(relay.Function([x], value))
     assert_close(run(build(mod), inputs), reference(function_of(wanted), inputs))
+
+
+def test_tuple_as_parameter():
+    pair = relay.var("pair", type_annotation=relay.TupleType([relay.TensorType((2, 3))] * 2))
+    mod = hand_placed(relay.Function([pair], relay.op._make.concatenate(pair, 1)))
+    part = mod.get_global_var("dnnl_part")
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    mod["main"] = relay.Function([x, y], part(relay.Tuple([x, y])))
+    inputs = random_inputs(mod["main"])
+    wanted = np.concatenate([inputs["x"], inputs["y"]], axis=1)
+    assert_close(run(build(relay.transform.InferType()(mod)), inputs), [wanted])
 
 
 def test_scalar_tensors():

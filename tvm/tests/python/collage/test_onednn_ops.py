@@ -4,7 +4,6 @@
 import math
 
 import pytest
-
 from onednn_nets import check, constant
 from tvm import relay
 
@@ -66,7 +65,9 @@ def test_depthwise_channels_last():
 
 
 def test_conv1d_and_conv3d():
-    check(nn.conv1d(var("x", 1, 8, 20), constant(1, 16, 8, 3), channels=16, kernel_size=3, padding=1))
+    check(
+        nn.conv1d(var("x", 1, 8, 20), constant(1, 16, 8, 3), channels=16, kernel_size=3, padding=1)
+    )
     data, weight = var("x", 1, 4, 5, 6, 7), constant(1, 8, 4, 3, 3, 3)
     check(nn.conv3d(data, weight, channels=8, kernel_size=(3, 3, 3), padding=1))
 
@@ -106,9 +107,9 @@ ACTIVATIONS = {
     "sigmoid": relay.sigmoid,
     "tanh": relay.tanh,
     "swish": lambda x: x * relay.sigmoid(x),
-    "gelu": lambda x: x
-    * (relay.erf(x / relay.const(math.sqrt(2.0))) + relay.const(1.0))
-    * relay.const(0.5),
+    "gelu": lambda x: (
+        x * (relay.erf(x / relay.const(math.sqrt(2.0))) + relay.const(1.0)) * relay.const(0.5)
+    ),
     "hardswish": lambda x: x * (relay.clip(x + relay.const(3.0), 0.0, 6.0) / relay.const(6.0)),
     "hardsigmoid": lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0.0, 1.0),
     "mish": lambda x: x * relay.tanh(relay.log(relay.exp(x) + relay.const(1.0))),
@@ -153,7 +154,12 @@ def test_dense():
 
 
 def test_dense_of_many_axes():
-    x, y, weight, bias = var("x", 2, 3, 24), var("y", 2, 3, 10), constant(1, 10, 24), constant(2, 10)
+    x, y, weight, bias = (
+        var("x", 2, 3, 24),
+        var("y", 2, 3, 10),
+        constant(1, 10, 24),
+        constant(2, 10),
+    )
     out = nn.bias_add(nn.dense(x, weight), bias, axis=-1)
     # TVM's own kernels take matrices only.
     rows = nn.bias_add(nn.dense(relay.reshape(x, (6, 24)), weight), bias, axis=-1)
@@ -226,6 +232,21 @@ def test_softmax():
     check(nn.softmax(var("x", 4, 10)))
     check(nn.softmax(var("x", 2, 5, 7), axis=1))
     check(nn.log_softmax(var("x", 4, 10)))
+
+
+@pytest.mark.parametrize("op", [relay.mean, relay.sum, relay.max, relay.min])
+def test_reduce(op):
+    x = var("x", 2, 6, 5, 4)
+    check(op(x, axis=[-1], keepdims=True))
+    check(op(x, axis=[2, 3]))
+    check(op(x, axis=[1], keepdims=True, exclude=True))
+    check(nn.relu(op(x)))
+
+
+def test_powers():
+    x = var("x", 2, 6)
+    check(relay.power(x, relay.const(2.0)))
+    check(relay.rsqrt(relay.exp(x)))
 
 
 def test_concatenate():

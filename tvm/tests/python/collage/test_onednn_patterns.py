@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-
 import tvm
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
 from tvm import relay
@@ -141,7 +140,9 @@ def test_op_predicates():
     assert takes["concatenate"](call(relay.concatenate([X, X], 1)))
     i, j = (relay.var(name, shape=(2,), dtype="int32") for name in "ij")
     assert not takes["add"](call(relay.add(i, j)))
-    assert "erf" not in takes
+    assert not takes["erf"](call(relay.erf(X)))
+    assert takes["tanh"](call(relay.tanh(X)))
+    assert "cumsum" not in takes
 
 
 def test_composite_names_of_tvms_own_table():

@@ -4,7 +4,6 @@
 import re
 
 import numpy as np
-
 from onednn_nets import check, constant
 from tvm import relay
 
@@ -118,6 +117,14 @@ def test_attention():
     mixed = nn.batch_matmul(nn.softmax(scores), heads(3), transpose_b=False)
     out = relay.reshape(relay.transpose(mixed, (1, 0, 2)), (8, 16))
     check(relay.add(nn.dense(out, constant(4, 16, 16)), x))
+
+
+def test_layer_norm_without_reference_code():
+    x = relay.var("x", shape=(1, 40, 24))
+    centred = x - relay.mean(x, axis=[-1], keepdims=True)
+    variance = relay.mean(centred * centred, axis=[-1], keepdims=True)
+    out = centred * relay.rsqrt(variance + relay.const(1e-5))
+    assert "ref:" not in check(out * constant(1, 24) + constant(2, 24))
 
 
 def test_channels_last_region():

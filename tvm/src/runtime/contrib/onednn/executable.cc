@@ -49,7 +49,7 @@ struct Executable::Call {
   std::shared_ptr<void> scratch;
   Stream stream;
   std::vector<Memory> memories;
-  std::vector<std::pair<dnnl_memory_t, int>> inputs;   // to be pointed at the caller's tensors
+  std::vector<std::pair<dnnl_memory_t, int>> inputs;  // to be pointed at the caller's tensors
   std::vector<std::pair<dnnl_memory_t, int>> outputs;
   std::vector<std::vector<dnnl_exec_arg_t>> args;  // by step
 };

@@ -24,10 +24,9 @@ MemDesc MemDesc::Plain(const Dims& dims) {
 
 MemDesc MemDesc::Any(const Dims& dims) {
   dnnl_memory_desc_t raw = nullptr;
-  CheckStatus(
-      GetApi().memory_desc_create_with_tag(&raw, static_cast<int>(dims.size()), dims.data(),
-                                           dnnl_f32, dnnl_format_tag_any),
-      "memory descriptor");
+  CheckStatus(GetApi().memory_desc_create_with_tag(&raw, static_cast<int>(dims.size()), dims.data(),
+                                                   dnnl_f32, dnnl_format_tag_any),
+              "memory descriptor");
   return MemDesc(raw);
 }
 
@@ -46,8 +45,8 @@ MemDesc MemDesc::Permute(const std::vector<int>& to) const {
 
 std::optional<MemDesc> MemDesc::Reshape(const Dims& dims) const {
   dnnl_memory_desc_t raw = nullptr;
-  const dnnl_status_t status = GetApi().memory_desc_reshape(
-      &raw, raw_.get(), static_cast<int>(dims.size()), dims.data());
+  const dnnl_status_t status =
+      GetApi().memory_desc_reshape(&raw, raw_.get(), static_cast<int>(dims.size()), dims.data());
   if (status != dnnl_success) return std::nullopt;
   return MemDesc(raw);
 }

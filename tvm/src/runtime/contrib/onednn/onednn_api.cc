@@ -26,11 +26,16 @@ constexpr int kDirectoriesUp = 6;
 
 const char* StatusName(dnnl_status_t status) {
   switch (status) {
-    case dnnl_out_of_memory: return "out of memory";
-    case dnnl_invalid_arguments: return "invalid arguments";
-    case dnnl_unimplemented: return "no implementation for these shapes and attributes";
-    case dnnl_runtime_error: return "runtime error";
-    default: return "error";
+    case dnnl_out_of_memory:
+      return "out of memory";
+    case dnnl_invalid_arguments:
+      return "invalid arguments";
+    case dnnl_unimplemented:
+      return "no implementation for these shapes and attributes";
+    case dnnl_runtime_error:
+      return "runtime error";
+    default:
+      return "error";
   }
 }
 
@@ -73,12 +78,13 @@ struct Loaded {
       tried << (tried.tellp() > 0 ? "; " : "") << dlerror();
     }
     if (!library) {
-      problem = "oneDNN (" + std::string(kSoname) + ", version 3.2 or a later 3.x) was not found. " +
+      problem = "oneDNN (" + std::string(kSoname) +
+                ", version 3.2 or a later 3.x) was not found. " +
                 "Install it (pip install onednn-cpu-gomp==2023.2.0) or name the file in " +
                 "COLLAGE_ONEDNN_LIBRARY. Tried: " + tried.str();
       return;
     }
-#define COLLAGE_DNNL_LOAD(name)                                                     \
+#define COLLAGE_DNNL_LOAD(name)                                                   \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "dnnl_" #name)); \
   if (!api.name) problem = "oneDNN library lacks function dnnl_" #name;
     COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_LOAD)

@@ -16,13 +16,13 @@ namespace {
 
 const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
   static const auto* table = new std::map<std::string, dnnl_alg_kind_t>{
-      {"relu", dnnl_eltwise_relu},          // alpha: slope of the negative side
-      {"clip", dnnl_eltwise_clip_v2},       // alpha, beta: bounds
+      {"relu", dnnl_eltwise_relu},     // alpha: slope of the negative side
+      {"clip", dnnl_eltwise_clip_v2},  // alpha, beta: bounds
       {"sigmoid", dnnl_eltwise_logistic},
       {"tanh", dnnl_eltwise_tanh},
       {"gelu_erf", dnnl_eltwise_gelu_erf},
       {"gelu_tanh", dnnl_eltwise_gelu_tanh},
-      {"swish", dnnl_eltwise_swish},        // x * sigmoid(alpha * x)
+      {"swish", dnnl_eltwise_swish},              // x * sigmoid(alpha * x)
       {"hardswish", dnnl_eltwise_hardswish},      // x * min(1, max(0, alpha * x + beta))
       {"hardsigmoid", dnnl_eltwise_hardsigmoid},  // min(1, max(0, alpha * x + beta))
       {"mish", dnnl_eltwise_mish},
@@ -124,12 +124,12 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const ToLogical
       const MemDesc desc = to_logical(operand.desc);
       const auto algorithm = BinaryAlgorithm(op.kind == "sum" ? "add" : op.kind);
       CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), op.kind);
-      operands_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc,
-                           operand.buffer});
+      operands_.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc, operand.buffer});
     } else {
-      CheckStatus(api.post_ops_append_eltwise(post_ops.get(), EltwiseAlgorithm(op.kind), op.alpha,
-                                              op.beta),
-                  op.kind);
+      CheckStatus(
+          api.post_ops_append_eltwise(post_ops.get(), EltwiseAlgorithm(op.kind), op.alpha, op.beta),
+          op.kind);
     }
     ++position;
   }

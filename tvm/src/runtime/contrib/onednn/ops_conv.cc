@@ -48,8 +48,7 @@ void BuildConv(Planner* planner, const NodeDesc& node) {
   const AxisOrder order(layout, CanonicalLayout(layout, "NC"));
   const Dims src_dims = order.To(planner->shape(node.inputs[0]));
   const Dims dst_dims = order.To(planner->shape(node.output));
-  const Value weights =
-      PlainWeights(planner, node, src_dims[1], dst_dims[1], node.Int("groups"));
+  const Value weights = PlainWeights(planner, node, src_dims[1], dst_dims[1], node.Int("groups"));
   const bool has_bias = node.inputs.size() > 2;
   const MemDesc bias = has_bias ? MemDesc::Plain({dst_dims[1]}) : MemDesc();
   Dims dilates = node.Ints("dilation");
@@ -59,10 +58,9 @@ void BuildConv(Planner* planner, const NodeDesc& node) {
   PrimitiveDesc pd;
   CheckStatus(api.convolution_forward_primitive_desc_create(
                   pd.out(), api.engine, dnnl_forward_inference, dnnl_convolution_direct,
-                  MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(),
-                  bias.get(), MemDesc::Any(dst_dims).get(), node.Ints("strides").data(),
-                  dilates.data(), node.Ints("pad_l").data(), node.Ints("pad_r").data(),
-                  chain.attr()),
+                  MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(), bias.get(),
+                  MemDesc::Any(dst_dims).get(), node.Ints("strides").data(), dilates.data(),
+                  node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
               what);
 
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);

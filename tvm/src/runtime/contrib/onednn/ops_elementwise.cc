@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_elementwise.cc
- * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation.
+ * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation,
+ * reduction.
  *
  * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
  * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. softmax, log_softmax, concat: ints.axis, not negative. Tested by
+ * result's shape. softmax, log_softmax, concat: ints.axis, not negative. reduce: strings.algorithm;
+ * reduced axes are those that are 1 in the result. Tested by
  * test_onednn_ops.py.
  */
 #include <tvm/runtime/logging.h>
@@ -25,16 +27,15 @@ void BuildEltwise(Planner* planner, const NodeDesc& node) {
   const Value src = planner->Any(node.inputs[0]);
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.eltwise_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  EltwiseAlgorithm(node.Str("algorithm")), src.desc.get(), src.desc.get(),
-                  static_cast<float>(node.Float("alpha")), static_cast<float>(node.Float("beta")),
-                  attr.get()),
-              what);
+  CheckStatus(
+      api.eltwise_forward_primitive_desc_create(
+          pd.out(), api.engine, dnnl_forward_inference, EltwiseAlgorithm(node.Str("algorithm")),
+          src.desc.get(), src.desc.get(), static_cast<float>(node.Float("alpha")),
+          static_cast<float>(node.Float("beta")), attr.get()),
+      what);
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
   planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}},
-                what);
+                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}}, what);
   planner->Define(node.output, dst);
 }
 
@@ -54,12 +55,12 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
       is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
   // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
   const MemDesc b_wanted = is_same_shape ? desc : MemDesc::Any(b.desc.dims());
-  const PostOpChain chain(
-      planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
+  const PostOpChain chain(planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
   PrimitiveDesc pd;
-  CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
-                                               desc.get(), b_wanted.get(), desc.get(), chain.attr()),
-              what);
+  CheckStatus(
+      api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm), desc.get(),
+                                       b_wanted.get(), desc.get(), chain.attr()),
+      what);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_src_md, 1);
   const Value dst = planner->ResultOver(first, a, node.output);
   std::vector<StepArg> args = {{DNNL_ARG_SRC_0, a.desc, a.buffer},
@@ -79,13 +80,12 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
   const bool is_log = node.kind == "log_softmax";
   CheckStatus(api.softmax_forward_primitive_desc_create(
                   pd.out(), api.engine, dnnl_forward_inference,
-                  is_log ? dnnl_softmax_log : dnnl_softmax_accurate, src.desc.get(),
-                  src.desc.get(), static_cast<int>(node.Int("axis")), attr.get()),
+                  is_log ? dnnl_softmax_log : dnnl_softmax_accurate, src.desc.get(), src.desc.get(),
+                  static_cast<int>(node.Int("axis")), attr.get()),
               what);
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
   planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}},
-                what);
+                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}}, what);
   planner->Define(node.output, dst);
 }
 
@@ -113,9 +113,34 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
+dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
+  if (name == "mean") return dnnl_reduction_mean;
+  if (name == "sum") return dnnl_reduction_sum;
+  if (name == "max") return dnnl_reduction_max;
+  if (name == "min") return dnnl_reduction_min;
+  LOG(FATAL) << "ValueError: oneDNN partition: unknown reduction '" << name << "'";
+}
+
+void BuildReduce(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const Value src = planner->Any(node.inputs[0]);
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.reduction_primitive_desc_create(
+                  pd.out(), api.engine, ReductionAlgorithm(node.Str("algorithm")), src.desc.get(),
+                  MemDesc::Any(planner->shape(node.output)).get(), 0.f, 0.f, attr.get()),
+              what);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value dst = planner->NewResult(node.output, dst_desc);
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}}, what);
+  planner->Define(node.output, dst);
+}
+
 [[maybe_unused]] const bool registered =
     RegisterNodeBuilder("eltwise", BuildEltwise) && RegisterNodeBuilder("binary", BuildBinary) &&
-    RegisterNodeBuilder("softmax", BuildSoftmax) &&
+    RegisterNodeBuilder("reduce", BuildReduce) && RegisterNodeBuilder("softmax", BuildSoftmax) &&
     RegisterNodeBuilder("log_softmax", BuildSoftmax) && RegisterNodeBuilder("concat", BuildConcat);
 
 }  // namespace

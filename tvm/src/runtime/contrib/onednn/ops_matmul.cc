@@ -57,8 +57,8 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   const MemDesc dst_wanted = is_flat ? MemDesc::Any(dst_dims) : MemDesc::Plain(dst_dims);
   CheckStatus(api.inner_product_forward_primitive_desc_create(
                   pd.out(), api.engine, dnnl_forward_inference, MemDesc::Any(src_dims).get(),
-                  MemDesc::Any(planner->shape(weights_tensor)).get(), bias.get(),
-                  dst_wanted.get(), chain.attr()),
+                  MemDesc::Any(planner->shape(weights_tensor)).get(), bias.get(), dst_wanted.get(),
+                  chain.attr()),
               what);
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
@@ -106,18 +106,17 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
   const PostOpChain chain(planner, node, [](const MemDesc& desc) { return desc; });
   PrimitiveDesc pd;
-  CheckStatus(api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(),
-                                               b_wanted.get(), bias.get(),
-                                               MemDesc::Plain(dst_dims).get(), chain.attr()),
-              what);
+  CheckStatus(
+      api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(), b_wanted.get(),
+                                       bias.get(), MemDesc::Plain(dst_dims).get(), chain.attr()),
+      what);
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value dst = chain.Result(planner, dst_desc);
-  std::vector<StepArg> args = {
-      {DNNL_ARG_SRC, a_desc, planner->RequireFrom(a, a_desc).buffer},
-      {DNNL_ARG_WEIGHTS, b_desc, planner->RequireFrom(b, b_desc).buffer},
-      {DNNL_ARG_DST, dst_desc, dst.buffer}};
+  std::vector<StepArg> args = {{DNNL_ARG_SRC, a_desc, planner->RequireFrom(a, a_desc).buffer},
+                               {DNNL_ARG_WEIGHTS, b_desc, planner->RequireFrom(b, b_desc).buffer},
+                               {DNNL_ARG_DST, dst_desc, dst.buffer}};
   if (has_bias) {
     const Dims& given = planner->shape(node.inputs[2]);
     const int buffer = planner->Require(node.inputs[2], MemDesc::Plain(given)).buffer;

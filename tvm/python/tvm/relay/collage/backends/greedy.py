@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole module on one backend: all that it can take in as large regions as possible.
 
-This is TVM's usual offloading, which Collage's plans are compared with. Test: test_onednn_patterns.py, test_backends.py.
+This is the usual offloading of TVM, which plans of Collage are compared with.
+Test: test_onednn_patterns.py, test_backends.py.
 """
 
 import tvm

@@ -6,7 +6,7 @@ Precondition: types are inferred. Test: test_onednn_patterns.py.
 
 from tvm import ir, relay
 
-from .flatten import Flattener, static_shape
+from .flatten import Flattener, add_input
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .graph import Graph
@@ -25,9 +25,9 @@ def lower_calls(root, calls: list) -> Graph:
     scope = {}
     for call in calls:
         for argument in _operands(call):
-            if argument not in inside and argument not in scope:
-                if not isinstance(argument, relay.Constant):
-                    scope[argument] = _input(graph, argument)
+            is_known = argument in inside or argument in scope
+            if not is_known and not isinstance(argument, relay.Constant):
+                scope[argument] = add_input(graph, argument.checked_type, "an operand")
     graph.outputs = [Flattener(graph).run(root, scope)]
     graph = fuse(lower(graph))
     graph.remove_unused()
@@ -38,16 +38,6 @@ def _operands(call):
     """Return the arguments, those of tuples one by one."""
     for argument in call.args:
         yield from argument.fields if isinstance(argument, relay.Tuple) else [argument]
-
-
-def _input(graph, expr):
-    fields = expr.checked_type
-    fields = fields.fields if isinstance(fields, ir.TupleType) else [fields]
-    tensors = []
-    for field in fields:
-        tensors.append(graph.new_tensor(static_shape(field, "an operand"), field.dtype))
-        graph.inputs.append(tensors[-1])
-    return tuple(tensors) if isinstance(expr.checked_type, ir.TupleType) else tensors[0]
 
 
 def find_chain(expr, anchor_op: str | None, chain: list[str]) -> list | None:
@@ -101,7 +91,7 @@ def _function_piece(expr):
         for argument in call.args:
             if argument in inside or argument in scope or isinstance(argument, relay.Constant):
                 continue
-            scope[argument] = _input(graph, argument)
+            scope[argument] = add_input(graph, argument.checked_type, "an operand")
     flattener = Flattener(graph)
     graph.outputs = [flattener.run(expr, scope)]
     call_of = {tensor: each for each, tensor in scope.items()}

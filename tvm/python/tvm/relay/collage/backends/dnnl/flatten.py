@@ -13,23 +13,30 @@ from .graph import Graph, Node
 
 def static_shape(tensor_type, what: str) -> tuple[int, ...]:
     """Return a tensor type's extents as ints; UnsupportedOpError when one is unknown."""
-    if not all(isinstance(extent, (int, relay.expr.tvm.tir.IntImm)) for extent in tensor_type.shape):
+    if not all(
+        isinstance(extent, (int, relay.expr.tvm.tir.IntImm)) for extent in tensor_type.shape
+    ):
         raise UnsupportedOpError("dnnl", what, f"its shape {list(tensor_type.shape)} is dynamic")
     return tuple(int(extent) for extent in tensor_type.shape)
 
 
 def flatten(function: relay.Function) -> Graph:
-    """Return the graph of a partition's function; a tuple result becomes several outputs."""
+    """Return the graph of a partition's function; tuples become several inputs or outputs."""
     graph = Graph()
     scope = {}
     for param in function.params:
-        if isinstance(param.checked_type, ir.TupleType):
-            raise UnsupportedOpError("dnnl", "a tuple parameter", param.name_hint)
-        scope[param] = _typed_tensor(graph, param.checked_type, param.name_hint)
-        graph.inputs.append(scope[param])
+        scope[param] = add_input(graph, param.checked_type, param.name_hint)
     result = Flattener(graph).run(function.body, scope)
     graph.outputs = list(result) if isinstance(result, tuple) else [result]
     return graph
+
+
+def add_input(graph: Graph, tensor_type, what: str):
+    """Add an input of that type; return its tensor, or the tensors of a tuple, as TVM passes it."""
+    if isinstance(tensor_type, ir.TupleType):
+        return tuple(add_input(graph, field, what) for field in tensor_type.fields)
+    graph.inputs.append(_typed_tensor(graph, tensor_type, what))
+    return graph.inputs[-1]
 
 
 def _typed_tensor(graph: Graph, tensor_type, what: str) -> int:

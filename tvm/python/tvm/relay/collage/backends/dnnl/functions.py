@@ -35,6 +35,7 @@ _EVALUATE = {
     "exp": lambda _, a: np.exp(a),
     "log": lambda _, a: np.log(a),
     "sqrt": lambda _, a: np.sqrt(a),
+    "rsqrt": lambda _, a: 1.0 / np.sqrt(a),
     "tanh": lambda _, a: np.tanh(a),
     "sigmoid": lambda _, a: _sigmoid(a),
     "erf": lambda _, a: _erf(a),
@@ -85,6 +86,14 @@ def _guess_swish(f):
     return (math.log(ratio / (1.0 - ratio)), 0.0) if 0.0 < ratio < 1.0 else (1.0, 0.0)
 
 
+def _guess_power(f):
+    factor, at_two = f(1.0), f(2.0)
+    if factor == 0.0 or not at_two / factor > 0.0:
+        return math.nan, math.nan
+    # Exponents of models are round numbers, which reading them off blurs.
+    return factor, round(math.log2(at_two / factor), 6)
+
+
 def _no_parameters(_):
     return 0.0, 0.0
 
@@ -107,41 +116,54 @@ _KNOWN = [
     ("exp", lambda x, a, b: np.exp(x), _no_parameters),
     ("sqrt", lambda x, a, b: np.sqrt(x), _no_parameters),
     ("log", lambda x, a, b: np.log(x), _no_parameters),
+    ("pow", lambda x, a, b: a * x**b, _guess_power),
 ]
 
 
 def recognise_all(graph: Graph) -> None:
-    """Replace each recognised piece of the graph by one node ``function`` (attrs: a PostOp)."""
+    """Replace pieces of the graph by nodes ``function`` (attrs: a PostOp), so that few are left.
+
+    A tensor's cost is the number of nodes in a row that it takes; each tensor gets the piece whose
+    variable costs least. Taking the largest known piece would not do: in ``2 * hardswish(x)`` that
+    is a linear function of the product inside hardswish.
+    """
     producers = {node.output: node for node in graph.nodes}
     users = graph.users()
-    replaced: dict[int, Node] = {}
-    swallowed: set[int] = set()
+    cost: dict[int, int] = {}
+    best: dict[int, tuple] = {}
+    for node in graph.nodes:
+        cost[node.output] = 1 + sum(cost.get(tensor, 0) for tensor in node.inputs)
+        for found in _known_pieces(graph, node, producers, users):
+            if 1 + cost.get(found[1], 0) <= cost[node.output]:
+                cost[node.output] = 1 + cost.get(found[1], 0)
+                best[node.output] = found
+    kept, swallowed = [], set()
     for node in reversed(graph.nodes):
-        if node.output in swallowed or node.op not in _EVALUATE:
+        if node.output in swallowed:
             continue
-        found = _largest_known_piece(graph, node, producers, users)
-        if found:
-            post_op, source, piece = found
-            replaced[node.output] = Node("function", [source], node.output, post_op)
-            swallowed.update(inner.output for inner in piece if inner is not node)
-    graph.nodes = [
-        replaced.get(node.output, node) for node in graph.nodes if node.output not in swallowed
-    ]
+        if node.output in best:
+            post_op, source, piece = best[node.output]
+            swallowed.update(inner.output for inner in piece)
+            node = Node("function", [source], node.output, post_op)
+        kept.append(node)
+    graph.nodes = kept[::-1]
 
 
 def function_ending_at(graph: Graph, root: Node):
     """Return (PostOp, variable, nodes) of the largest known function that ends at root, or None."""
     producers = {node.output: node for node in graph.nodes}
-    return _largest_known_piece(graph, root, producers, graph.users())
+    return next(reversed(list(_known_pieces(graph, root, producers, graph.users()))), None)
 
 
-def _largest_known_piece(graph, root, producers, users):
-    for source, piece in reversed(_pieces_of_one_variable(graph, root, producers, users)):
+def _known_pieces(graph, root, producers, users):
+    """Return (PostOp, variable, nodes) of the known functions that end at root, smallest first."""
+    if root.op not in _EVALUATE:
+        return
+    for source, piece in _pieces_of_one_variable(graph, root, producers, users):
         if graph.shapes[source] == graph.shapes[root.output]:
             post_op = match_function(lambda x, s=source, p=piece: _evaluate(graph, p, s, x))
             if post_op is not None:
-                return post_op, source, piece
-    return None
+                yield post_op, source, piece
 
 
 def _pieces_of_one_variable(graph, root, producers, users):

@@ -73,7 +73,8 @@ def _take_in_binary(graph, anchor, consumer):
         is_sum = algorithm == "add" and anchor.op != "binary"
         anchor.post_ops.append(PostOp("sum" if is_sum else algorithm, input=second))
         return True
-    if _is_per_channel(graph, anchor, second):
+    # A second broadcast sends oneDNN's binary primitive to its reference code.
+    if anchor.op != "binary" and _is_per_channel(graph, anchor, second):
         anchor.post_ops.append(PostOp(algorithm, input=second))
         return True
     return False

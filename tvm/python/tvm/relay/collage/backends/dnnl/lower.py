@@ -10,7 +10,7 @@ Test: test_onednn_ops.py, test_onednn_errors.py.
 import tvm
 
 from ..errors import UnsupportedOpError
-from .functions import recognise_all
+from .functions import EVALUABLE_OPS, recognise_all
 from .graph import Graph, Node, PostOp
 
 _MAX_RANK = 6
@@ -24,8 +24,9 @@ def lower(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op not in _LOWER:
             raise UnsupportedOpError("dnnl", node.op, "the op is not in its table")
-        lowered.append(_LOWER[node.op](graph, node))
-    graph.nodes = [node for node in lowered if node]
+        primitives = _LOWER[node.op](graph, node)
+        lowered += primitives if isinstance(primitives, list) else [primitives]
+    graph.nodes = lowered
     graph.remove_unused()
     return graph
 
@@ -219,9 +220,7 @@ def _eltwise_node(post, node):
 def _softmax(graph, node):
     rank = len(graph.shapes[node.output])
     kind = "log_softmax" if "log" in node.op else "softmax"
-    return Node(
-        kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
-    )
+    return Node(kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}})
 
 
 def _concatenate(graph, node):
@@ -229,6 +228,23 @@ def _concatenate(graph, node):
     return Node(
         "concat", node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
     )
+
+
+def _reduce(graph, node):
+    attrs = node.attrs
+    source = graph.shapes[node.inputs[0]]
+    rank = len(source)
+    axes = {int(axis) % rank for axis in attrs.axis} if attrs.axis is not None else set(range(rank))
+    if attrs.exclude:
+        axes = set(range(rank)) - axes
+    kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
+    strings = {"algorithm": node.op}
+    if kept == graph.shapes[node.output]:
+        return Node("reduce", node.inputs, node.output, {"strings": strings})
+    # oneDNN keeps reduced axes as ones: the result without them is a view.
+    whole = graph.new_tensor(kept)
+    view = Node("reshape", [whole], node.output, {})
+    return [Node("reduce", node.inputs, whole, {"strings": strings}), view]
 
 
 def _reshape(graph, node):
@@ -267,6 +283,7 @@ _LOWER = {
     "nn.softmax": _softmax,
     "nn.log_softmax": _softmax,
     "concatenate": _concatenate,
+    **{op: _reduce for op in ("mean", "sum", "max", "min")},
     "reshape": _reshape,
     "nn.batch_flatten": _reshape,
     "squeeze": _reshape,
@@ -275,4 +292,5 @@ _LOWER = {
     "nn.dropout": _identity,
 }
 
-SUPPORTED_OPS = frozenset(_LOWER) - {"function"}
+# Those that may be taken; which calls of them, lower() decides.
+SUPPORTED_OPS = (frozenset(_LOWER) | EVALUABLE_OPS) - {"function"}

@@ -39,7 +39,16 @@ ACTIVATIONS = {
 
 # Chains of an anchor, largest first; "act" stands for each activation.
 _CHAINS = {
-    "conv": ["bias sum act", "bias act sum", "bias sum", "bias act", "sum act", "bias", "act", "sum"],
+    "conv": [
+        "bias sum act",
+        "bias act sum",
+        "bias sum",
+        "bias act",
+        "sum act",
+        "bias",
+        "act",
+        "sum",
+    ],
     "dense": ["bias sum act", "bias act sum", "bias sum", "bias act", "bias", "act", "sum"],
     "batch_matmul": [],
 }
@@ -161,7 +170,7 @@ def _weight(chain) -> float:
 
 
 def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool]]:
-    """Return, for each op that needs no composite, the function that tells if oneDNN takes a call."""
+    """Return, for each op that needs no composite, what tells if oneDNN takes a call."""
     return {op: takes_call for op in SUPPORTED_OPS}
 
 
