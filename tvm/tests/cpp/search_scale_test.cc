@@ -69,7 +69,6 @@ TEST_CASE("costs asked for one by one: the same plan, fewer costs, few steps") {
   CHECK(step.plan.optimal);
   CHECK(step.plan.seconds == seconds);
   CHECK(search.stats().costs_asked * 2 < search.stats().candidates);
-  MESSAGE(search.stats().Summary());
 }
 
 }  // namespace
