@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import tvm
-from tvm import relay
 from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
-from .errors import ModuleError
 from .estimators import CostEstimator
 from .graph_search import GuardResult, guard
 from .measured import measuring_session
+from .module_check import check_module
 from .options import PREFIX, CollageOptions
 from .targets import TargetList, parse_targets
 
@@ -139,22 +138,6 @@ def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
         instruments=context.instruments,
         config={**context.config, **{PREFIX + name: value for name, value in options.items()}},
     )
-
-
-def check_module(mod: Any) -> None:
-    """Raise ModuleError for what no backend could compile: no main, or a type error."""
-    if not isinstance(mod, tvm.IRModule):
-        raise ModuleError(f"expected a tvm.IRModule, got {type(mod).__name__}")
-    names = [var.name_hint for var in mod.get_global_vars()]
-    if "main" not in names:
-        raise ModuleError(
-            f"the module has no function 'main' (it has {', '.join(sorted(names)) or 'none'}): "
-            "name the function to compile 'main'"
-        )
-    try:
-        relay.transform.InferType()(mod)
-    except (tvm.TVMError, TypeError, ValueError) as error:
-        raise ModuleError(f"the module is ill-typed: {str(error).strip()}") from error
 
 
 def _single_backend_plans(prepared, targets: TargetList) -> dict[str, tvm.IRModule]:

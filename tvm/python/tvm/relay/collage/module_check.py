@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no backend could compile is refused before anything is measured. Test: test_errors.py."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.ir import diagnostics
+
+from .errors import ModuleError
+
+_OVERRIDE = "diagnostics.OverrideRenderer"
+# What TVM says of each expression around the one that is wrong.
+_GENERIC = "The type inference pass was unable to infer a type for this expression."
+
+
+def check_module(mod: Any) -> None:
+    """Raise ModuleError for what no backend could compile: no main, or a type error."""
+    if not isinstance(mod, tvm.IRModule):
+        raise ModuleError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    names = [var.name_hint for var in mod.get_global_vars()]
+    if "main" not in names:
+        raise ModuleError(
+            f"the module has no function 'main' (it has {', '.join(sorted(names)) or 'none'}): "
+            "name the function to compile 'main'"
+        )
+    with _collected_diagnostics() as found:
+        try:
+            relay.transform.InferType()(mod)
+        except (tvm.TVMError, TypeError, ValueError, AttributeError) as error:
+            reasons = found or [str(error).strip().splitlines()[-1]]
+            raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from error
+
+
+@contextlib.contextmanager
+def _collected_diagnostics() -> Iterator[list[str]]:
+    """A list that TVM's errors of the block go to, each once, rather than to stderr."""
+    found: list[str] = []
+
+    def collect(context):
+        for item in context.diagnostics:
+            is_error = item.level <= diagnostics.DiagnosticLevel.ERROR
+            text = str(item.message).strip()
+            if is_error and not text.startswith(_GENERIC) and text not in found:
+                found.append(text + _place(item.span))
+
+    before = tvm.get_global_func(_OVERRIDE, allow_missing=True)
+    diagnostics.override_renderer(collect)
+    try:
+        yield found
+    finally:
+        if before is None:
+            diagnostics.override_renderer(None)
+        else:
+            tvm.register_func(_OVERRIDE, before, override=True)
+
+
+def _place(span: Any) -> str:
+    """Where in a module's text, when it has one."""
+    if not isinstance(span, relay.Span) or not span.line:
+        return ""
+    return f" (line {span.line}, column {span.column})"

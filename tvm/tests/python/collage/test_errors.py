@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user can do wrong: the class of each error and its one line of text."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tvm
+from relay_text import parse
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import backends
+from tvm.relay.collage.targets import parse_targets
+
+HOST = "llvm"
+
+
+@pytest.fixture(scope="module")
+def good():
+    return parse("def @main(%x: $T) { nn.relu(%x) }")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def missing_backend():
+    """A backend that is registered and cannot run here."""
+
+    class Missing(collage.Backend):
+        name = "errors_test_missing"
+
+        def available(self):
+            return "libmissing.so is not installed"
+
+    backend = collage.register_backend(Missing())
+    yield backend
+    backends.registry._BACKENDS.pop(backend.name)
+
+
+def build(mod, target, **keywords):
+    config = {"relay.collage.enable_collage": True, "relay.collage.progress": "quiet"}
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        return relay.build(mod, target=target, **keywords)
+
+
+def compile_vm(mod, target):
+    with tvm.transform.PassContext(config={"relay.collage.enable_collage": True}):
+        return relay.vm.compile(mod, target=target)
+
+
+def create_executor(mod, target, kind="graph"):
+    with tvm.transform.PassContext(config={"relay.collage.enable_collage": True}):
+        return relay.create_executor(kind, mod, tvm.cpu(), target)
+
+
+def message(expected, function, *args, **keywords):
+    """The text of the error, of exactly that class, that the call raises."""
+    with pytest.raises(expected) as caught:
+        function(*args, **keywords)
+    assert type(caught.value) is expected
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+ENTRIES = pytest.mark.parametrize("entry", [build, compile_vm, create_executor])
+
+
+@ENTRIES
+def test_unknown_backend(entry, good):
+    text = message(collage.UnknownBackendError, entry, good, [HOST, "nope"])
+    assert text == (
+        "unknown backend or target kind 'nope': registered backends are dnnl, "
+        "errors_test_missing; register your own with collage.register_backend(...)"
+    )
+
+
+@ENTRIES
+def test_backend_that_is_not_installed(entry, good):
+    text = message(collage.BackendUnavailableError, entry, good, [HOST, "errors_test_missing"])
+    assert text == (
+        "backend 'errors_test_missing' is not available: libmissing.so is not installed; "
+        "install what it names, or leave it out of the target list"
+    )
+
+
+def test_onednn_whose_library_is_gone():
+    code = (
+        "import tvm\n"
+        "from tvm import relay\n"
+        "x = relay.var('x', shape=(2, 4))\n"
+        "mod = tvm.IRModule.from_expr(relay.nn.relu(x))\n"
+        "config = {'relay.collage.enable_collage': True}\n"
+        "with tvm.transform.PassContext(config=config):\n"
+        "    relay.build(mod, target=['llvm', 'dnnl'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "COLLAGE_ONEDNN_LIBRARY": "/nonexistent/libdnnl.so.3"},
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert "BackendUnavailableError: backend 'dnnl' is not available: " in last
+    assert "/nonexistent/libdnnl.so.3" in last
+    assert last.endswith("install what it names, or leave it out of the target list")
+
+
+@ENTRIES
+def test_two_host_targets(entry, good):
+    text = message(collage.HostTargetError, entry, good, ["llvm", "llvm -mcpu=core-avx2", "dnnl"])
+    assert text.startswith("the target list has 2 host targets ('llvm ")
+    assert "-mcpu=core-avx2'): give one" in text
+    assert text.endswith("other targets must be external backends")
+
+
+@ENTRIES
+def test_no_host_target(entry, good):
+    text = message(collage.HostTargetError, entry, good, ["dnnl"])
+    assert text == (
+        "the targets (dnnl) are all external backends: put a host target first, "
+        "e.g. [collage.host_target(), ...]"
+    )
+
+
+def test_no_target_at_all(good):
+    text = message(collage.HostTargetError, build, good, [])
+    assert text.startswith("the target list is empty: give a host target")
+    assert "Target is not set" in message(ValueError, parse_targets, None)
+
+
+def test_a_backend_named_twice_is_one():
+    assert len(parse_targets([HOST, "dnnl", "dnnl"]).external) == 1
+
+
+@ENTRIES
+def test_module_without_main(entry, good):
+    mod = tvm.IRModule({relay.GlobalVar("f"): good["main"]})
+    assert message(collage.ModuleError, entry, mod, [HOST, "dnnl"]) == (
+        "the module has no function 'main' (it has f): name the function to compile 'main'"
+    )
+
+
+@ENTRIES
+@pytest.mark.parametrize("what, name", [(None, "NoneType"), ("text", "str")])
+def test_what_is_no_module(entry, what, name):
+    text = message(collage.ModuleError, entry, what, [HOST, "dnnl"])
+    assert text == f"expected a tvm.IRModule, got {name}"
+
+
+@ENTRIES
+def test_ill_typed_module(entry, capfd):
+    x, y = relay.var("x", shape=(1, 3, 8, 8)), relay.var("y", shape=(5, 7))
+    mod = tvm.IRModule({relay.GlobalVar("main"): relay.Function([x, y], relay.add(x, y))})
+    assert message(collage.ModuleError, entry, mod, [HOST, "dnnl"]) == (
+        "the module is ill-typed: Incompatible broadcast type TensorType([1, 3, 8, 8], float32) "
+        "and TensorType([5, 7], float32)"
+    )
+    assert capfd.readouterr().err == ""
+
+
+def test_a_users_own_renderer_of_diagnostics_comes_back(good):
+    seen = []
+    tvm.ir.diagnostics.override_renderer(lambda context: seen.append(context))
+    try:
+        x, y = relay.var("x", shape=(2, 2)), relay.var("y", shape=(5, 7))
+        mod = tvm.IRModule({relay.GlobalVar("main"): relay.Function([x, y], relay.add(x, y))})
+        message(collage.ModuleError, build, mod, [HOST, "dnnl"])
+        assert seen == []
+        with pytest.raises(tvm.error.DiagnosticError):
+            relay.transform.InferType()(mod)
+        assert len(seen) == 1
+    finally:
+        tvm.ir.diagnostics.override_renderer(None)
+
+
+@pytest.mark.parametrize("kind", ["aot", "debug"])
+def test_executor_that_cannot_call_external_parts(kind, good):
+    expected = (
+        f"the {kind} executor cannot call parts of external backends (dnnl): use the graph "
+        "executor or the VM, or give the host target alone"
+    )
+    assert message(collage.ExecutorError, create_executor, good, [HOST, "dnnl"], kind) == expected
+    if kind == "aot":
+        executor = relay.backend.Executor("aot")
+        found = message(collage.ExecutorError, build, good, [HOST, "dnnl"], executor=executor)
+        assert found == expected
+
+
+def test_option_of_a_wrong_type(good):
+    config = {"relay.collage.enable_collage": "on"}
+    text = message(TypeError, tvm.transform.PassContext, config=config)
+    assert text == "TypeError: option relay.collage.enable_collage takes a bool, got 'on'"
+
+
+def test_option_of_a_wrong_value(good):
+    config = {"relay.collage.enable_collage": True, "relay.collage.progress": "loud"}
+    with tvm.transform.PassContext(config=config):
+        text = message(ValueError, relay.build, good, target=[HOST, "dnnl"])
+    assert text == "progress is one of auto, quiet, rich, json, not 'loud'"
+
+
+def test_every_error_is_a_collage_error_and_one_that_python_knows():
+    for error, base in [
+        (collage.UnknownBackendError, ValueError),
+        (collage.BackendUnavailableError, RuntimeError),
+        (collage.HostTargetError, ValueError),
+        (collage.ModuleError, ValueError),
+        (collage.ExecutorError, ValueError),
+    ]:
+        assert issubclass(error, collage.CollageError) and issubclass(error, base)
