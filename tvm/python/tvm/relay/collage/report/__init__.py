@@ -4,15 +4,25 @@
 The tables show what the JSON holds, nothing else. Test: test_report.py.
 """
 
-from .facts import Summary, result_to_json
+from .facts import Summary, is_single, result_to_json
 from .plans import compare_plans
-from .tables import parts_table, plan_table, print_report, print_result
+from .tables import (
+    make_console,
+    parts_table,
+    plan_table,
+    print_decision,
+    print_report,
+    print_result,
+)
 
 __all__ = [
     "Summary",
     "compare_plans",
+    "is_single",
+    "make_console",
     "parts_table",
     "plan_table",
+    "print_decision",
     "print_report",
     "print_result",
     "result_to_json",

@@ -28,6 +28,11 @@ def print_report(report: dict[str, Any], console: Console | None = None) -> None
     console.print(f"[bold]{escape(Summary(report))}[/bold]")
     if report["plans"]:
         console.print(plan_table(report["plans"], "Plans end to end"))
+    print_decision(report, console)
+
+
+def print_decision(report: dict[str, Any], console: Console) -> None:
+    """Print what ships and what led to it, without the plans' latencies."""
     if report["placement"]:
         console.print(placement_table(report))
     for function in report["functions"]:

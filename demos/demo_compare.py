@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fresh interleaved comparison of what was built, every contestant in a process of its own.
+
+The guard chose its winner by its own measurement, so that one flatters the winner: this one decides
+what the demo says. Test: tvm/tests/python/collage/test_demo.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from demo_checks import FINAL, OUTPUT_TOLERANCE
+from demo_models import DemoModel
+
+ONNXRUNTIME = "onnxruntime"
+TVM_ALONE = "tvm"
+
+
+def measure_plans(
+    model: DemoModel, result: Any, rounds: int, on_round: Callable[[int, int], None] | None
+) -> list[dict[str, Any]]:
+    """Rows of report.compare_plans: each plan that the guard built, the final one, onnxruntime.
+
+    The final plan *is* one of the others, the same library file, so it is measured as that one
+    only: two processes of one library differ by chance alone.
+    """
+    from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.report import compare_plans, is_single
+
+    libraries = result.guard.libraries
+    with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
+        inputs = os.path.join(folder, "inputs.npz")
+        np.savez(inputs, **model.inputs[0])
+        contestants = []
+        for index, (name, library) in enumerate(libraries.items()):
+            file = os.path.join(folder, f"plan_{index}.so")
+            library.export_library(file)
+            contestants.append(Contestant.of_library(name, file, inputs))
+        if model.onnx:
+            arguments = {"model": model.onnx, "inputs": inputs}
+            factory = "demo_onnx:session_contestant"
+            contestants.append(Contestant(ONNXRUNTIME, factory, arguments))
+        found = compare(
+            contestants, reference_of(model), rounds, OUTPUT_TOLERANCE, on_round=on_round
+        )
+    by_name = {item.name: item for item in found}
+    order = sorted(libraries, key=lambda name: not is_single(name))  # backends alone come first
+    comparisons = [by_name[name] for name in order]
+    comparisons.append(dataclasses.replace(by_name[result.plan], name=FINAL))
+    if model.onnx:
+        comparisons.append(by_name[ONNXRUNTIME])
+    singles = [name for name in libraries if is_single(name)]
+    rows = compare_plans(comparisons, singles, FINAL)
+    for row in rows:
+        row["note"] = f"is plan {result.plan}" if row["name"] == FINAL else ""
+    return rows
+
+
+def reference_of(model: DemoModel) -> str:
+    """Whose outputs are right: onnxruntime's, else those of TVM alone, nothing partitioned."""
+    return ONNXRUNTIME if model.onnx else TVM_ALONE
+
+
+def read_outputs(model: DemoModel, result: Any) -> tuple[str, str]:
+    """What the final library answers to each sample, as text, and what the reference does."""
+    import demo_onnx
+
+    final = _Executor(result.library)
+    if model.onnx:
+        reference = lambda inputs: demo_onnx.run_once(model.onnx, inputs)  # noqa: E731
+    else:
+        reference = _Executor(result.guard.libraries[TVM_ALONE])
+    texts = [", ".join(model.read(run(item)) for item in model.inputs) for run in (final, reference)]
+    return texts[0], texts[1]
+
+
+class _Executor:
+    """A library of the graph executor as a function of arrays by name."""
+
+    def __init__(self, library: Any) -> None:
+        import tvm
+        from tvm.contrib.graph_executor import GraphModule
+
+        self._module = GraphModule(library["default"](tvm.cpu()))
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        self._module.set_input(**inputs)
+        self._module.run()
+        count = self._module.get_num_outputs()
+        return [self._module.get_output(k).numpy() for k in range(count)]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models of the demo: where they come from, what they are fed, how their output reads.
+
+Test: tvm/tests/python/collage/test_demo.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from demo_ocr import characters, decode_angle, decode_line, draw_line, model_file, to_tensor
+
+LINE = "Hello, Collage!"
+WORD = "Collage"
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoModel:
+    """A model with inputs of its own.
+
+    load() gives the module and its parameters. onnx: the file that onnxruntime runs as well, or
+    None. inputs: arrays by name, a dict for each sample; the first one is what is measured.
+    read: one run's outputs as text.
+    """
+
+    name: str
+    title: str
+    load: Callable[[], tuple[Any, dict[str, Any]]]
+    inputs: Sequence[dict[str, np.ndarray]]
+    read: Callable[[Sequence[np.ndarray]], str]
+    onnx: str | None = None
+
+
+def recognition() -> DemoModel:
+    """PP-OCRv4 recognition on an image of LINE."""
+    file = model_file("ch_PP-OCRv4_rec_infer.onnx")
+    metadata = {item.key: item.value for item in _read_onnx(file).metadata_props}
+    alphabet = characters(metadata["character"])
+    image = to_tensor(draw_line(LINE, 320, 48))
+    return DemoModel(
+        "rec",
+        f"PP-OCRv4 text recognition, image of {LINE!r}",
+        lambda: import_onnx(file, image.shape),
+        [{"x": image}],
+        lambda outputs: decode_line(outputs[0], alphabet),
+        str(file),
+    )
+
+
+def classification() -> DemoModel:
+    """PP-OCR angle classification on an image of WORD, upright and upside down."""
+    file = model_file("ch_ppocr_mobile_v2.0_cls_infer.onnx")
+    image = draw_line(WORD, 192, 48)
+    upright, turned = to_tensor(image), to_tensor(image.rotate(180))
+    return DemoModel(
+        "cls",
+        f"PP-OCR angle classification, image of {WORD!r} upright and upside down",
+        lambda: import_onnx(file, upright.shape),
+        [{"x": upright}, {"x": turned}],
+        lambda outputs: decode_angle(outputs[0]),
+        str(file),
+    )
+
+
+def resnet50() -> DemoModel:
+    """ResNet-50 of relay.testing with its random weights on a random image."""
+    shape = (3, 224, 224)
+    image = np.random.default_rng(0).standard_normal((1, *shape), "float32")
+
+    def load() -> tuple[Any, dict[str, Any]]:
+        from tvm.relay.testing import resnet
+
+        return resnet.get_workload(num_layers=50, batch_size=1, image_shape=shape)
+
+    return DemoModel(
+        "resnet50",
+        "ResNet-50 (relay.testing, random weights)",
+        load,
+        [{"data": image}],
+        lambda outputs: f"class {int(outputs[0].argmax())}",
+    )
+
+
+MODELS: dict[str, Callable[[], DemoModel]] = {
+    "cls": classification,
+    "rec": recognition,
+    "resnet50": resnet50,
+}
+
+
+def import_onnx(file: Any, shape: Sequence[int]) -> tuple[Any, dict[str, Any]]:
+    """Module and parameters of an ONNX model with one input, of the shape."""
+    from tvm import relay
+
+    model = _read_onnx(file)
+    _constants_to_initializers(model.graph)
+    name = next(item.name for item in model.graph.input if item.name not in _initializers(model))
+    mod, params = relay.frontend.from_onnx(model, {name: tuple(shape)}, freeze_params=True)
+    return relay.transform.DynamicToStatic()(mod), params
+
+
+def _constants_to_initializers(graph: Any) -> None:
+    """Weights that are nodes become initializers: TVM infers types anew at each node it meets."""
+    kept = []
+    for node in graph.node:
+        value = node.attribute[0] if node.op_type == "Constant" else None
+        if value is not None and value.name == "value":
+            graph.initializer.append(value.t)
+            graph.initializer[-1].name = node.output[0]
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _initializers(model: Any) -> set[str]:
+    return {item.name for item in model.graph.initializer}
+
+
+def _read_onnx(file: Any) -> Any:
+    import onnx
+
+    return onnx.load(str(file))
