@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every pattern of relay.dataflow_pattern, through a pattern table and the pass: text before and
+after, once where it matches and once where it does not."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tvm
+from relay_text import assert_equal, make_backend, parse, partition
+from tvm import relay
+from tvm.relay.dataflow_pattern import (
+    dominates,
+    is_constant,
+    is_if,
+    is_let,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    wildcard,
+)
+from tvm.relay.op.op import OpPattern
+
+_numbers = itertools.count()
+
+
+def parts(mod, pattern, predicate=None):
+    """What the pass gives to a backend with that one pattern: [(ops of the part, ...), ...]."""
+    name = f"pattern_test_{next(_numbers)}"
+    backend = make_backend(name, [(f"{name}.it", pattern, predicate or (lambda expr: True))])
+    mod = parse(mod) if isinstance(mod, str) else mod
+    result = partition(
+        mod, [backend], {"llvm": 1000, name: 1}, byoc_fusion_style=[f"{name}.NoFusion"]
+    )
+    found = []
+    for var, function in result.functions.items():
+        if var.name_hint.startswith("collage_"):
+            ops = []
+            relay.analysis.post_order_visit(
+                function.body,
+                lambda e, ops=ops: (
+                    ops.append(e.op.name)
+                    if isinstance(e, relay.Call) and hasattr(e.op, "name")
+                    else None
+                ),
+            )
+            found.append(tuple(ops))
+    return sorted(found)
+
+
+def main(body, params="%x: $T, %y: $T"):
+    return f"def @main({params}) {{ {body} }}"
+
+
+CHAIN = main("%0 = add(%x, %y); %1 = nn.relu(%0); tanh(%1)")
+CONCAT = main("%0 = (%x, %y); %1 = concatenate(%0); nn.relu(%1)")
+SPLIT = main("%0 = split(%x, indices_or_sections=2, axis=1); nn.relu(%0.1)", "%x: $T")
+SOFTMAX = main("nn.softmax(%x, axis=1)", "%x: $T")
+DIAMOND = main("%0 = tanh(%x); %1 = nn.relu(%0); %2 = abs(%1); %3 = add(%2, %0); exp(%3)", "%x: $T")
+
+
+def relu(of=None):
+    return is_op("nn.relu")(of if of is not None else wildcard())
+
+
+CASES = {
+    "op": (relu(), CHAIN, [("nn.relu",)]),
+    "op, no such call": (is_op("nn.softmax")(wildcard()), CHAIN, []),
+    "op, any arguments": (is_op("add")(None), CHAIN, [("add",)]),
+    "call of a call": (relu(is_op("add")(wildcard(), wildcard())), CHAIN, [("add", "nn.relu")]),
+    "call of another call": (relu(is_op("tanh")(wildcard())), CHAIN, []),
+    "wildcard callee": (wildcard()(wildcard(), wildcard()), CHAIN, [("add",)]),
+    "wrong number of arguments": (is_op("add")(wildcard()), CHAIN, []),
+    "commuted arguments": (
+        is_op("add")(is_op("tanh")(wildcard()), wildcard()),
+        DIAMOND,
+        [],
+    ),
+    "constant": (
+        is_op("add")(wildcard(), is_constant()),
+        main("tanh(add(%x, 1f))", "%x: $T"),
+        [("add",)],
+    ),
+    "no constant": (is_op("add")(wildcard(), is_constant()), CHAIN, []),
+    "var": (is_op("add")(is_var(), is_var("y")), CHAIN, [("add",)]),
+    "var of another name": (is_op("add")(is_var(), is_var("z")), CHAIN, []),
+    "var that is a call": (relu(is_var()), CHAIN, []),
+    "tuple": (is_op("concatenate")(is_tuple([wildcard(), wildcard()])), CONCAT, [("concatenate",)]),
+    "tuple, any fields": (is_op("concatenate")(is_tuple(None)), CONCAT, [("concatenate",)]),
+    "tuple of three": (is_op("concatenate")(is_tuple([wildcard()] * 3)), CONCAT, []),
+    "projection": (
+        relu(is_tuple_get_item(is_op("split")(wildcard()), 1)),
+        SPLIT,
+        [("split", "nn.relu")],
+    ),
+    "any projection": (relu(is_tuple_get_item(wildcard())), SPLIT, [("nn.relu",)]),
+    "another projection": (relu(is_tuple_get_item(is_op("split")(wildcard()), 0)), SPLIT, []),
+    "alternative": (relu() | is_op("tanh")(wildcard()), CHAIN, [("nn.relu",), ("tanh",)]),
+    "neither": (is_op("exp")(wildcard()) | is_op("abs")(wildcard()), CHAIN, []),
+    "attribute": (
+        is_op("nn.softmax")(wildcard()).has_attr({"axis": 1}),
+        SOFTMAX,
+        [("nn.softmax",)],
+    ),
+    "another attribute": (is_op("nn.softmax")(wildcard()).has_attr({"axis": 0}), SOFTMAX, []),
+    "unknown attribute": (is_op("nn.softmax")(wildcard()).has_attr({"nope": 0}), SOFTMAX, []),
+    "attribute of the op": (
+        is_op("add").has_attr({"TOpPattern": OpPattern.BROADCAST})(wildcard(), wildcard()),
+        CHAIN,
+        [("add",)],
+    ),
+    "another of the op": (
+        is_op("add").has_attr({"TOpPattern": OpPattern.OPAQUE})(wildcard(), wildcard()),
+        CHAIN,
+        [],
+    ),
+    "type": (
+        relu().has_type(relay.TensorType((2, 4), "float32")),
+        CHAIN,
+        [("nn.relu",)],
+    ),
+    "another type": (relu().has_type(relay.TensorType((2, 5), "float32")), CHAIN, []),
+    "tuple type": (
+        is_op("split")(wildcard()).has_type(
+            relay.TupleType([relay.TensorType((2, 2), "float32")] * 2)
+        ),
+        SPLIT,
+        [("split",)],
+    ),
+    "shape": (relu().has_shape((2, 4)), CHAIN, [("nn.relu",)]),
+    "another shape": (relu().has_shape((4, 2)), CHAIN, []),
+    "dtype": (relu().has_dtype("float32"), CHAIN, [("nn.relu",)]),
+    "another dtype": (relu().has_dtype("float16"), CHAIN, []),
+    "optional, there": (
+        is_op("add")(wildcard(), wildcard()).optional(is_op("nn.relu")),
+        CHAIN,
+        [("add", "nn.relu")],
+    ),
+    "optional, not there": (
+        is_op("add")(wildcard(), wildcard()).optional(is_op("tanh")),
+        CHAIN,
+        [("add",)],
+    ),
+    "chain of optionals": (
+        is_op("add")(wildcard(), wildcard()).optional(is_op("nn.relu")).optional(is_op("tanh")),
+        CHAIN,
+        [("add", "nn.relu", "tanh")],
+    ),
+    "dominator": (
+        dominates(
+            is_op("tanh")(wildcard()),
+            is_op("nn.relu")(wildcard()) | is_op("abs")(wildcard()),
+            is_op("add")(wildcard(), wildcard()),
+        ),
+        DIAMOND,
+        [("tanh", "nn.relu", "abs", "add")],
+    ),
+    "dominator, another path": (
+        dominates(is_op("tanh")(wildcard()), relu(), is_op("add")(wildcard(), wildcard())),
+        DIAMOND,
+        [],
+    ),
+    "let": (
+        is_let(is_var("a"), relu(), wildcard()),
+        main("let %a = exp(%x); tanh(%a)", "%x: $T"),
+        [],
+    ),
+    "if": (
+        is_if(is_var("c"), relu(), wildcard()),
+        main("if (%c) { exp(%x) } else { tanh(%x) }", "%c: bool, %x: $T"),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pattern(case):
+    pattern, module, expected = CASES[case]
+    assert parts(module, pattern) == expected
+
+
+def test_one_pattern_object_at_two_places_is_one_expression():
+    shared = wildcard()
+    square = is_op("multiply")(shared, shared)
+    assert parts(main("multiply(%x, %x)"), square) == [("multiply",)]
+    assert parts(main("multiply(%x, %y)"), square) == []
+
+
+def test_every_overlapping_match_is_a_candidate():
+    pattern = relu(relu())
+    # Three relus: the two overlapping pairs cannot both be taken.
+    assert parts(main("nn.relu(nn.relu(nn.relu(%x)))", "%x: $T"), pattern) == [
+        ("nn.relu", "nn.relu")
+    ]
+
+
+def test_an_inner_value_that_is_read_outside_keeps_a_pattern_out():
+    pattern = relu(is_op("add")(wildcard(), wildcard()))
+    text = main("%0 = add(%x, %y); %1 = nn.relu(%0); (%0, %1)")
+    assert parts(text, pattern) == []
+
+
+def test_text_before_and_after():
+    name = "pattern_text_test"
+    conv = is_op("nn.conv2d")(wildcard(), is_constant())
+    biased = is_op("add")(conv, is_constant())
+    table = [(f"{name}.conv_bias_relu", biased.optional(is_op("nn.relu")))]
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    weight = relay.const(np.ones((4, 3, 3, 3), "float32"))
+    bias = relay.const(np.ones((4, 1, 1), "float32"))
+    body = relay.nn.relu(relay.add(relay.nn.conv2d(x, weight, padding=1), bias))
+    mod = parse("def @main(%x: $T) { %x }")
+    mod["main"] = relay.Function([x], relay.tanh(body))
+    mod = relay.transform.InferType()(mod)
+    result = partition(mod, [make_backend(name, table)], {"llvm": 100, name: 1})
+
+    # The expected form, built by hand since constants have no short text.
+    inner_x, outer_x = relay.var("a", shape=(1, 3, 8, 8)), relay.var("b", shape=(1, 3, 8, 8))
+    out = relay.TensorType((1, 4, 8, 8), "float32")
+    composite = relay.Function(
+        [inner_x],
+        relay.nn.relu(relay.add(relay.nn.conv2d(inner_x, weight, padding=1), bias)),
+        out,
+    ).with_attr("Composite", f"{name}.conv_bias_relu")
+    symbol = f"collage_{name}_nn_conv2d_add_nn_relu"
+    part = relay.Function([outer_x], composite(outer_x), out)
+    one = tvm.tir.IntImm("int32", 1)
+    for key, value in (("Primitive", one), ("Compiler", name), ("global_symbol", symbol)):
+        part = part.with_attr(key, value)
+    expected = parse("def @main(%x: $T) { %x }")
+    var = relay.GlobalVar(symbol)
+    expected[var] = part
+    y = relay.var("x", shape=(1, 3, 8, 8))
+    expected["main"] = relay.Function([y], relay.tanh(var(y)), out)
+    assert_equal(result, relay.transform.InferType()(expected))
+
+
+def test_a_pattern_that_cannot_be_matched_is_left_out_with_a_warning(capfd):
+    literal = relay.dataflow_pattern.ExprPattern(relay.const(1.0))
+    pattern = is_op("add")(wildcard(), literal)
+    assert parts(main("add(%x, 1f)", "%x: $T"), pattern) == []
+    warning = capfd.readouterr().err
+    assert "is left out: an expression pattern of a relay.Constant" in warning
+
+
+def test_a_function_pattern_matches_no_partition():
+    pattern = relay.dataflow_pattern.FunctionPattern([wildcard()], relu())
+    assert parts(main("let %f = fn(%z: $T) { nn.relu(%z) }; %f(%x)", "%x: $T"), pattern) == []
