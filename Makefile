@@ -39,6 +39,10 @@ $(STAMPS)/requirements: $(STAMPS)/venv $(LOCKS) requirements-models.txt
 	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS)) -r requirements-models.txt
 	@touch $@
 
+# Also due when somebody has uninstalled the tree.
+ifeq ($(wildcard $(VENV)/lib/python3.11/site-packages/tvm_collage-*.dist-info),)
+.PHONY: $(STAMPS)/installed
+endif
 $(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
                      $(wildcard tvm/cmake/* tvm/python/tvm_collage/* tvm/python/*.p*)
 	@tools/check_host.sh "$(BIN)/python" "$(CXX)"
