@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Import, compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
-    from tvm.relay.collage.report import plan_table, print_decision
+    from tvm.relay.collage.report import plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
@@ -78,7 +78,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
     text, reference_text = read_outputs(model, result)
     report = result.to_json()
     title = f"{model.name}: latency, {options.rounds} interleaved rounds"
-    console.print(plan_table(plans, title))
+    print_titled(title, plan_table(plans), console)
     print_decision(report, console)
     reference = reference_of(model)
     console.print(f"Output: {text!r}; {reference}: {reference_text!r}", highlight=False)
@@ -138,7 +138,7 @@ def _rounds_bar(console: Any):
     """A bar for rounds of measuring; yields on_round(done, rounds)."""
     from rich.progress import Progress
 
-    with Progress(console=console, transient=True) as bar:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("rounds")
         yield lambda done, rounds: bar.update(task, completed=done, total=rounds)
 

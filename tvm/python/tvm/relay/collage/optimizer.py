@@ -18,7 +18,7 @@ from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
 from .estimators import CostEstimator
-from .graph_search import GuardResult, guard
+from .graph_search import GuardResult, guard, guard_progress
 from .measured import measuring_session
 from .module_check import check_module
 from .options import PREFIX, CollageOptions
@@ -106,13 +106,14 @@ def _optimize(mod, params, targets: TargetList, options) -> Result:
     plans[OP_LEVEL] = partitioned
     if not tvm.ir.structural_equal(merged, partitioned):
         plans[MERGED] = merged
-    with clock.phase("guard"):
+    with clock.phase("guard"), guard_progress(options.progress) as on_step:
         result = guard(
             plans,
             TVM_ALONE,
             lambda module: build_library(module, targets.host, opt_level=opt_level),
             rounds=options.guard_rounds,
             seed=options.seed,
+            on_step=on_step,
         )
     chosen = plans[result.winner]
     return Result(chosen, targets.host, result.winner, result, estimator.reports, clock.seconds)

@@ -18,6 +18,7 @@ import tvm
 
 from ..measure import Comparison, Contestant, Cost, compare
 from ..measure.inputs import describe_inputs, random_tensor
+from .guard_progress import OnStep
 
 # Outputs may differ from TVM's by this share of the largest value (fp32, before any arg-max).
 OUTPUT_TOLERANCE = 1e-4
@@ -46,13 +47,19 @@ def guard(
     *,
     rounds: int = 30,
     seed: int = 0,
+    on_step: OnStep | None = None,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target), simplest first.
 
     ``build(module)`` returns a library of the graph executor; ``reference`` is the plan whose outputs
-    are right. Raises RuntimeError when no plan ran.
+    are right; ``on_step`` is told of each plan to build and of each round. Raises RuntimeError when
+    no plan ran.
     """
-    libraries, failures = _build_all(plans, build)
+    on_step = on_step or (lambda text, done, total: None)
+    steps = len(plans) + rounds
+    libraries, failures = _build_all(
+        plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
+    )
     comparisons = []
     if libraries:
         with tempfile.TemporaryDirectory(prefix="collage-guard-") as folder:
@@ -68,6 +75,7 @@ def guard(
                 rounds,
                 OUTPUT_TOLERANCE,
                 seed=seed,
+                on_round=lambda done, _: on_step("measuring", len(plans) + done, steps),
             )
     comparisons = [*comparisons, *failures]
     return GuardResult(comparisons, choose(comparisons, list(plans)), libraries)
@@ -86,10 +94,11 @@ def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
     raise RuntimeError(f"no plan of the model could be built and run ({reasons})")
 
 
-def _build_all(plans, build):
+def _build_all(plans, build, on_plan):
     """Libraries by plan, and a failed comparison for each plan that does not build."""
     libraries, failures = {}, []
-    for name, module in plans.items():
+    for done, (name, module) in enumerate(plans.items()):
+        on_plan(name, done)
         try:
             libraries[name] = build(module)
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more

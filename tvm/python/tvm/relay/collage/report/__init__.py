@@ -13,6 +13,7 @@ from .tables import (
     print_decision,
     print_report,
     print_result,
+    print_titled,
 )
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "print_decision",
     "print_report",
     "print_result",
+    "print_titled",
     "result_to_json",
 ]

@@ -56,12 +56,9 @@ def Summary(report: dict[str, Any]) -> str:
             pieces.append(f"{format_seconds(row['seconds'])} ({ratio_text(row)} the best backend)")
     counts: dict[str, int] = {}
     for row in report["placement"]:
-        counts[row["backend"]] = counts.get(row["backend"], 0) + row["count"]
+        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
     if counts:
-        units = {TVM_ALONE: "operators"}
-        pieces.append(
-            ", ".join(f"{count} {units.get(name, 'parts')} on {name}" for name, count in counts.items())
-        )
+        pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
     if report["seconds"]:
         pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
     return "; ".join(pieces)

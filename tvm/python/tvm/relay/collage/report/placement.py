@@ -9,34 +9,33 @@ from typing import Any
 import tvm
 from tvm import relay
 
-# Operators listed by name in a label; a longer part shows how many more there are.
+# Names in a label at most.
 _MOST_OPS = 8
 
 
 def placement_of(mod: Any, host: str) -> list[dict[str, Any]]:
-    """Rows of backend, ops and count, external parts first; equal parts are one row.
+    """Rows of backend, ops, parts and operators, external parts first; equal parts are one row.
 
     `mod` is a module for the host target whose external parts are functions with a Compiler
-    attribute; `host` names what runs the rest, one row for all its operators.
+    attribute; `host` names what runs the rest, one row for all its operators (parts is None there:
+    how many kernels they make is for TVM's fusion to say).
     """
-    parts: Counter[tuple[str, str]] = Counter()
-    rest: Counter[str] = Counter()
+    parts: Counter[tuple[str, str, int]] = Counter()
+    rest: list[str] = []
     for _, function in mod.functions_items():
         if not isinstance(function, relay.Function):
             continue
-        compiler = function.attrs["Compiler"] if _is_external(function) else None
         ops = operators_of(function)
-        if compiler is None:
-            rest.update(ops)
+        if _is_external(function):
+            parts[str(function.attrs["Compiler"]), label_of(ops), len(ops)] += 1
         else:
-            parts[str(compiler), label_of(ops)] += 1
+            rest += ops
     rows = [
-        {"backend": backend, "ops": ops, "count": count}
-        for (backend, ops), count in parts.most_common()
+        {"backend": backend, "ops": ops, "parts": count, "operators": count * size}
+        for (backend, ops, size), count in parts.most_common()
     ]
     if rest:
-        named = [name if n == 1 else f"{name} x{n}" for name, n in rest.most_common()]
-        rows.append({"backend": host, "ops": label_of(named), "count": sum(rest.values())})
+        rows.append({"backend": host, "ops": tally(rest), "parts": None, "operators": len(rest)})
     return rows
 
 
@@ -53,10 +52,16 @@ def operators_of(function: Any) -> list[str]:
 
 
 def label_of(names: list[str]) -> str:
-    """The names in one line, the end of a long list as a number."""
-    text = ", ".join(names[:_MOST_OPS])
-    left = len(names) - _MOST_OPS
-    return f"{text}, ... {left} more" if left > 0 else text
+    """A part's operators in their order, or tallied when they are many."""
+    return ", ".join(names) if len(names) <= _MOST_OPS else tally(names)
+
+
+def tally(names: list[str]) -> str:
+    """Each name with its count, the most frequent first, the end of a long list as a number."""
+    counts = Counter(names).most_common()
+    shown = [name if count == 1 else f"{name} x{count}" for name, count in counts[:_MOST_OPS]]
+    left = sum(count for _, count in counts[_MOST_OPS:])
+    return ", ".join(shown) + (f", {left} others" if left else "")
 
 
 def _is_external(function: Any) -> bool:

@@ -27,19 +27,25 @@ def print_report(report: dict[str, Any], console: Console | None = None) -> None
     console = console or make_console()
     console.print(f"[bold]{escape(Summary(report))}[/bold]")
     if report["plans"]:
-        console.print(plan_table(report["plans"], "Plans end to end"))
+        print_titled("Plans end to end", plan_table(report["plans"]), console)
     print_decision(report, console)
 
 
 def print_decision(report: dict[str, Any], console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
     if report["placement"]:
-        console.print(placement_table(report))
+        print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
     for function in report["functions"]:
         _print_function(function, report, console)
     phases = ", ".join(f"{name} {value:.1f} s" for name, value in report["seconds"].items())
     if phases:
         console.print(f"Time spent: {phases}")
+
+
+def print_titled(title: str, table: Table, console: Console) -> None:
+    """Print a table under its title, which may be wider than the table."""
+    console.print(f"\n[italic]{escape(title)}[/italic]", highlight=False)
+    console.print(table)
 
 
 def make_console() -> Console:
@@ -48,13 +54,13 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(width=_NO_WIDTH)
 
 
-def plan_table(rows: list[dict[str, Any]], title: str) -> Table:
+def plan_table(rows: list[dict[str, Any]]) -> Table:
     """Latency of plans (rows of compare_plans) with intervals and ratios to the best backend."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("plan")
     table.add_column("median", justify="right")
     table.add_column("95 % interval")
-    table.add_column("times as fast as the best backend")
+    table.add_column("speed-up over best backend")
     table.add_column("output error", justify="right")
     table.add_column("")
     for row in rows:
@@ -79,19 +85,21 @@ def plan_table(rows: list[dict[str, Any]], title: str) -> Table:
 
 def placement_table(report: dict[str, Any]) -> Table:
     """What the shipped module runs on each backend."""
-    table = Table(title=f"What ships (plan {escape(report['plan'])})", title_justify="left")
+    table = Table()
     table.add_column("backend")
-    table.add_column("count", justify="right")
-    table.add_column("operators")
+    table.add_column("parts", justify="right")
+    table.add_column("operators", justify="right")
+    table.add_column("which")
     for row in report["placement"][:_MOST_ROWS]:
-        table.add_row(escape(row["backend"]), str(row["count"]), escape(row["ops"]))
+        parts = "" if row["parts"] is None else str(row["parts"])
+        table.add_row(escape(row["backend"]), parts, str(row["operators"]), escape(row["ops"]))
     _add_rest(table, report["placement"])
     return table
 
 
-def parts_table(function: dict[str, Any], title: str) -> Table:
+def parts_table(function: dict[str, Any]) -> Table:
     """Parts of the op-level plan with their measured time, equal parts in one row."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("backend")
     table.add_column("operators")
     table.add_column("count", justify="right")
@@ -125,7 +133,7 @@ def parts_table(function: dict[str, Any], title: str) -> Table:
 
 def failures_table(function: dict[str, Any]) -> Table:
     """Candidates without a cost, and why."""
-    table = Table(title="What failed while measuring, and why", title_justify="left")
+    table = Table()
     for name in ("backend", "operators", "count", "status", "message"):
         table.add_column(name, justify="right" if name == "count" else "left")
     for row in function["failures"][:_MOST_ROWS]:
@@ -139,9 +147,9 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
     ships = "" if report["plan"].startswith("collage") else "; measured, but not what ships"
     if function["parts"]:
         title = f"What each part{name} runs on in the op-level plan{ships}"
-        console.print(parts_table(function, escape(title)))
+        print_titled(title, parts_table(function), console)
     if function["failures"]:
-        console.print(failures_table(function))
+        print_titled("What failed while measuring, and why", failures_table(function), console)
     console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
     for line in function["cuts"]:
         console.print(f"Limit that cut: {escape(line)}", highlight=False)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of a result made by hand: numbers, groups, shares, tables that hold the same."""
+
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tvm import relay
+from tvm.relay.collage.graph_search import GuardResult
+from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.optimizer import Result
+from tvm.relay.collage.report import compare_plans, is_single
+from tvm.relay.collage.report.placement import label_of, placement_of
+
+import tvm
+
+HOST = tvm.target.Target("llvm")
+
+
+def comparison(name, seconds, error=0.0):
+    jitter = np.random.default_rng(len(name)).normal(1, 0.01, 30)
+    samples = (seconds * jitter).tolist()
+    return Comparison(name, Cost.measured(samples), None, error, tuple(samples))
+
+
+def failed(name, status="compile_failed", message="no [such] op"):
+    return Comparison(name, Cost.failed(status, message), None, math.inf)
+
+
+def function_report():
+    return {
+        "function": "main",
+        "nodes": 6,
+        "candidates": 9,
+        "seconds": 0.004,
+        "is_optimal": True,
+        "search": "4 nodes, 9 candidates",
+        "cuts": ["rule combine: limit max_depth cut 3"],
+        "parts": [
+            ["other", "other.relu", "other(nn.relu)", "measured", 0.001, "", True],
+            ["llvm", "tvm", "llvm(exp)", "measured", 0.001, "", True],
+            ["llvm", "tvm", "llvm(exp)", "measured", 0.002, "noisy", True],
+            ["host", "host", "host()", "estimated", 0.0, "", False],
+        ],
+        "failed": [
+            ["other", "other.exp", "other(exp)", "crashed", 0.0, "signal 11", True],
+            ["other", "other.exp", "other(exp)", "crashed", 0.0, "signal 11", True],
+            ["other", "other.exp", "other(exp)", "timeout", 0.0, "60 s", True],
+        ],
+    }
+
+
+def partitioned_module():
+    """relu on the backend `other`, exp and sqrt on the host."""
+    inner = relay.var("p", shape=(2, 3))
+    part = relay.Function([inner], relay.nn.relu(inner))
+    part = part.with_attr("Compiler", "other").with_attr("global_symbol", "part_0")
+    part = part.with_attr("Primitive", tvm.tir.IntImm("int32", 1))
+    mod = tvm.IRModule()
+    name = relay.GlobalVar("part_0")
+    mod[name] = part
+    x = relay.var("x", shape=(2, 3))
+    mod["main"] = relay.Function([x], relay.sqrt(relay.exp(name(relay.exp(x)))))
+    return mod
+
+
+def result(plan="collage", guard=True):
+    comparisons = [
+        comparison("collage", 0.010),
+        comparison("tvm", 0.012),
+        comparison("other", 0.020, 1e-6),
+        failed("broken"),
+    ]
+    return Result(
+        partitioned_module(),
+        HOST,
+        plan,
+        GuardResult(comparisons, plan, {}) if guard else None,
+        [function_report()],
+        {"prepare": 0.5, "partition": 9.0, "guard": 2.5},
+    )
+
+
+def printed(item, width=140):
+    from tvm.relay.collage.report import print_result
+
+    stream = io.StringIO()
+    print_result(item, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_plans_have_ratios_to_the_best_backend():
+    rows = {row["name"]: row for row in result().to_json()["plans"]}
+    assert rows["tvm"]["ratio_to_best_single"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    ratio = rows["collage"]["ratio_to_best_single"]
+    assert ratio["low"] < 1.2 < ratio["high"] and ratio["high"] - ratio["low"] < 0.05
+    assert rows["other"]["ratio_to_best_single"]["value"] == pytest.approx(0.6, rel=0.02)
+    assert rows["collage"]["is_chosen"] and not rows["collage"]["is_single_backend"]
+    assert rows["other"]["output_error"] == 1e-6
+
+
+def test_a_failed_plan_keeps_its_reason_and_is_nobodys_best():
+    row = result().to_json()["plans"][-1]
+    assert (row["status"], row["message"]) == ("compile_failed", "no [such] op")
+    assert row["seconds"] is None and row["ratio_to_best_single"] is None
+    assert row["output_error"] is None  # JSON has no infinity
+    rows = compare_plans([failed("tvm"), comparison("collage", 1.0)], ["tvm"])
+    assert rows[1]["ratio_to_best_single"] is None  # there is no single backend to compare with
+
+
+def test_rounds_that_are_no_pairs_are_not_compared():
+    short = Comparison("collage", Cost.measured([1.0]), None, 0.0, (1.0,))
+    rows = compare_plans([comparison("tvm", 1.0), short], ["tvm"])
+    assert rows[1]["ratio_to_best_single"] is None
+
+
+def test_single_plans_are_those_that_no_search_made():
+    assert is_single("tvm") and is_single("other")
+    assert not is_single("collage") and not is_single("collage-merged")
+
+
+def test_equal_parts_are_one_row_with_its_share():
+    function = result().to_json()["functions"][0]
+    first, second = function["parts"]  # glue is no part
+    assert (first["backend"], first["ops"], first["count"]) == ("tvm", "exp", 2)
+    assert first["seconds"] == pytest.approx(0.0015)
+    assert first["total_seconds"] == pytest.approx(0.003)
+    assert first["share"] == pytest.approx(0.75) and second["share"] == pytest.approx(0.25)
+    assert [row["backend"] for row in function["backends"]] == ["tvm", "other"]
+    assert sum(row["share"] for row in function["backends"]) == pytest.approx(1.0)
+
+
+def test_failures_are_grouped_by_reason():
+    failures = result().to_json()["functions"][0]["failures"]
+    assert [(row["status"], row["message"], row["count"]) for row in failures] == [
+        ("crashed", "signal 11", 2),
+        ("timeout", "60 s", 1),
+    ]
+
+
+def test_placement_is_read_from_the_module_that_ships():
+    rows = placement_of(partitioned_module(), "tvm")
+    assert rows == [
+        {"backend": "other", "ops": "nn.relu", "parts": 1, "operators": 1},
+        {"backend": "tvm", "ops": "exp x2, sqrt", "parts": None, "operators": 3},
+    ]
+
+
+def test_long_labels_are_tallied():
+    assert label_of(["add", "exp"]) == "add, exp"
+    names = ["add"] * 5 + [f"op{k}" for k in range(9)]
+    assert label_of(names).startswith("add x5, op0, ") and label_of(names).endswith(", 2 others")
+
+
+def test_json_survives_a_round_trip_with_and_without_a_guard():
+    for item in (result(), result(guard=False)):
+        report = item.to_json()
+        assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["plans"] == []
+
+
+def test_summary_is_one_line():
+    line = result().to_json()["summary"]
+    assert "\n" not in line and line.startswith("plan collage; ")
+    assert "3 on tvm" in line and "found in 12.0 s" in line
+
+
+def test_tables_show_what_the_json_holds():
+    text = printed(result())
+    for piece in ("collage", "ships", "no [such] op", "compile_failed", "75.0%", "signal 11"):
+        assert piece in text, piece
+    assert "limit max_depth cut 3" in text and "partition 9.0 s" in text
+    assert "not what ships" not in text
+    assert "not what ships" in printed(result("tvm"))
+
+
+def test_show_prints(capsys):
+    result(guard=False).show()
+    assert "plan collage" in capsys.readouterr().out
