@@ -79,9 +79,12 @@ ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_confi
   std::vector<TargetSpec> specs = GatherSpecs(compilation_config, options);
   ObjectRef mod = InferTypes(untyped);
   ObjectRef result = CallGlobal("ir.Module_Clone", mod);
+  const auto functions = RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions");
   NameSupply names;
-  for (const auto& [global_var, function] :
-       RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+  for (const auto& [global_var, function] : functions) {
+    names.Reserve(Fields(global_var).Str("name_hint"));
+  }
+  for (const auto& [global_var, function] : functions) {
     if (!CanBePartitioned(function)) continue;
     ImportedFunction imported = ImportFunction(function);
     FunctionPlan plan = PlanFunction(imported, specs, estimator);

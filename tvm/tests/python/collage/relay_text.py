@@ -119,3 +119,17 @@ def assert_same_outputs(mod, partitioned):
     outputs = zip(run(mod, args), run(undo_partition(partitioned), args), strict=True)
     for expected, actual in outputs:
         np.testing.assert_array_equal(actual, expected)
+
+
+def count_calls(mod):
+    """Return how often each operator is called in the module, over all functions."""
+    counts = {}
+
+    def visit(node):
+        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
+            counts[node.op.name] = counts.get(node.op.name, 0) + 1
+
+    for function in mod.functions.values():
+        if isinstance(function, relay.Function):
+            relay.analysis.post_order_visit(function, visit)
+    return counts

@@ -7,22 +7,38 @@ Test: test_rules.py.
 """
 
 from tvm._ffi import get_global_func, register_func
+from tvm.relay.dataflow_pattern import DFPattern
 
 from .errors import UnknownBackendError
 
 
 def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
-    """Return the rule of one pattern-table entry of ``compiler``."""
+    """Return the rule of one pattern-table entry of ``compiler``.
+
+    ValueError or TypeError, naming the backend and the entry, for one that is none.
+    """
     if not 2 <= len(pattern_tuple) <= 4:
         raise ValueError(
             f"backend {compiler}: a pattern entry has 2 to 4 fields, got {len(pattern_tuple)}: "
             f"{pattern_tuple[0]!r}; use (name, pattern[, predicate[, attrs]])"
         )
     name, pattern, *rest = pattern_tuple
+    _check_field(compiler, name, "name", name, str, "a str")
+    _check_field(compiler, name, "pattern", pattern, DFPattern, "a DFPattern")
+    if rest and rest[0] is not None and not callable(rest[0]):
+        _check_field(compiler, name, "predicate", rest[0], (), "a function")
     if rest and rest[0] is not None:
         make = get_global_func("collage.MakePatternEntryWithPredicate")
         return make(compiler, name, pattern, rest[0])
     return get_global_func("collage.MakePatternEntry")(compiler, name, pattern)
+
+
+def _check_field(compiler, entry, field, value, kinds, wanted):
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"backend {compiler}: the {field} of a pattern entry is {wanted}, "
+            f"got {type(value).__name__} in entry {entry!r}"
+        )
 
 
 @register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)

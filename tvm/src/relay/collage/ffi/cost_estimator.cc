@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost_estimator.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "user_error.h"
 
 namespace tvm::collage {
 
 TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
+
+namespace {
+
+// As measure/cost.py lists them.
+constexpr const char* kStatuses[] = {"unknown",        "measured",     "estimated",
+                                     "compile_failed", "run_failed",   "timeout",
+                                     "crashed",        "wrong_result", "unsupported"};
+
+void Check(const EstimatedCost& cost) {
+  if (std::find(std::begin(kStatuses), std::end(kStatuses), cost.status) == std::end(kStatuses)) {
+    ThrowUserError("ValueError", "the cost estimator gave the status '" + cost.status +
+                                     "', which is none of measure.STATUSES");
+  }
+  if (cost.IsUsable() && !(std::isfinite(cost.seconds) && cost.seconds >= 0)) {
+    ThrowUserError("ValueError", "the cost estimator gave " + std::to_string(cost.seconds) +
+                                     " seconds as " + cost.status +
+                                     "; a cost is finite and not negative");
+  }
+}
+
+}  // namespace
 
 CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc observe) {
   auto node = runtime::make_object<CostEstimatorNode>();
@@ -38,11 +61,7 @@ std::vector<EstimatedCost> CostEstimatorNode::Estimate(
     cost.status = runtime::Downcast<String>(answer[0]);
     cost.seconds = runtime::Downcast<runtime::Float>(answer[1])->value;
     cost.message = runtime::Downcast<String>(answer[2]);
-    if (cost.IsUsable() && !(std::isfinite(cost.seconds) && cost.seconds >= 0)) {
-      ThrowUserError("ValueError", "the cost estimator gave " + std::to_string(cost.seconds) +
-                                       " seconds as " + cost.status +
-                                       "; a cost is finite and not negative");
-    }
+    Check(cost);
     costs.push_back(std::move(cost));
   }
   return costs;

@@ -121,10 +121,7 @@ std::string Label(const DataflowGraph& graph, const SubGraph& sub_graph) {
 
 std::string NameSupply::Fresh(const std::string& hint) {
   std::string name = hint;
-  for (int k = 1; std::find(used_.begin(), used_.end(), name) != used_.end(); ++k) {
-    name = hint + "_" + std::to_string(k);
-  }
-  used_.push_back(name);
+  while (!used_.insert(name).second) name = hint + "_" + std::to_string(++last_number_[hint]);
   return name;
 }
 

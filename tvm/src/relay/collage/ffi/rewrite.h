@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sub-graphs -> Relay: the function that a candidate is measured as, and a function with its chosen
 // candidates called through global functions. Knows nothing of search or costs.
-// Precondition: candidates are disjoint, convex and in one region each, their quotient graph acyclic.
-// Test: tvm/tests/python/collage/test_rewrite.py.
+// Precondition: candidates are disjoint, convex and in one region each, their quotient graph
+// acyclic. Test: tvm/tests/python/collage/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_REWRITE_H_
 #define TVM_RELAY_COLLAGE_FFI_REWRITE_H_
 
 #include <functional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "../graph/sub_graph.h"
@@ -25,10 +27,14 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
 /*! \brief Names like "collage_dnnl_nn_conv2d_add", each given once. */
 class NameSupply {
  public:
+  /*! \brief `hint` itself, or with the first number that makes it new. */
   std::string Fresh(const std::string& hint);
+  /*! \brief The name is somebody else's. */
+  void Reserve(const std::string& name) { used_.insert(name); }
 
  private:
-  std::vector<std::string> used_;
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int> last_number_;  // by hint
 };
 
 /*! \brief A part of the result that an external backend compiles. */

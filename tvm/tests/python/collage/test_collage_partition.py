@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
+
+import pytest
+import tvm
+from relay_text import (
+    assert_equal,
+    assert_same_outputs,
+    count_calls,
+    make_backend,
+    parse,
+    partition,
+)
+from tvm import relay
+from tvm.relay.collage import CostEstimator, MockCostEstimator
+from tvm.relay.collage.measure import STATUSES
+from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.relay.prelude import Prelude
+
+NAME = "pass_test"
+TABLE = [
+    (f"{NAME}.relu", is_op("nn.relu")(wildcard())),
+    (f"{NAME}.add", is_op("add")(wildcard(), wildcard())),
+    (f"{NAME}.exp", is_op("exp")(wildcard())),
+    (f"{NAME}.concatenate", is_op("concatenate")(wildcard())),
+]
+CHEAP = {"llvm": 10, NAME: 1}
+DEAR = {"llvm": 1, NAME: 10}
+ALONE = [f"{NAME}.NoFusion"]
+
+RELU_PART = f"""
+def @collage_{NAME}_nn_relu(%p: $T, Primitive=1, Compiler="{NAME}",
+    global_symbol="collage_{NAME}_nn_relu") -> $T {{
+  %0 = fn (%q: $T, Composite="{NAME}.relu") -> $T {{ nn.relu(%q) }};
+  %0(%p)
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return make_backend(NAME, TABLE)
+
+
+def partitioned(mod, backend, costs=CHEAP, **options):
+    """Partition and check what must hold of any result: typed, same outputs, each node once."""
+    mod = parse(mod) if isinstance(mod, str) else mod
+    result = partition(mod, [backend], costs, **options)
+    assert count_calls(result) == count_calls(mod)
+    assert_same_outputs(mod, result)
+    return result
+
+
+def part_names(mod):
+    return sorted(var.name_hint for var in mod.get_global_vars() if "collage_" in var.name_hint)
+
+
+# Text before and after.
+
+
+def test_a_single_op_goes_to_the_cheaper_target(backend):
+    before = "def @main(%x: $T) -> $T { nn.relu(%x) }"
+    assert_equal(partitioned(before, backend, DEAR), before)
+    assert_equal(
+        partitioned(before, backend),
+        RELU_PART + f"def @main(%x: $T) -> $T {{ @collage_{NAME}_nn_relu(%x) }}",
+    )
+
+
+def test_equal_costs_leave_the_module_as_it_was(backend):
+    before = "def @main(%x: $T) -> $T { nn.relu(%x) }"
+    assert_equal(partitioned(before, backend, {"llvm": 1, NAME: 1}), before)
+
+
+def test_a_composite_of_several_calls_is_a_nested_function():
+    name = "pass_test_conv"
+    chain = is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))
+    target = make_backend(name, [(f"{name}.add_relu", chain)])
+    result = partitioned(
+        "def @main(%x: $T, %y: $T) -> $T { tanh(nn.relu(add(%x, %y))) }",
+        target,
+        {"llvm": 10, name: 1},
+    )
+    assert_equal(
+        result,
+        f"""
+        def @collage_{name}_add_nn_relu(%a: $T, %b: $T, Primitive=1, Compiler="{name}",
+            global_symbol="collage_{name}_add_nn_relu") -> $T {{
+          %0 = fn (%p: $T, %q: $T, Composite="{name}.add_relu") -> $T {{
+            nn.relu(add(%p, %q))
+          }};
+          %0(%a, %b)
+        }}
+        def @main(%x: $T, %y: $T) -> $T {{ tanh(@collage_{name}_add_nn_relu(%x, %y)) }}
+        """,
+    )
+
+
+def test_a_diamond_is_one_part_or_stays_acyclic(backend):
+    inside = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(exp(%0), nn.relu(%0)) }"
+    assert part_names(partitioned(inside, backend)) == [f"collage_{NAME}_nn_relu_exp_nn_relu_add"]
+    # tanh is TVM's: one part with both relus around it would need its own result.
+    around = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(tanh(%0), %0) }"
+    assert part_names(partitioned(around, backend)) == [
+        f"collage_{NAME}_add",
+        f"collage_{NAME}_nn_relu",
+    ]
+
+
+def test_tuples_in_and_out(backend):
+    text = """def @main(%t: ($T, $T)) -> ($T, Tensor[(4, 4), float32]) {
+      %0 = nn.relu(%t.0);
+      %1 = (%0, %t.1);
+      (%0, concatenate(%1))
+    }"""
+    names = part_names(partitioned(text, backend, byoc_fusion_style=ALONE))
+    assert names == [f"collage_{NAME}_concatenate", f"collage_{NAME}_nn_relu"]
+
+
+def test_equal_parts_get_names_of_their_own(backend):
+    text = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(tanh(nn.relu(%x))))) }"
+    name = f"collage_{NAME}_nn_relu"
+    assert part_names(partitioned(text, backend)) == [name, f"{name}_1", f"{name}_2"]
+
+
+def test_a_name_that_the_module_has_already_is_not_taken(backend):
+    name = f"collage_{NAME}_nn_relu"
+    text = f"""
+    def @{name}(%x: $T) -> $T {{ tanh(%x) }}
+    def @main(%x: $T) -> $T {{ nn.relu(@{name}(%x)) }}
+    """
+    result = partitioned(text, backend)
+    assert part_names(result) == [name, f"{name}_1"]
+
+
+# Modules of every kind.
+
+
+def test_two_global_functions_are_partitioned_both(backend):
+    text = """
+    def @helper(%x: $T) -> $T { nn.relu(tanh(%x)) }
+    def @main(%x: $T) -> $T { exp(@helper(%x)) }
+    """
+    result = partitioned(text, backend)
+    assert part_names(result) == [f"collage_{NAME}_exp", f"collage_{NAME}_nn_relu"]
+
+
+def test_let_bindings_keep_their_order_and_scope(backend):
+    text = """def @main(%x: $T) -> $T {
+      let %a = nn.relu(%x);
+      let %b = tanh(%a);
+      let %c = exp(%b);
+      add(%c, %a)
+    }"""
+    assert len(part_names(partitioned(text, backend))) == 3
+
+
+def test_a_part_never_reads_a_variable_before_its_let(backend):
+    # relu feeds exp and add; joined with both it would stand before %a is bound.
+    text = """def @main(%x: $T) -> $T {
+      %0 = nn.relu(%x);
+      let %u = exp(%0);
+      let %a = tanh(%x);
+      add(add(%0, %a), %u)
+    }"""
+    partitioned(text, backend, max_exits=3, merge_parts=True)
+    partitioned(text, backend)
+
+
+def test_branches_are_partitioned_inside_and_stay_branches(backend):
+    text = """def @main(%c: bool, %x: $T) -> $T {
+      %0 = nn.relu(%x);
+      if (%c) { exp(%0) } else { tanh(add(%0, %x)) }
+    }"""
+    result = partitioned(text, backend)
+    assert len(part_names(result)) == 3
+    assert isinstance(result["main"].body, relay.If)
+
+
+def test_closures_and_their_bodies(backend):
+    text = """def @main(%x: $T) -> $T {
+      %0 = exp(%x);
+      let %f = fn(%z: $T) -> $T { nn.relu(add(%z, %0)) };
+      %f(%f(%0))
+    }"""
+    names = part_names(partitioned(text, backend))
+    assert names == [f"collage_{NAME}_add_nn_relu", f"collage_{NAME}_exp"]
+
+
+def test_recursion(backend):
+    text = """def @main(%x: $T, %n: int32) -> $T {
+      let %loop: fn(int32, $T) -> $T = fn(%i: int32, %z: $T) -> $T {
+        if (greater(%i, 0)) { %loop(subtract(%i, 1), add(%z, nn.relu(%z))) } else { exp(%z) }
+      };
+      %loop(%n, nn.relu(%x))
+    }"""
+    assert len(part_names(partitioned(text, backend))) == 3
+
+
+def test_references(backend):
+    text = """def @main(%x: $T) -> $T {
+      let %r = ref(nn.relu(%x));
+      let %u = ref_write(%r, exp(%x));
+      add(ref_read(%r), nn.relu(%x))
+    }"""
+    result = partition(parse(text), [backend], CHEAP)
+    assert count_calls(result) == count_calls(parse(text)) and len(part_names(result)) == 3
+
+
+def test_match_clauses_bind_their_own_variables(backend):
+    prelude = Prelude(tvm.IRModule())
+    _, cons, nil = prelude.mod.get_type("List")
+    some = lambda *patterns: relay.PatternConstructor(cons, list(patterns))  # noqa: E731
+    x, head, other = relay.var("x", shape=(2, 4)), relay.var("h"), relay.var("t")
+    matched = cons(relay.nn.relu(x), cons(relay.exp(x), nil()))
+    clauses = [
+        relay.Clause(
+            some(relay.PatternWildcard(), some(relay.PatternVar(head), relay.PatternWildcard())),
+            relay.nn.relu(relay.tanh(head)),
+        ),
+        relay.Clause(some(relay.PatternVar(other), relay.PatternWildcard()), other),
+        relay.Clause(relay.PatternWildcard(), relay.exp(x)),
+    ]
+    mod = tvm.IRModule({}, prelude.mod.type_definitions)
+    mod["main"] = relay.Function([x], relay.Match(matched, clauses))
+    result = partitioned(relay.transform.InferType()(mod), backend)
+    assert len(part_names(result)) == 4
+
+
+def test_dynamic_shapes(backend):
+    text = "def @main(%x: Tensor[(?, 4), float32]) { nn.relu(tanh(%x)) }"
+    assert part_names(partitioned(text, backend)) == [f"collage_{NAME}_nn_relu"]
+
+
+def test_functions_that_are_partitioned_already_stay_closed(backend):
+    text = f"""
+    def @theirs(%p: $T, Primitive=1, Compiler="{NAME}", global_symbol="theirs") -> $T {{
+      nn.relu(%p)
+    }}
+    def @main(%x: $T) -> $T {{
+      %0 = fn (%z: $T, Primitive=1) -> $T {{ nn.relu(%z) }};
+      exp(%0(@theirs(%x)))
+    }}
+    """
+    mod = parse(text)
+    result = partition(mod, [backend], CHEAP)
+    assert part_names(result) == [f"collage_{NAME}_exp"]
+    assert tvm.ir.structural_equal(result["theirs"], mod["theirs"])
+
+
+def test_partitioning_twice_changes_nothing_more(backend):
+    once = partition(parse("def @main(%x: $T) { tanh(nn.relu(%x)) }"), [backend], CHEAP)
+    assert_equal(partition(once, [backend], CHEAP), once)
+
+
+def test_the_input_module_is_not_changed(backend):
+    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
+    before = mod.astext(False)
+    partition(mod, [backend], CHEAP)
+    assert mod.astext(False) == before
+
+
+def test_an_empty_module_and_a_body_that_is_a_parameter(backend):
+    assert len(partition(tvm.IRModule(), [backend], CHEAP).functions) == 0
+    text = "def @main(%x: $T) -> $T { %x }"
+    assert_equal(partitioned(text, backend), text)
+
+
+def test_a_constant_result(backend):
+    text = "def @main() -> float32 { 1f }"
+    assert_equal(partitioned(text, backend), text)
+
+
+def test_an_op_that_only_tvm_has(backend):
+    text = "def @main(%x: $T) -> $T { nn.relu(sort(%x)) }"
+    assert part_names(partitioned(text, backend)) == [f"collage_{NAME}_nn_relu"]
+
+
+def test_tvm_alone_leaves_every_module_as_it_is():
+    text = "def @main(%x: $T) -> $T { nn.relu(tanh(%x)) }"
+    estimator = MockCostEstimator({"llvm": 1})
+    assert_equal(partition(parse(text), [], estimator), text)
+    assert estimator.reports[0]["parts"]
+
+
+def test_a_long_chain_does_not_recurse(backend):
+    depth = 500
+    body = x = relay.var("x", shape=(2, 4))
+    for index in range(depth):
+        body = relay.nn.relu(body) if index % 2 else relay.tanh(body)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+    result = partition(mod, [backend], CHEAP, byoc_fusion_style=ALONE)
+    assert len(part_names(result)) == depth // 2
+
+
+# What the estimator is told and may answer.
+
+
+def test_the_report_says_what_runs_where_and_what_it_costs(backend):
+    estimator = MockCostEstimator(CHEAP)
+    partition(parse("def @main(%x: $T) { %0 = tanh(nn.relu(%x)); (%0, %x) }"), [backend], estimator)
+    [report] = estimator.reports
+    assert report["function"] == "main" and report["is_optimal"] and report["cuts"] == []
+    assert report["seconds"] == 11.0 and report["failed"] == []
+    rows = [(row[0], row[2], row[3], row[4], row[6]) for row in report["parts"]]
+    assert rows == [
+        (NAME, f"{NAME}(nn.relu)", "measured", 1.0, True),
+        ("llvm", "llvm(tanh)", "measured", 10.0, True),
+        ("host", "host()", "estimated", 0.0, False),
+    ]
+
+
+class Answers(CostEstimator):
+    """Gives each candidate of NAME what it was made with, those of the host a second."""
+
+    def __init__(self, answer, host=("measured", 1.0, "")):
+        super().__init__()
+        self.answer, self.host = list(answer), list(host)
+        self.asked = []
+
+    def estimate_batch(self, mods, targets, labels):
+        self.asked += labels
+        return [self.answer if t.kind.name == NAME else self.host for t in targets]
+
+
+@pytest.mark.parametrize("status", sorted(set(STATUSES) - {"measured", "estimated"}))
+def test_a_candidate_without_a_cost_loses_and_is_reported(backend, status):
+    estimator = Answers([status, 0.0, "the reason"])
+    text = "def @main(%x: $T) -> $T { nn.relu(%x) }"
+    assert_equal(partition(parse(text), [backend], estimator), text)
+    [failed] = estimator.reports[0]["failed"]
+    assert (failed[2], failed[3], failed[5]) == (f"{NAME}(nn.relu)", status, "the reason")
+
+
+def test_an_estimate_counts_as_a_cost(backend):
+    text = "def @main(%x: $T) -> $T { nn.relu(%x) }"
+    result = partition(parse(text), [backend], Answers(["estimated", 0.5, "a guess"]))
+    assert len(part_names(result)) == 1
+
+
+def test_when_every_candidate_fails_the_host_keeps_the_kernel(backend):
+    failed = ["run_failed", 0.0, "broken"]
+    estimator = Answers(failed, host=failed)
+    text = "def @main(%x: $T) -> $T { exp(nn.relu(%x)) }"
+    assert_equal(partition(parse(text), [backend], estimator), text)
+    [report] = estimator.reports
+    assert [row[:1] + row[3:6] for row in report["parts"]] == [
+        ["host", "estimated", 0.0, "no candidate with a cost: a constant of every plan"]
+    ] * 2
+    assert len(report["failed"]) >= 4
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+def test_a_cost_is_finite_and_not_negative(backend, seconds):
+    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
+    with pytest.raises(ValueError) as caught:
+        partition(mod, [backend], Answers(["measured", seconds, ""]))
+    assert "the cost estimator gave" in str(caught.value)
+    assert "as measured; a cost is finite and not negative" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_status_is_named(backend):
+    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
+    with pytest.raises(ValueError, match="the cost estimator gave the status 'fast'"):
+        partition(mod, [backend], Answers(["fast", 1.0, ""]))
+
+
+def test_too_few_answers(backend):
+    class Silent(CostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            return []
+
+    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
+    with pytest.raises(ValueError) as caught:
+        partition(mod, [backend], Silent())
+    assert "the cost estimator was asked for" in str(caught.value)
+    assert str(caught.value).endswith("costs and gave 0")
+
+
+def test_what_an_estimator_raises_comes_through_as_itself(backend):
+    class Mine(Exception):
+        pass
+
+    class Raises(CostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            raise Mine("no device today")
+
+    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
+    with pytest.raises(Mine, match="no device today"):
+        partition(mod, [backend], Raises())
+
+
+def test_an_ill_typed_module_is_tvms_own_error(backend):
+    x, y = relay.var("x", shape=(2, 4)), relay.var("y", shape=(5, 7))
+    mod = tvm.IRModule({relay.GlobalVar("main"): relay.Function([x, y], relay.add(x, y))})
+    with pytest.raises(tvm.error.DiagnosticError):
+        partition(mod, [backend], CHEAP)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sub-graphs as Relay: the module that a candidate is measured as, and what rewriting keeps."""
+
+import pytest
+import tvm
+from relay_text import (
+    assert_equal,
+    assert_same_outputs,
+    make_backend,
+    parse,
+    partition,
+    random_args,
+    run,
+    undo_partition,
+)
+from tvm import relay
+from tvm.relay.collage import CostEstimator, MockCostEstimator
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+NAME = "rewrite_test"
+TABLE = [
+    (f"{NAME}.relu", is_op("nn.relu")(wildcard())),
+    (f"{NAME}.add", is_op("add")(wildcard(), wildcard())),
+    (f"{NAME}.concatenate", is_op("concatenate")(wildcard())),
+]
+CHEAP = {"llvm": 10, NAME: 1}
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return make_backend(NAME, TABLE)
+
+
+class Recorder(MockCostEstimator):
+    """Keeps each module that it is asked about, by label."""
+
+    def __init__(self):
+        super().__init__(CHEAP)
+        self.asked = {}
+
+    def estimate_batch(self, mods, targets, labels):
+        self.asked.update(zip(labels, zip(mods, targets, strict=True), strict=True))
+        return super().estimate_batch(mods, targets, labels)
+
+
+def candidates(text, backend):
+    recorder = Recorder()
+    partition(parse(text), [backend], recorder)
+    return {label: mod for label, (mod, _) in recorder.asked.items()}
+
+
+def test_a_candidate_for_tvm_is_mains_body(backend):
+    found = candidates("def @main(%x: $T) { tanh(nn.relu(%x)) }", backend)
+    assert_equal(
+        found["llvm(nn.relu, tanh)"],
+        "def @main(%a: $T) -> $T { tanh(nn.relu(%a)) }",
+    )
+
+
+def test_a_candidate_for_a_backend_is_a_function_that_main_calls(backend):
+    found = candidates("def @main(%x: $T) { tanh(nn.relu(%x)) }", backend)
+    assert_equal(
+        found[f"{NAME}(nn.relu)"],
+        f"""
+        def @collage_{NAME}_nn_relu(%p: $T, Primitive=1, Compiler="{NAME}",
+            global_symbol="collage_{NAME}_nn_relu") -> $T {{
+          %0 = fn (%q: $T, Composite="{NAME}.relu") -> $T {{ nn.relu(%q) }};
+          %0(%p)
+        }}
+        def @main(%a: $T) -> $T {{ @collage_{NAME}_nn_relu(%a) }}
+        """,
+    )
+
+
+def test_tensors_are_fed_where_the_candidate_reads_a_tuple(backend):
+    found = candidates("def @main(%t: ($T, $T)) { nn.relu(concatenate(%t)) }", backend)
+    mod = found[f"{NAME}(concatenate)"]
+    assert [str(p.name_hint) for p in mod["main"].params] == ["input_0", "input_1"]
+    assert_equal(
+        undo_partition(mod),
+        "def @main(%a: $T, %b: $T) -> Tensor[(4, 4), float32] { %0 = (%a, %b); concatenate(%0) }",
+    )
+
+
+def test_each_candidate_is_asked_for_on_its_own_target(backend):
+    recorder = Recorder()
+    partition(parse("def @main(%x: $T) { tanh(nn.relu(%x)) }"), [backend], recorder)
+    assert recorder.asked[f"{NAME}(nn.relu)"][1].kind.name == NAME
+    assert recorder.asked["llvm(nn.relu, tanh)"][1].kind.name == "llvm"
+
+
+def test_every_candidate_is_a_module_that_runs(backend):
+    text = """def @main(%x: $T, %t: ($T, $T)) {
+      %0 = nn.relu(%x);
+      %1 = (tanh(%0), %t.1, %0);
+      add(nn.relu(concatenate(%1)), 1f)
+    }"""
+    found = candidates(text, backend)
+    assert len(found) > 6
+    for mod in found.values():
+        assert run(undo_partition(mod), random_args(mod["main"]))
+
+
+def test_constants_stay_bound_in_the_part(backend):
+    result = partition(parse("def @main(%x: $T) { tanh(add(%x, 2f)) }"), [backend], CHEAP)
+    part = result[f"collage_{NAME}_add"]
+    assert len(part.params) == 1
+    assert_same_outputs(parse("def @main(%x: $T) { tanh(add(%x, 2f)) }"), result)
+
+
+def test_attributes_of_calls_around_a_part_are_kept(backend):
+    text = "def @main(%x: $T) { nn.softmax(nn.relu(%x), axis=0) }"
+    result = partition(parse(text), [backend], CHEAP)
+    assert result["main"].body.attrs.axis == 0
+
+
+def test_attributes_of_the_function_and_its_type_are_kept(backend):
+    text = 'def @main(%x: $T, my_attr="kept") -> $T { nn.relu(%x) }'
+    main = partition(parse(text), [backend], CHEAP)["main"]
+    assert str(main.attrs["my_attr"]) == "kept"
+    assert main.ret_type == relay.TensorType((2, 4), "float32")
+
+
+def test_type_definitions_and_module_attributes_are_kept(backend):
+    mod = parse("type Pair[A] { Both(A, A) }\ndef @main(%x: $T) -> $T { nn.relu(%x) }")
+    mod = mod.with_attr("my_attr", tvm.runtime.String("kept"))
+    result = partition(mod, [backend], CHEAP)
+    assert str(result.get_attr("my_attr")) == "kept"
+    assert [var.name_hint for var in result.type_definitions] == ["Pair"]
+
+
+def test_several_results_of_a_part_come_as_a_tuple(backend):
+    text = """def @main(%x: $T) -> ($T, $T) {
+      %0 = nn.relu(%x);
+      %1 = add(%0, %0);
+      (tanh(%0), %1)
+    }"""
+    result = partition(parse(text), [backend], CHEAP, merge_parts=True)
+    [part] = [f for v, f in result.functions.items() if v.name_hint != "main"]
+    assert isinstance(part.ret_type, relay.TupleType)
+    assert_same_outputs(parse(text), result)
+
+
+def test_a_part_is_called_once_however_often_it_is_read(backend):
+    text = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); multiply(tanh(%0), exp(%0)) }"
+    main = partition(parse(text), [backend], CHEAP)["main"]
+    calls = set()
+    relay.analysis.post_order_visit(
+        main.body,
+        lambda e: (
+            calls.add(e)
+            if isinstance(e, relay.Call) and isinstance(e.op, relay.GlobalVar)
+            else None
+        ),
+    )
+    assert len(calls) == 1
+
+
+def test_estimators_get_typed_modules(backend):
+    class Types(CostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            for mod in mods:
+                assert mod["main"].body.checked_type == mod["main"].checked_type.ret_type
+            return [["estimated", 1.0, ""]] * len(mods)
+
+    partition(parse("def @main(%x: $T) { tanh(nn.relu(%x)) }"), [backend], Types())

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pattern tables as rules: entries, predicates, how a backend's patterns join, what is refused."""
+
+import logging
+
+import pytest
+import tvm
+from relay_text import assert_equal, make_backend, parse, partition
+from tvm import relay
+from tvm.relay.collage import UnknownBackendError, rules
+from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.target import Target
+
+RELU = is_op("nn.relu")(wildcard())
+ADD_RELU = is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))
+summary = tvm.get_global_func("collage.RuleSummary")
+_count = 0
+
+
+def fresh_name():
+    global _count
+    _count += 1
+    return f"rules_test_{_count}"
+
+
+def parts(text, rows, style=None, costs=None):
+    """Names of the parts that a backend with that table gets, without their common beginning."""
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.{row[0]}", *row[1:]) for row in rows])
+    options = {"byoc_fusion_style": [f"{name}.{style}"]} if style else {}
+    result = partition(parse(text), [backend], costs or {"llvm": 100, name: 1}, **options)
+    prefix = f"collage_{name}_"
+    names = [var.name_hint for var in result.get_global_vars()]
+    return sorted(var.removeprefix(prefix) for var in names if var.startswith(prefix))
+
+
+SINGLE = "def @main(%x: $T, %y: $T) { tanh(nn.relu(add(%x, %y))) }"
+
+
+@pytest.mark.parametrize(
+    "answer, expected",
+    [
+        (True, ["nn_relu"]),
+        (False, []),
+        ("", ["nn_relu"]),
+        ("too small for this backend", []),
+        (None, []),
+    ],
+)
+def test_a_predicate_answers_with_a_bool_or_a_reason(answer, expected):
+    assert parts(SINGLE, [("relu", RELU, lambda expr: answer)]) == expected
+
+
+def test_a_predicate_gets_the_matched_expression():
+    seen = []
+
+    def predicate(expr):
+        seen.append(expr)
+        return True
+
+    assert parts(SINGLE, [("add_relu", ADD_RELU, predicate)]) == ["add_nn_relu"]
+    [call] = seen
+    assert call.op.name == "nn.relu" and call.args[0].op.name == "add"
+    assert call.checked_type.concrete_shape == (2, 4)
+
+
+def test_a_predicate_that_raises_refuses_and_nothing_more(capfd):
+    def predicate(expr):
+        raise KeyError("no such attribute")
+
+    assert parts(SINGLE, [("relu", RELU, predicate), ("add_relu", ADD_RELU)]) == ["add_nn_relu"]
+
+
+def test_entries_have_two_to_four_fields():
+    relu = ("relu", RELU)
+    for row in (relu, (*relu, lambda expr: True), (*relu, None), (*relu, None, lambda expr: {})):
+        assert parts(SINGLE, [row]) == ["nn_relu"], len(row)
+    with pytest.raises(ValueError) as caught:
+        parts(SINGLE, [(*relu, None, None, None)])
+    assert "a pattern entry has 2 to 4 fields, got 5: " in str(caught.value)
+    assert "use (name, pattern[, predicate[, attrs]])" in str(caught.value)
+
+
+@pytest.mark.parametrize("entry, what", [((1, RELU), "name"), (("n", "nn.relu"), "pattern")])
+def test_an_entry_of_wrong_types_is_named(entry, what):
+    with pytest.raises(TypeError, match=f"backend rules_test: the {what} of a pattern entry is"):
+        rules.make_labelled_dfpattern_partition_rule_wrapper("rules_test", entry)
+
+
+def test_a_predicate_that_is_no_function_is_named():
+    with pytest.raises(TypeError, match="the predicate of a pattern entry is a function"):
+        rules.make_labelled_dfpattern_partition_rule_wrapper("rules_test", ("n", RELU, 5))
+
+
+def test_a_backend_without_patterns_is_unknown():
+    name = fresh_name()
+    tvm.get_global_func("collage.RegisterTargetKind")(name, 1)
+    with pytest.raises(UnknownBackendError) as caught:
+        partition(parse(SINGLE), [Target(name)], {"llvm": 1, name: 1})
+    assert str(caught.value) == (
+        f"backend '{name}' has no patterns: register it with collage.register_backend(...), "
+        "or a table with register_pattern_table"
+    )
+
+
+# How patterns of one backend join: relu, exp and relu in a row, beside tanh which is TVM's.
+ROW = [("relu", RELU), ("exp", is_op("exp")(wildcard()))]
+CHAIN = "def @main(%x: $T) { tanh(nn.relu(exp(nn.relu(%x)))) }"
+POOL = [("pool", is_op("nn.max_pool2d")(wildcard())), ("relu", RELU)]
+POOL_TEXT = """def @main(%x: Tensor[(1, 3, 8, 8), float32]) {
+  nn.relu(nn.max_pool2d(nn.relu(%x), pool_size=[2, 2]))
+}"""
+
+
+@pytest.mark.parametrize(
+    "style, chain, pool",
+    [
+        ("NoFusion", ["exp", "nn_relu", "nn_relu_1"], ["nn_max_pool2d", "nn_relu", "nn_relu_1"]),
+        ("TVMFusion", ["nn_relu_exp_nn_relu"], ["nn_max_pool2d_nn_relu", "nn_relu"]),
+        ("ArbitraryFusion", ["nn_relu_exp_nn_relu"], ["nn_relu_nn_max_pool2d_nn_relu"]),
+        (None, ["nn_relu_exp_nn_relu"], ["nn_relu_nn_max_pool2d_nn_relu"]),
+    ],
+)
+def test_fusion_styles(style, chain, pool):
+    assert parts(CHAIN, ROW, style) == chain
+    assert parts(POOL_TEXT, POOL, style) == pool
+
+
+def test_a_style_of_another_backend_changes_nothing():
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.relu", RELU)])
+    text = "def @main(%x: $T) { nn.relu(nn.relu(%x)) }"
+    costs = {"llvm": 100, name: 1}
+    options = {"byoc_fusion_style": ["other.NoFusion", f"{name}x.NoFusion"]}
+    assert len(partition(parse(text), [backend], costs, **options).functions) == 2
+
+
+def test_an_unknown_style_says_which_there_are():
+    with pytest.raises(ValueError) as caught:
+        parts(CHAIN, ROW, "Fancy")
+    assert "has rules_test_" in str(caught.value) and "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".Fancy: use NoFusion, TVMFusion or ArbitraryFusion")
+
+
+@pytest.mark.parametrize("depth, expected", [(1, 3), (2, 2), (3, 1)])
+def test_byoc_max_depth_limits_a_part(depth, expected):
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.relu", RELU)])
+    text = "def @main(%x: $T) { nn.relu(nn.relu(nn.relu(%x))) }"
+    result = partition(parse(text), [backend], {"llvm": 100, name: 1}, byoc_max_depth=depth)
+    assert len(result.functions) - 1 == expected
+
+
+def test_tvm_max_depth_limits_what_tvm_is_thought_to_fuse():
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.relu", RELU)])
+    text = "def @main(%x: $T) -> $T { nn.relu(nn.relu(nn.relu(%x))) }"
+    costs = {"llvm": 100, name: 99}
+    options = {"byoc_fusion_style": [f"{name}.NoFusion"]}
+    fused = partition(parse(text), [backend], costs, tvm_max_depth=3, **options)
+    assert_equal(fused, text)
+    single = partition(parse(text), [backend], costs, tvm_max_depth=1, **options)
+    assert len(single.functions) == 4
+
+
+def test_limits_that_cut_are_reported(caplog):
+    from tvm.relay.collage import MockCostEstimator
+
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.relu", RELU)])
+    text = "def @main(%x: $T) { nn.relu(nn.relu(nn.relu(%x))) }"
+    estimator = MockCostEstimator({"llvm": 100, name: 1})
+    with caplog.at_level(logging.WARNING):
+        partition(parse(text), [backend], estimator, byoc_max_depth=1)
+    [report] = estimator.reports
+    assert any("max_depth" in line for line in report["cuts"])
+
+
+def test_rules_have_a_summary():
+    name = fresh_name()
+    make_backend(name, [(f"{name}.relu", RELU)])
+    rule = rules.make_byoc_partition_rule(name)
+    assert "Primitive(" in summary(rule) and f"{name}.relu" in summary(rule)
+    entry = rules.make_labelled_dfpattern_partition_rule_wrapper(name, ("relu", ADD_RELU))
+    assert summary(entry) == "nn.relu(add(*, *))"
+
+
+def test_stocks_constructors_give_our_rules():
+    stock = tvm.get_global_func("relay.collage.MakeLabelledDFPatternPartitionRule")
+    entry = stock("rules_test", "relu", RELU)
+    rule = tvm.get_global_func("relay.collage.MakePatternBYOCPartitionRule")("rules_test", [entry])
+    assert "Primitive(" in summary(rule)
+
+
+def test_a_predicate_is_asked_inside_the_pass_only_with_its_own_function():
+    text = """
+    def @helper(%x: $T) -> $T { tanh(nn.relu(%x)) }
+    def @main(%x: $T) -> $T { exp(nn.relu(@helper(%x))) }
+    """
+    inputs = []
+
+    def predicate(call):
+        inputs.append(type(call.args[0]))
+        return True
+
+    assert len(parts(text, [("relu", RELU, predicate)])) == 2
+    assert sorted(kind.__name__ for kind in inputs) == ["Call", "Var"]
+
+
+def test_relays_own_backend_tables_work():
+    assert relay.op.contrib.get_pattern_table("dnnl")
