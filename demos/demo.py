@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real models through Collage: each part on the backend measured fastest, outputs and speed checked.
+"""Real models through Collage: parts on the backend measured fastest, outputs and speed checked.
 
-`make demo` runs this; ARGS="--help" lists the options. Everything printed is measured in the run and
-also written as JSON. Exit code 1 when an expectation is broken (see demo_checks.py).
+`make demo` runs this; ARGS="--help" lists the options. All that is printed is measured in the run
+and also written as JSON. Exit code 1 when an expectation is broken (see demo_checks.py).
 
 Test: tvm/tests/python/collage/test_demo.py.
 """
@@ -26,7 +26,12 @@ from demo_models import MODELS, DemoModel
 # demo ends within ten minutes on two cores.
 OPTIONS = {"tvm_max_depth": 4, "byoc_max_depth": 4, "measure_seconds": 0.1}
 # Only to see that everything works: speed is not judged.
-QUICK_OPTIONS = {"tvm_max_depth": 1, "byoc_max_depth": 2, "measure_seconds": 0.02, "guard_rounds": 3}
+QUICK_OPTIONS = {
+    "tvm_max_depth": 1,
+    "byoc_max_depth": 2,
+    "measure_seconds": 0.02,
+    "guard_rounds": 3,
+}
 BACKENDS = ("dnnl",)
 
 

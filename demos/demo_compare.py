@@ -75,7 +75,9 @@ def read_outputs(model: DemoModel, result: Any) -> tuple[str, str]:
         reference = lambda inputs: demo_onnx.run_once(model.onnx, inputs)  # noqa: E731
     else:
         reference = _Executor(result.guard.libraries[TVM_ALONE])
-    texts = [", ".join(model.read(run(item)) for item in model.inputs) for run in (final, reference)]
+    texts = [
+        ", ".join(model.read(run(item)) for item in model.inputs) for run in (final, reference)
+    ]
     return texts[0], texts[1]
 
 

@@ -38,8 +38,8 @@ std::string Text(const NamedGraph& g, const Parts& parts) {
 
 TEST_CASE("merge parts: neighbours of one backend, composites kept") {
   NamedGraph g = G("x:var; a=conv(x)@4; b=relu(a); c=conv(b)@4; d=tanh(c)");
-  Parts merged = MergeParts(g.graph, {Part(g, "a b", 1, "conv_relu"), Part(g, "c", 1, "conv"),
-                                      Part(g, "d", 0)});
+  Parts merged = MergeParts(
+      g.graph, {Part(g, "a b", 1, "conv_relu"), Part(g, "c", 1, "conv"), Part(g, "d", 0)});
   CHECK(Text(g, merged) == "d@0 | a b c@1");
   REQUIRE(merged[1].sub_graph.nested().size() == 2);
   CHECK(merged[1].sub_graph.nested()[0].composite == "conv_relu");
@@ -62,8 +62,9 @@ TEST_CASE("merge parts: not where a path leaves and comes back") {
 
 TEST_CASE("merge parts: a merge that would close a circle with another part is left out") {
   // {a, d} is convex; the part {b, c} both reads a and feeds d.
-  NamedGraph g = G("x:var; y:var; a=conv(x)@4; b=relu(a); c=tanh(y); e=relu(x); d=add(c,e)@1;"
-                   "t=(a,b,d)");
+  NamedGraph g =
+      G("x:var; y:var; a=conv(x)@4; b=relu(a); c=tanh(y); e=relu(x); d=add(c,e)@1;"
+        "t=(a,b,d)");
   Parts parts = {Part(g, "a e d", 1), Part(g, "b c", 0), Part(g, "t", 0)};
   CHECK_FALSE(HasAcyclicQuotient(g.graph, parts));
   parts = {Part(g, "a", 1), Part(g, "e d", 1), Part(g, "b c", 0), Part(g, "t", 0)};

@@ -2,12 +2,11 @@
 /*! \file search_cover_test.cc \brief The cover search against plain enumeration, and by hand. */
 #include <doctest/doctest.h>
 
-#include "../../src/relay/collage/search/cover_search.h"
-
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 
+#include "../../src/relay/collage/search/cover_search.h"
 #include "search_oracle.h"
 
 namespace tvm {
@@ -230,8 +229,8 @@ TEST_CASE("no cover: only a cycle would do") {
 
 TEST_CASE("ties: fewest parts first, then least ids in execution order, at 0.1 + 0.2 = 0.3") {
   CoverProblem problem = Chain(2);
-  problem.candidates = {{{1}, 0, 0.0}, {{0}, 0, 0.0}, {{0}, 1, 0.0}, {{0, 1}, 1, 0.0},
-                        {{0, 1}, 0, 0.0}};
+  problem.candidates = {
+      {{1}, 0, 0.0}, {{0}, 0, 0.0}, {{0}, 1, 0.0}, {{0, 1}, 1, 0.0}, {{0, 1}, 0, 0.0}};
   problem.costs = {CandidateCost::Known(0.1), CandidateCost::Known(0.2), CandidateCost::Known(0.2),
                    CandidateCost::Known(0.3), CandidateCost::Known(0.3)};
   CHECK(Solve(problem).plan.candidates == std::vector<int>{3});

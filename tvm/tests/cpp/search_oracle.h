@@ -157,11 +157,10 @@ class Oracle {
     }
     ++result_.acyclic_covers;
     const int64_t cost = Picoseconds(problem_, cover_);
-    const bool better =
-        !result_.is_found || cost < result_.picoseconds ||
-        (cost == result_.picoseconds &&
-         (cover_.size() < result_.cover.size() ||
-          (cover_.size() == result_.cover.size() && cover_ < result_.cover)));
+    const bool better = !result_.is_found || cost < result_.picoseconds ||
+                        (cost == result_.picoseconds &&
+                         (cover_.size() < result_.cover.size() ||
+                          (cover_.size() == result_.cover.size() && cover_ < result_.cover)));
     if (!better) return;
     result_.cover = cover_;
     result_.is_found = true;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*! \file search_problem_test.cc \brief Cover problems: what is refused, how costs are counted. */
-#include "../../src/relay/collage/search/cover_problem.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
+#include "../../src/relay/collage/search/cover_problem.h"
 #include "../../src/relay/collage/search/cover_search.h"
 #include "../../src/relay/collage/search/ticks.h"
 
@@ -36,7 +35,9 @@ std::string Refusal(Change change) {
   return "";
 }
 
-TEST_CASE("a good problem is taken") { CHECK(Refusal([](CoverProblem*) {}) == ""); }
+TEST_CASE("a good problem is taken") {
+  CHECK(Refusal([](CoverProblem*) {}) == "");
+}
 
 TEST_CASE("each broken precondition is named") {
   using P = CoverProblem;

@@ -167,8 +167,7 @@ TEST_CASE("a part table knows what each part reads and offers") {
 /*! \brief Follows every path to the end, without merging states. */
 class PathCounter : public SuccessorSink {
  public:
-  PathCounter(const PartTable& parts, const ShareBound& bound)
-      : parts_(parts), bound_(bound) {}
+  PathCounter(const PartTable& parts, const ShareBound& bound) : parts_(parts), bound_(bound) {}
 
   void Follow(const SearchState& state) {
     if (state.position == parts_.num_nodes()) {

@@ -10,11 +10,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "demos"))
 
-import demo  # noqa: E402
-import demo_checks  # noqa: E402
-import demo_models  # noqa: E402
-import demo_ocr  # noqa: E402
-import demo_onnx  # noqa: E402
+import demo
+import demo_checks
+import demo_models
+import demo_ocr
+import demo_onnx
 
 
 def record(**changes):

@@ -5,9 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from measure_fakes import measure
-
 import tvm
+from measure_fakes import measure
 from tvm import relay
 
 LLVM = "llvm"

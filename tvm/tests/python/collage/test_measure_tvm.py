@@ -6,10 +6,9 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+import tvm
 from measure_fakes import measure, stock_build
 from test_measure_candidate import conv, external
-
-import tvm
 from tvm import relay
 
 borders = import_module(measure.__name__ + ".borders")

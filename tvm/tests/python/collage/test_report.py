@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import tvm
 from rich.console import Console
 from tvm import relay
 from tvm.relay.collage.graph_search import GuardResult
@@ -14,8 +15,6 @@ from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
 from tvm.relay.collage.report import compare_plans, is_single
 from tvm.relay.collage.report.placement import label_of, placement_of
-
-import tvm
 
 HOST = tvm.target.Target("llvm")
 

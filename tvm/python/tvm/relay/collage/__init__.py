@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collage: every part of a model on the backend that was measured fastest there.
 
-Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, puts our pass and build
-wrappers in place and leaves everything else to the first use. Test: test_collage_package.py.
+Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, puts our pass and
+build wrappers in place and leaves all else to the first use. Test: test_collage_package.py.
 """
 
 import importlib

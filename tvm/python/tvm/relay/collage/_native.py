@@ -17,8 +17,8 @@ _LIBRARIES = ("tvm_collage_runtime", "tvm_collage")
 def load() -> None:
     """Load both libraries once.
 
-    ImportError names the library that was not built, or that does not fit this TVM package, and what
-    to do about it.
+    ImportError names the library that was not built, or that does not fit this TVM package, and
+    what to do about it.
     """
     for name in _LIBRARIES:
         path = tvm_collage.library_path(name)

@@ -7,7 +7,6 @@ Test: test_collage_package.py.
 import math
 
 import numpy as np
-
 import tvm
 from tvm._ffi import register_func
 

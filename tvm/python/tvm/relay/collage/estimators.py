@@ -44,7 +44,7 @@ class CostEstimator(Object):
         )
 
     def estimate_batch(self, mods, targets, labels):
-        """Return a list of [status, seconds, message], one for each module's @main on its target."""
+        """Return [status, seconds, message] for each module's @main on its target."""
         from .measured import measure_batch
 
         return measure_batch(mods, targets, labels)
@@ -102,7 +102,8 @@ class MockCostEstimator(FunctionCosts):
         if kind not in self._target_costs:
             raise ValueError(f"MockCostEstimator has no cost for target kind {kind!r}")
         return sum(
-            self._target_costs[kind] * (1 - _FUSION_BENEFIT ** _count_calls(function.body))
+            self._target_costs[kind]
+            * (1 - _FUSION_BENEFIT ** _count_calls(function.body))
             / (1 - _FUSION_BENEFIT)
             for function in mod.functions.values()
         )

@@ -80,7 +80,7 @@ def _new_estimator(options):
 
 
 def _modules_of_own_backends():
-    """Modules that workers import to know the user's backends; a script's own cannot be imported."""
+    """Modules that workers import to know the user's backends; a script itself is none."""
     from .backends import BUILTIN, list_backends
 
     modules = {type(item).__module__ for item in list_backends() if item.name not in BUILTIN}

@@ -17,7 +17,8 @@ Expr ArgumentOf(const ObjectRef& type, Array<Expr>* params) {
   return MakeTuple(fields);
 }
 
-/*! \brief @main: tensors -> what `function` gives for them, called when it has a name, else inline. */
+/*! \brief @main: tensors -> what `function` gives for them, called when it has a name, else inline.
+ */
 Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   Array<Expr> params;
   Array<Expr> args;

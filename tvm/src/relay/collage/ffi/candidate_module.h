@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Candidate -> the module that is measured: @main computes the candidate, as it would be deployed.
-// Precondition: the candidate is of this function's graph. Test: tvm/tests/python/collage/test_rewrite.py.
+// Precondition: the candidate is of this function's graph. Test:
+// tvm/tests/python/collage/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_CANDIDATE_MODULE_H_
 #define TVM_RELAY_COLLAGE_FFI_CANDIDATE_MODULE_H_
 

@@ -68,9 +68,7 @@ Expr MakeVar(const std::string& name, const ObjectRef& type) {
   return CallGlobal("relay.ir.Var", String(name), type, kKeep);
 }
 
-Expr MakeTuple(const Array<Expr>& fields) {
-  return CallGlobal("relay.ir.Tuple", fields, kKeep);
-}
+Expr MakeTuple(const Array<Expr>& fields) { return CallGlobal("relay.ir.Tuple", fields, kKeep); }
 
 Expr MakeProjection(const Expr& tuple, int index) {
   return CallGlobal("relay.ir.TupleGetItem", tuple, index, kKeep);

@@ -12,7 +12,8 @@ namespace tvm::collage {
 
 using Expr = ObjectRef;
 
-/*! \brief The same expression over other children, given in the order in which post-dfs meets them. */
+/*! \brief The same expression over other children, given in the order in which post-dfs meets them.
+ */
 Expr WithChildren(const Expr& expr, const Array<Expr>& children);
 
 Expr MakeVar(const std::string& name, const ObjectRef& type);
@@ -28,7 +29,8 @@ ObjectRef MakeTupleType(const Array<ObjectRef>& fields);
 /*! \brief The literal 1 as Relay's function attributes hold it. */
 ObjectRef One();
 
-/*! \brief The module with every expression typed. \throw TVM's own error for an ill-typed module. */
+/*! \brief The module with every expression typed. \throw TVM's own error for an ill-typed module.
+ */
 ObjectRef InferTypes(const ObjectRef& mod);
 
 /*! \brief The type that InferType left on the expression. \throw when there is none. */

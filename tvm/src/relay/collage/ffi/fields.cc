@@ -19,7 +19,9 @@ class Visitor final : public AttrVisitor {
   void Visit(const char* key, bool* value) final { VisitInt(key, *value); }
   void Visit(const char* key, std::string* value) final { callback_(key, FieldValue(*value)); }
   void Visit(const char* key, void**) final { callback_(key, FieldValue()); }
-  void Visit(const char* key, runtime::DataType* value) final { callback_(key, FieldValue(*value)); }
+  void Visit(const char* key, runtime::DataType* value) final {
+    callback_(key, FieldValue(*value));
+  }
   void Visit(const char* key, NDArray* value) final { callback_(key, FieldValue(*value)); }
   void Visit(const char* key, ObjectRef* value) final { callback_(key, FieldValue(*value)); }
 

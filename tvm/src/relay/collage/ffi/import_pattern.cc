@@ -34,25 +34,25 @@ class PatternImporter {
   }
 
   DataflowPattern Make(const ObjectRef& object) {
-    static const auto& makers = *new std::unordered_map<
-        std::string, DataflowPattern (PatternImporter::*)(const Fields&)>{
-        {"relay.dataflow_pattern.WildcardPattern", &PatternImporter::Wildcard},
-        {"relay.dataflow_pattern.ConstantPattern", &PatternImporter::Constant},
-        {"relay.dataflow_pattern.VarPattern", &PatternImporter::Var},
-        {"relay.dataflow_pattern.ExprPattern", &PatternImporter::Expr},
-        {"relay.dataflow_pattern.CallPattern", &PatternImporter::Call},
-        {"relay.dataflow_pattern.TuplePattern", &PatternImporter::Tuple},
-        {"relay.dataflow_pattern.TupleGetItemPattern", &PatternImporter::Projection},
-        {"relay.dataflow_pattern.AltPattern", &PatternImporter::Alternative},
-        {"relay.dataflow_pattern.AttrPattern", &PatternImporter::Attributes},
-        {"relay.dataflow_pattern.TypePattern", &PatternImporter::Type},
-        {"relay.dataflow_pattern.ShapePattern", &PatternImporter::Shape},
-        {"relay.dataflow_pattern.DataTypePattern", &PatternImporter::DataType},
-        {"relay.dataflow_pattern.DominatorPattern", &PatternImporter::Dominator},
-        {"relay.dataflow_pattern.FunctionPattern", &PatternImporter::Function},
-        {"relay.dataflow_pattern.LetPattern", &PatternImporter::Let},
-        {"relay.dataflow_pattern.IfPattern", &PatternImporter::If},
-    };
+    static const auto& makers =
+        *new std::unordered_map<std::string, DataflowPattern (PatternImporter::*)(const Fields&)>{
+            {"relay.dataflow_pattern.WildcardPattern", &PatternImporter::Wildcard},
+            {"relay.dataflow_pattern.ConstantPattern", &PatternImporter::Constant},
+            {"relay.dataflow_pattern.VarPattern", &PatternImporter::Var},
+            {"relay.dataflow_pattern.ExprPattern", &PatternImporter::Expr},
+            {"relay.dataflow_pattern.CallPattern", &PatternImporter::Call},
+            {"relay.dataflow_pattern.TuplePattern", &PatternImporter::Tuple},
+            {"relay.dataflow_pattern.TupleGetItemPattern", &PatternImporter::Projection},
+            {"relay.dataflow_pattern.AltPattern", &PatternImporter::Alternative},
+            {"relay.dataflow_pattern.AttrPattern", &PatternImporter::Attributes},
+            {"relay.dataflow_pattern.TypePattern", &PatternImporter::Type},
+            {"relay.dataflow_pattern.ShapePattern", &PatternImporter::Shape},
+            {"relay.dataflow_pattern.DataTypePattern", &PatternImporter::DataType},
+            {"relay.dataflow_pattern.DominatorPattern", &PatternImporter::Dominator},
+            {"relay.dataflow_pattern.FunctionPattern", &PatternImporter::Function},
+            {"relay.dataflow_pattern.LetPattern", &PatternImporter::Let},
+            {"relay.dataflow_pattern.IfPattern", &PatternImporter::If},
+        };
     auto found = makers.find(object->GetTypeKey());
     if (found == makers.end()) {
       return pattern::Unsupported(object->GetTypeKey() + " is no pattern of TVM 0.19");
@@ -85,8 +85,8 @@ class PatternImporter {
   }
   DataflowPattern Attributes(const Fields& fields) {
     PatternAttrs attrs;
-    auto dict = runtime::Downcast<Map<String, ObjectRef>>(
-        RefField(fields.Ref("attrs"), "__dict__"));
+    auto dict =
+        runtime::Downcast<Map<String, ObjectRef>>(RefField(fields.Ref("attrs"), "__dict__"));
     for (const auto& [key, value] : dict) attrs.emplace_back(key, ImportAttr(value));
     return pattern::Attributes(Visit(fields.Ref("pattern")), std::move(attrs));
   }

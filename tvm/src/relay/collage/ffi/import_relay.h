@@ -12,8 +12,8 @@
 namespace tvm::collage {
 
 struct ImportedFunction {
-  ObjectRef function;           // relay.Function
-  DataflowGraph graph;          // parameters first, then the body; the function itself is no node
+  ObjectRef function;            // relay.Function
+  DataflowGraph graph;           // parameters first, then the body; the function itself is no node
   std::vector<ObjectRef> exprs;  // node -> expression
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that must happen once after libtvm_collage.so is loaded, in one call from Python.
-// Precondition: libtvm.so of the pinned release is loaded; a static initialiser that throws would end
-// the process, so static ones only register functions. Test: tvm/tests/python/collage/test_base_package.py.
+// Precondition: libtvm.so of the pinned release is loaded; a static initialiser that throws would
+// end the process, so static ones only register functions. Test:
+// tvm/tests/python/collage/test_base_package.py.
 #include "options.h"
 
 namespace tvm::collage {
@@ -9,12 +10,23 @@ namespace {
 
 // Global functions of the base package that this library calls; Init checks that they exist.
 constexpr const char* kNeededGlobals[] = {
-    "ir.BaseFuncWithAttr",       "ir.GlobalVar",      "ir.IRModule",
-    "ir.OpGetAttr",              "node.MakeNode",     "relay._transform.InferType",
-    "relay.ir.Call",             "relay.ir.Function", "relay.ir.If",
-    "relay.ir.Let",              "relay.ir.Tuple",    "relay.ir.TupleGetItem",
-    "relay.ir.Var",              "target.ListTargetKinds",
-    "transform.GetCurrentPassContext", "transform.ListConfigs", "transform.MakeModulePass",
+    "ir.BaseFuncWithAttr",
+    "ir.GlobalVar",
+    "ir.IRModule",
+    "ir.OpGetAttr",
+    "node.MakeNode",
+    "relay._transform.InferType",
+    "relay.ir.Call",
+    "relay.ir.Function",
+    "relay.ir.If",
+    "relay.ir.Let",
+    "relay.ir.Tuple",
+    "relay.ir.TupleGetItem",
+    "relay.ir.Var",
+    "target.ListTargetKinds",
+    "transform.GetCurrentPassContext",
+    "transform.ListConfigs",
+    "transform.MakeModulePass",
     "transform.RunPass",
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collage's options: one table of name, type, default and meaning for C++, Python and tvmc.
-// Precondition: RegisterPassOptions ran (Init does). Test: tvm/tests/python/collage/test_options.py.
+// Precondition: RegisterPassOptions ran (Init does). Test:
+// tvm/tests/python/collage/test_options.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_OPTIONS_H_
 #define TVM_RELAY_COLLAGE_FFI_OPTIONS_H_
 
@@ -20,8 +21,8 @@ namespace tvm::collage {
   X(Names, byoc_fusion_style, Names(), "how a backend's patterns combine, e.g. dnnl.NoFusion")    \
   X(bool, enable_collage, false, "place every part of the model on its fastest backend")          \
   X(int64_t, max_exits, 1, "most values that may leave one candidate")                            \
-  X(int64_t, max_candidates_per_node, 2048, "most candidates of one rule that start at one node")  \
-  X(bool, merge_parts, false, "join neighbouring parts of one external backend after the search")   \
+  X(int64_t, max_candidates_per_node, 2048, "most candidates of one rule that start at one node") \
+  X(bool, merge_parts, false, "join neighbouring parts of one external backend after the search") \
   X(bool, guard, true, "measure the plan whole beside each backend alone, ship the fastest")      \
   X(int64_t, guard_rounds, 30, "interleaved rounds of the guard")                                 \
   X(double, measure_seconds, 0.3, "time spent running one candidate, in seconds")                 \

@@ -94,12 +94,13 @@ class CostTable {
       const bool is_free = candidates_[id].is_free;
       costs_[id] = is_free ? EstimatedCost{"estimated", 0.0, ""}
                            : EstimatedCost{"unsupported", 0.0, "left to the other backends"};
-      search->SetCost(static_cast<int>(id), is_free ? CandidateCost::Known(0.0)
-                                                    : CandidateCost::Failed());
+      search->SetCost(static_cast<int>(id),
+                      is_free ? CandidateCost::Known(0.0) : CandidateCost::Failed());
     }
   }
 
-  /*! \brief Lets the host have a node that nothing else could take. False when it has it already. */
+  /*! \brief Lets the host have a node that nothing else could take. False when it has it already.
+   */
   bool FallBackToHost(CoverSearch* search, NodeIndex node) {
     for (size_t id = 0; id < candidates_.size(); ++id) {
       if (!IsHost(candidates_[id], specs_) || costs_[id].IsUsable()) continue;

@@ -33,7 +33,8 @@ struct FunctionPlan {
 
 /*!
  * \brief Alternates between the search, which names the costs that it needs, and the estimator.
- * A kernel that no candidate with a cost covers falls to the host target, as a constant of the plan.
+ * A kernel that no candidate with a cost covers falls to the host target, as a constant of the
+ * plan.
  */
 FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
                           const CostEstimator& estimator);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partition rules as TVM objects, so that Python can put them together from pattern tables.
-// Precondition: rules built from predicates run inside an ImportScope. Test: tvm/tests/python/collage/test_rules.py.
+// Precondition: rules built from predicates run inside an ImportScope. Test:
+// tvm/tests/python/collage/test_rules.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_RULE_OBJECTS_H_
 #define TVM_RELAY_COLLAGE_FFI_RULE_OBJECTS_H_
 

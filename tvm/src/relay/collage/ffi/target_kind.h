@@ -12,14 +12,15 @@ namespace tvm::collage {
 
 /*!
  * \brief Makes `name` a target kind on the device type that TVM's CompilationConfig takes beside a
- * host or device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they are.
+ * host or device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they
+ * are.
  * \return whether the kind is new.
  */
 bool RegisterTargetKind(const std::string& name, int device_type);
 
 /*!
- * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`, or
- * a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
+ * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`,
+ * or a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
  */
 bool IsExternalKind(const ObjectRef& kind);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MergeParts: neighbouring parts of one external backend in a finished cover become one part. The
 // result is another plan, to be measured whole, never a discount on the plan's sum.
-// Precondition: the parts are a cover with an acyclic quotient. Test: tvm/tests/cpp/rules_merge_parts_test.cc.
+// Precondition: the parts are a cover with an acyclic quotient. Test:
+// tvm/tests/cpp/rules_merge_parts_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_
 #define TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_
 

@@ -18,9 +18,7 @@ namespace {
   throw std::invalid_argument("cover problem: " + what);
 }
 
-bool IsNode(const CoverProblem& problem, int node) {
-  return node >= 0 && node < problem.num_nodes;
-}
+bool IsNode(const CoverProblem& problem, int node) { return node >= 0 && node < problem.num_nodes; }
 
 void ValidateCandidate(const CoverProblem& problem, size_t id) {
   const CoverCandidate& candidate = problem.candidates[id];

@@ -111,8 +111,7 @@ class CoverSearch::Impl {
       step.uncovered_node = pass.first_uncovered;
       step.message = pass.cut > 0 ? "no cover found within the limit of states at one position"
                                   : "no candidates fit together to cover node " +
-                                        std::to_string(pass.first_uncovered) +
-                                        " and all before it";
+                                        std::to_string(pass.first_uncovered) + " and all before it";
       return step;
     }
     for (int id : pass.parts) {

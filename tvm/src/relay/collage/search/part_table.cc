@@ -54,9 +54,8 @@ PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> 
     Part part{inside, NodeWords(inside), std::move(outside[id]), {}};
     for (int node : inside) {
       const std::vector<int>& readers = Readers(node);
-      const bool is_exit = std::any_of(readers.begin(), readers.end(), [&](int reader) {
-        return !part.words.Contains(reader);
-      });
+      const bool is_exit = std::any_of(readers.begin(), readers.end(),
+                                       [&](int reader) { return !part.words.Contains(reader); });
       if (is_exit) part.exits.push_back(node);
     }
     parts_.push_back(std::move(part));

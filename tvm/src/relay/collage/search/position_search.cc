@@ -76,9 +76,8 @@ class Pass : public SuccessorSink {
     std::vector<size_t> kept(table.size());
     std::iota(kept.begin(), kept.end(), size_t{0});
     if (static_cast<int64_t>(kept.size()) <= limits_.max_states) return kept;
-    std::stable_sort(kept.begin(), kept.end(), [&](size_t a, size_t b) {
-      return IsBetter(table.way(a), table.way(b));
-    });
+    std::stable_sort(kept.begin(), kept.end(),
+                     [&](size_t a, size_t b) { return IsBetter(table.way(a), table.way(b)); });
     // A state that covers nothing past its position can always go on by single nodes, where these
     // are candidates: keep one, so that cutting does not lose every cover.
     const auto plain = std::find_if(kept.begin(), kept.end(), [&](size_t index) {

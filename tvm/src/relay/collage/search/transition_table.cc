@@ -35,15 +35,15 @@ Ticks GraphBorderTicks(const CoverProblem& problem, const std::vector<char>& is_
   std::set<int> read;
   for (int node : candidate.inside) {
     if (problem.transitions.to_outside && is_output[static_cast<size_t>(node)]) {
-      ticks = AddTicks(ticks,
-                       CheckedTicks(problem.transitions.to_outside(node, candidate.backend)));
+      ticks =
+          AddTicks(ticks, CheckedTicks(problem.transitions.to_outside(node, candidate.backend)));
     }
     if (!ReadsOutside(problem)) continue;
     for (int value : problem.outside_inputs[static_cast<size_t>(node)]) read.insert(value);
   }
   for (int value : read) {
-    ticks = AddTicks(ticks,
-                     CheckedTicks(problem.transitions.from_outside(value, candidate.backend)));
+    ticks =
+        AddTicks(ticks, CheckedTicks(problem.transitions.from_outside(value, candidate.backend)));
   }
   return ticks;
 }
@@ -90,8 +90,7 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
   for (size_t id = 0; id < problem.candidates.size(); ++id) {
     for (int node : outside[id]) {
       const Value& value = values_[static_cast<size_t>(node)];
-      fixed_[id] =
-          AddTicks(fixed_[id], value.least[static_cast<size_t>(backend_of_[id])]);
+      fixed_[id] = AddTicks(fixed_[id], value.least[static_cast<size_t>(backend_of_[id])]);
     }
   }
 }

@@ -42,10 +42,10 @@ class TransitionTable {
 
  private:
   struct Value {
-    int classes = 0;             // 0: nothing reads it across a border
-    std::vector<int> class_of;   // by backend
-    std::vector<Ticks> least;    // by reading backend
-    std::vector<Ticks> extra;    // by class and reading backend
+    int classes = 0;            // 0: nothing reads it across a border
+    std::vector<int> class_of;  // by backend
+    std::vector<Ticks> least;   // by reading backend
+    std::vector<Ticks> extra;   // by class and reading backend
   };
   void FillValue(const CoverProblem& problem, const std::vector<int>& backends, int node,
                  const std::vector<char>& makers, const std::vector<char>& readers);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: whole plans are built and measured interleaved, and only the fastest ships.
 
-Every plan runs in a worker process of its own; outputs are compared with TVM's. Test: test_guard.py.
+Every plan runs in a process of its own; outputs are compared with TVM's. Test: test_guard.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
 import tvm
 
 from ..measure import Comparison, Contestant, Cost, compare
@@ -51,9 +50,9 @@ def guard(
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target), simplest first.
 
-    ``build(module)`` returns a library of the graph executor; ``reference`` is the plan whose outputs
-    are right; ``on_step`` is told of each plan to build and of each round. Raises RuntimeError when
-    no plan ran.
+    ``build(module)`` returns a library of the graph executor; ``reference`` is the plan whose
+    outputs are right; ``on_step`` is told of each plan to build and of each round. Raises
+    RuntimeError when no plan ran.
     """
     on_step = on_step or (lambda text, done, total: None)
     steps = len(plans) + rounds
@@ -110,7 +109,5 @@ def _build_all(plans, build, on_plan):
 def _write_inputs(mod, path, seed):
     """Normal random inputs of the module's main in an .npz file; returns its path."""
     generator = np.random.default_rng(seed)
-    np.savez(
-        path, **{row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
-    )
+    np.savez(path, **{row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)})
     return path

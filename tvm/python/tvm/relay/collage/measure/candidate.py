@@ -11,11 +11,10 @@ import dataclasses
 import json
 from typing import Any
 
+import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars, post_order_visit
 from tvm.relay.function import Function
-
-import tvm
 
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 

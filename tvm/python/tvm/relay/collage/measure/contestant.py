@@ -64,9 +64,8 @@ class Stage:
 
 def library_contestant(library: str, inputs: str, device: str = "llvm") -> Runnable:
     """A library file of the graph executor on inputs by name from an .npz file."""
-    from tvm.contrib.graph_executor import GraphModule
-
     import tvm
+    from tvm.contrib.graph_executor import GraphModule
 
     class Library:
         def __init__(self) -> None:

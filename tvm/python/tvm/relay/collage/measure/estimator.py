@@ -49,7 +49,7 @@ class FunctionCostEstimator:
         try:
             answer = self._function(candidate)
             return answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
-        except Exception as error:  # the function is the user's: failures are data
+        except Exception as error:  # noqa: BLE001 - the user's function: failures are data
             return Cost.failed("unsupported", f"cost function: {type(error).__name__}: {error}")
 
 

@@ -13,11 +13,10 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
-
-import tvm
 
 from .cost import Unsupported
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tvm.contrib.graph_executor import GraphModule
-
 import tvm
+from tvm.contrib.graph_executor import GraphModule
 
 from .borders import border_share
 from .inputs import random_tensor

@@ -9,11 +9,10 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 from __future__ import annotations
 
 import numpy as np
+import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
-
-import tvm
 
 from .inputs import random_weights
 

@@ -62,7 +62,7 @@ def serve(requests, replies) -> None:
         try:
             reply["value"] = getattr(commands, request["command"])(**request["arguments"])
             text = json.dumps(reply)
-        except BaseException as error:  # SystemExit too: a candidate does not end a worker
+        except BaseException as error:  # noqa: BLE001 - a candidate's SystemExit ends no worker
             text = json.dumps(
                 {
                     "id": request["id"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report of facts.result_to_json as tables in a terminal, a notebook or a log. Test: test_report.py."""
+"""Tables of facts.result_to_json for a terminal, a notebook or a log. Test: test_report.py."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def failures_table(function: dict[str, Any]) -> Table:
     for name in ("backend", "operators", "count", "status", "message"):
         table.add_column(name, justify="right" if name == "count" else "left")
     for row in function["failures"][:_MOST_ROWS]:
-        table.add_row(*(escape(str(row[k])) for k in ("backend", "ops", "count", "status", "message")))
+        table.add_row(
+            *(escape(str(row[k])) for k in ("backend", "ops", "count", "status", "message"))
+        )
     _add_rest(table, function["failures"])
     return table
 
