@@ -51,7 +51,7 @@ class CostEstimator(Object):
 
     def _estimate(self, mods, targets, labels):
         answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
-        return [[status, tvm.runtime.convert(seconds), text] for status, seconds, text in answers]
+        return [_boxed(answer) for answer in answers]
 
     def _observe(self, report):
         self.reports.append(_plain(report))
@@ -115,6 +115,17 @@ class CustomCostEstimator(FunctionCosts):
     def __init__(self, py_fn_estimator="tvm.relay.collage.estimate_seconds_custom"):
         self._function = get_global_func(py_fn_estimator)
         super().__init__(lambda mod, target: self._function(mod, target))
+
+
+def _boxed(answer):
+    """One row of an estimator's answer as C++ takes it; ValueError when it is none."""
+    try:
+        status, seconds, message = answer
+        return [str(status), tvm.runtime.convert(float(seconds)), str(message)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"estimate_batch gives [status, seconds, message] for each candidate, not {answer!r}"
+        ) from error
 
 
 def _count_calls(body):

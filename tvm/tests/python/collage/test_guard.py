@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard: which plan ships, given what each did; plans that fail; a real pair of tiny plans."""
+
+import os
+
+import numpy as np
+import pytest
+import tvm
+from relay_text import parse
+from tvm import relay
+from tvm.relay.collage.graph_search import choose, guard
+from tvm.relay.collage.measure import Comparison, Cost, Interval
+
+ORDER = ["tvm", "dnnl", "collage"]
+
+
+def ran(name, low, high, value=None):
+    """A plan whose ratio to the best lies between low and high."""
+    ratio = Interval(value if value is not None else (low + high) / 2, low, high)
+    return Comparison(name, Cost.measured([1e-3] * 30), ratio, 0.0)
+
+
+def failed(name, status="crashed", message="signal 11"):
+    return Comparison(name, Cost.failed(status, message))
+
+
+@pytest.mark.parametrize(
+    "comparisons, winner",
+    [
+        # The best is clearly faster than the others.
+        ([ran("collage", 1, 1), ran("dnnl", 1.1, 1.2), ran("tvm", 1.5, 1.6)], "collage"),
+        ([ran("dnnl", 1, 1), ran("collage", 1.01, 1.2), ran("tvm", 1.5, 1.6)], "dnnl"),
+        # What noise cannot tell apart from the best, and is simpler, ships.
+        ([ran("collage", 1, 1), ran("dnnl", 0.99, 1.03), ran("tvm", 1.5, 1.6)], "dnnl"),
+        ([ran("collage", 1, 1), ran("dnnl", 0.98, 1.2), ran("tvm", 0.97, 1.1)], "tvm"),
+        ([ran("collage", 1, 1), ran("dnnl", 1.0, 1.0), ran("tvm", 1.2, 1.3)], "dnnl"),
+        # Failures never ship, whatever their place.
+        ([ran("collage", 1, 1), failed("dnnl"), failed("tvm", "timeout")], "collage"),
+        ([ran("tvm", 1, 1), failed("collage", "wrong_result"), failed("dnnl")], "tvm"),
+    ],
+)
+def test_the_simplest_plan_that_the_best_does_not_beat_ships(comparisons, winner):
+    assert choose(comparisons, ORDER) == winner
+
+
+def test_when_no_plan_ran_each_reason_is_given():
+    with pytest.raises(RuntimeError) as caught:
+        choose([failed("tvm", "compile_failed", "no LLVM"), failed("dnnl")], ORDER)
+    assert str(caught.value) == (
+        "no plan of the model could be built and run "
+        "(tvm: compile_failed: no LLVM; dnnl: crashed: signal 11)"
+    )
+
+
+class FakeLibrary:
+    def export_library(self, path):
+        with open(path, "w") as file:
+            file.write("library")
+
+
+@pytest.fixture
+def fake_compare(monkeypatch):
+    """Puts a comparison without processes in place; returns what it was asked."""
+    import importlib
+
+    asked = {}
+
+    def compare(contestants, reference, rounds, tolerance, *, seed, **_):
+        inputs = np.load(contestants[0].arguments["inputs"])
+        asked.update(
+            names=[contestant.name for contestant in contestants],
+            reference=reference,
+            rounds=rounds,
+            seed=seed,
+            inputs={name: inputs[name] for name in inputs.files},
+            files=[os.path.exists(item.arguments["library"]) for item in contestants],
+        )
+        return [ran(item.name, 1 + index, 1 + index) for index, item in enumerate(contestants)]
+
+    module = importlib.import_module("tvm.relay.collage.graph_search.guard")
+    monkeypatch.setattr(module, "compare", compare)
+    return asked
+
+
+def plans():
+    mod = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (nn.relu(%x), %i) }")
+    return {name: mod for name in ORDER}
+
+
+def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
+    result = guard(plans(), "tvm", lambda module: FakeLibrary(), rounds=7, seed=3)
+    assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
+    assert fake_compare["names"] == ORDER and all(fake_compare["files"])
+    assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (
+        "tvm",
+        7,
+        3,
+    )
+    inputs = fake_compare["inputs"]
+    assert inputs["x"].shape == (2, 4) and inputs["x"].dtype == "float32"
+    assert inputs["i"].dtype == "int32" and inputs["x"].std() > 0
+    guard(plans(), "tvm", lambda module: FakeLibrary(), seed=3)
+    np.testing.assert_array_equal(fake_compare["inputs"]["x"], inputs["x"])
+
+
+def test_a_plan_that_does_not_build_loses_with_its_reason(fake_compare):
+    names = iter(ORDER)
+
+    def build(module):
+        if next(names) == "tvm":
+            raise tvm.TVMError("Traceback\n  0: frame\nInternalError: no schedule\n")
+        return FakeLibrary()
+
+    result = guard(plans(), "tvm", build)
+    assert result.winner == "dnnl" and fake_compare["reference"] is None
+    cost = result.of("tvm").cost
+    assert (cost.status, cost.message) == ("compile_failed", "InternalError: no schedule")
+    assert "tvm" not in result.libraries
+
+
+def test_no_plan_that_builds_is_an_error(fake_compare):
+    def build(module):
+        raise ValueError("no way")
+
+    with pytest.raises(RuntimeError, match="tvm: compile_failed: no way; dnnl: compile_failed"):
+        guard(plans(), "tvm", build)
+    assert fake_compare == {}
+
+
+def test_steps_are_told_as_they_come(fake_compare):
+    steps = []
+    guard(plans(), "tvm", lambda module: FakeLibrary(), on_step=lambda *step: steps.append(step))
+    assert steps == [(f"building plan {name}", k, 33) for k, name in enumerate(ORDER)]
+
+
+def test_an_unknown_plan_has_no_comparison(fake_compare):
+    result = guard(plans(), "tvm", lambda module: FakeLibrary())
+    with pytest.raises(KeyError):
+        result.of("nope")
+
+
+def test_a_real_pair_of_plans_is_measured_and_compared():
+    def build(module):
+        with tvm.transform.PassContext(opt_level=1):
+            return relay.build(module, target="llvm")
+
+    body = "%0 = nn.dense(%x, %w, units=None);"
+    params = "%x: Tensor[(64, 256), float32], %w: Tensor[(256, 256), float32]"
+    right = parse(f"def @main({params}) {{ {body} nn.relu(%0) }}")
+    wrong = parse(f"def @main({params}) {{ {body} tanh(%0) }}")
+    result = guard({"tvm": right, "wrong": wrong}, "tvm", build, rounds=6)
+    assert result.winner == "tvm"
+    assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
+    assert result.of("wrong").cost.status == "wrong_result"
