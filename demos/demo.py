@@ -16,14 +16,15 @@ import os
 import platform
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 from demo_checks import broken_expectations
 from demo_models import MODELS, DemoModel
 
-# Candidates of up to so many calls, each timed for so long: less than the defaults, so that the whole
-# demo ends within ten minutes on two cores.
+# Candidates of up to so many calls, each timed for so long: less than the defaults, so that the
+# whole demo ends within ten minutes on two cores.
 OPTIONS = {"tvm_max_depth": 4, "byoc_max_depth": 4, "measure_seconds": 0.1}
 # Only to see that everything works: speed is not judged.
 QUICK_OPTIONS = {
@@ -43,7 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
     console = make_console()
     models, broken = [], []
     for name in options.models:
-        record = run_model(MODELS[name](), options, console)
+        try:
+            record = run_model(MODELS[name](), options, console)
+        except Exception as error:  # the other models still run
+            broken.append(_describe_failure(name, error))
+            continue
         record["broken"] = broken_expectations(record, judge_speed=not options.quick)
         models.append(record)
         broken += record["broken"]
@@ -126,6 +131,14 @@ def describe_machine() -> dict[str, Any]:
         "tvm": tvm.__version__,
         "system": platform.platform(),
     }
+
+
+def _describe_failure(name: str, error: Exception) -> str:
+    """One line; where it happened goes to standard error, unless the user has a file missing."""
+    if not isinstance(error, FileNotFoundError):
+        traceback.print_exception(error)
+    lines = str(error).strip().splitlines() or [""]
+    return f"{name}: {type(error).__name__}: {lines[-1].strip()}"
 
 
 @contextlib.contextmanager

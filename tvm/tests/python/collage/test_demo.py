@@ -188,6 +188,21 @@ def test_a_broken_expectation_is_an_exit_code_and_a_line(tmp_path, monkeypatch, 
     assert "demo: net: output reads 'x', not 'abc'" in capsys.readouterr().err
 
 
+def test_a_model_that_fails_is_a_line_and_the_others_run(tmp_path, monkeypatch, capsys):
+    def run_model(model, *_):
+        if model.name == "resnet50":
+            raise ValueError("a long story\nno such thing")
+        return record() | {"summary": "fine"}
+
+    monkeypatch.setattr(demo, "run_model", run_model)
+    monkeypatch.setattr(demo_ocr, "_PACKAGE", "no_such_package")
+    code, report = run(tmp_path, "--models", "resnet50,cls,rec")
+    assert code == 1 and report["models"] == []
+    assert report["broken"][0] == "resnet50: ValueError: no such thing"
+    assert "requirements-models.txt" in report["broken"][1]
+    assert "Traceback" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_angle_classification_quickly(tmp_path):

@@ -32,8 +32,10 @@ def failed(name, status="crashed", message="signal 11"):
         ([ran("dnnl", 1, 1), ran("collage", 1.01, 1.2), ran("tvm", 1.5, 1.6)], "dnnl"),
         # What noise cannot tell apart from the best, and is simpler, ships.
         ([ran("collage", 1, 1), ran("dnnl", 0.99, 1.03), ran("tvm", 1.5, 1.6)], "dnnl"),
-        ([ran("collage", 1, 1), ran("dnnl", 0.98, 1.2), ran("tvm", 0.97, 1.1)], "tvm"),
+        ([ran("collage", 1, 1), ran("dnnl", 0.98, 1.2), ran("tvm", 0.97, 1.04)], "tvm"),
         ([ran("collage", 1, 1), ran("dnnl", 1.0, 1.0), ran("tvm", 1.2, 1.3)], "dnnl"),
+        # Noise that hides a difference of more than 1 % proves nothing.
+        ([ran("collage", 1, 1), ran("dnnl", 0.9, 1.3), ran("tvm", 0.95, 1.1)], "collage"),
         # Failures never ship, whatever their place.
         ([ran("collage", 1, 1), failed("dnnl"), failed("tvm", "timeout")], "collage"),
         ([ran("tvm", 1, 1), failed("collage", "wrong_result"), failed("dnnl")], "tvm"),
