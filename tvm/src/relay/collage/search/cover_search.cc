@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -26,7 +27,7 @@ namespace {
 int64_t AtLeastOne(int64_t limit) { return std::max<int64_t>(limit, 1); }
 
 std::string Milliseconds(double seconds) {
-  return std::to_string(static_cast<int64_t>(seconds * 1e3 + 0.5)) + " ms";
+  return std::to_string(std::lround(seconds * 1e3)) + " ms";
 }
 
 }  // namespace

@@ -15,10 +15,10 @@
 #include <string>
 
 // Every oneDNN function that we call, without its `dnnl_` prefix.
+// clang-format off: a table
 #define COLLAGE_DNNL_FUNCTIONS(X)                                                                  \
   X(version)                                                                                       \
-  X(engine_create)                                                                                 \
-  X(stream_create) X(stream_destroy) X(memory_desc_create_with_strides) X(                         \
+  X(engine_create) X(stream_create) X(stream_destroy) X(memory_desc_create_with_strides) X(        \
       memory_desc_create_with_tag) X(memory_desc_clone) X(memory_desc_destroy)                     \
       X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
           X(memory_desc_get_size) X(memory_create) X(memory_set_data_handle) X(memory_destroy)     \
@@ -40,6 +40,7 @@
                                                   X(reduction_primitive_desc_create)               \
                                                       X(concat_primitive_desc_create)              \
                                                           X(reorder_primitive_desc_create)
+// clang-format on
 
 namespace tvm {
 namespace collage {
