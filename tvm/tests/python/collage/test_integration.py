@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""relay.build, relay.vm.compile and create_executor, with the option and without it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay import collage
+from tvm.relay.backend import vm as vm_backend
+from tvm.relay.collage import CollageOptions, integration
+from tvm.relay.collage.measured import measuring_session
+from tvm.runtime.vm import VirtualMachine
+
+# What one candidate and the guard may take here: the plans are right, their costs rough.
+QUICK = CollageOptions(
+    enable_collage=True, measure_seconds=0.01, guard_rounds=3, workers=1, progress="quiet"
+)
+
+
+@pytest.fixture(scope="module")
+def net():
+    """conv2d, bias, relu and a dense layer: (module, params, input)."""
+    rng = np.random.default_rng(0)
+    x, weight = relay.var("x", shape=(1, 8, 16, 16)), relay.var("weight", shape=(16, 8, 3, 3))
+    bias, dense = relay.var("bias", shape=(16,)), relay.var("dense", shape=(10, 16))
+    y = relay.nn.conv2d(x, weight, kernel_size=3, padding=1, channels=16)
+    y = relay.nn.bias_add(y, bias)
+    y = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(relay.nn.relu(y)))
+    mod = tvm.IRModule.from_expr(relay.Function([x, weight, bias, dense], relay.nn.dense(y, dense)))
+    shapes = {"weight": (16, 8, 3, 3), "bias": (16,), "dense": (10, 16)}
+    params = {
+        key: tvm.nd.array(rng.standard_normal(shape).astype("float32"))
+        for key, shape in shapes.items()
+    }
+    return mod, params, rng.standard_normal((1, 8, 16, 16)).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def expected(net):
+    mod, params, x = net
+    with tvm.transform.PassContext(opt_level=3):
+        return run_graph(relay.build(mod, target=collage.host_target(), params=params), x)
+
+
+@pytest.fixture(scope="module")
+def targets():
+    return [collage.host_target(), tvm.target.Target("dnnl")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    """One measuring process, and its memory of costs, for the file."""
+    with measuring_session(QUICK) as estimator:
+        yield estimator
+
+
+def quick(**options):
+    config = {**QUICK.to_config(), **{f"relay.collage.{k}": v for k, v in options.items()}}
+    return tvm.transform.PassContext(opt_level=3, config=config)
+
+
+def run_graph(library, x):
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.run(x=x)
+    return module.get_output(0).numpy()
+
+
+def close(actual, expected):
+    return np.abs(actual - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+# With the option.
+
+
+def test_build_gives_a_library_that_carries_the_decision(net, targets, expected):
+    mod, params, x = net
+    before = mod.astext(False)
+    with quick():
+        library = relay.build(mod, target=targets, params=params)
+    assert close(run_graph(library, x), expected)
+    result = library.collage
+    assert result.plan in {"tvm", "dnnl", "collage", "collage-merged"}
+    assert result.guard.of(result.plan).cost.status == "measured"
+    assert {"tvm", "dnnl", "collage"} <= set(result.guard.libraries)
+    assert all(item.output_error <= 1e-4 for item in result.guard.comparisons)
+    assert mod.astext(False) == before
+
+
+def test_a_single_function_is_taken_as_a_module(net, targets, expected):
+    mod, params, x = net
+    with quick(guard=False):
+        library = relay.build(mod["main"], target=targets, params=params)
+    assert close(run_graph(library, x), expected)
+    assert library.collage.guard is None and library.collage.plan == "collage"
+
+
+def test_build_keeps_its_other_arguments(net, targets, expected):
+    mod, params, x = net
+    with quick(guard=False):
+        library = relay.build(
+            mod,
+            target=targets,
+            params=params,
+            executor=relay.backend.Executor("graph", {"link-params": True}),
+            runtime=relay.backend.Runtime("cpp"),
+            mod_name="my_net",
+        )
+    assert library.libmod_name == "my_net"
+    module = graph_executor.GraphModule(library["my_net"](tvm.cpu()))
+    module.run(x=x)
+    assert close(module.get_output(0).numpy(), expected)
+
+
+def test_vm_compile(net, targets, expected):
+    mod, params, x = net
+    with quick(guard=False):
+        executable = relay.vm.compile(mod, target=targets, params=params)
+    machine = VirtualMachine(executable, tvm.cpu())
+    assert close(machine.invoke("main", x).numpy(), expected)
+    assert executable.collage.plan == "collage"
+
+
+@pytest.mark.parametrize("kind", ["graph", "vm"])
+def test_create_executor(kind, net, targets, expected):
+    mod, params, x = net
+    with quick(guard=False):
+        executor = relay.create_executor(kind, mod, tvm.cpu(), targets, params)
+    # Built later, and outside of the context, as TVM's executors are.
+    assert close(executor.evaluate()(x).numpy(), expected)
+    assert executor.collage.plan == "collage"
+
+
+def test_a_host_target_alone_needs_no_measuring(net, expected):
+    mod, params, x = net
+    with quick():
+        library = relay.build(mod, target=collage.host_target(), params=params)
+    assert close(run_graph(library, x), expected)
+    assert (library.collage.plan, library.collage.partitioned) == ("tvm", [])
+
+
+def test_deploying_needs_no_compiler(net, targets, expected, tmp_path):
+    mod, params, x = net
+    with quick(guard=False):
+        library = relay.build(mod, target=targets, params=params)
+    path = str(tmp_path / "net.so")
+    library.export_library(path)
+    assert close(run_graph(tvm.runtime.load_module(path), x), expected)
+
+
+# Without the option.
+
+
+def test_the_option_is_off_by_default_and_read_from_the_innermost_context():
+    assert not integration.is_enabled()
+    with quick():
+        assert integration.is_enabled()
+        with tvm.transform.PassContext():
+            assert not integration.is_enabled()
+    with quick(enable_collage=False):
+        assert not integration.is_enabled()
+
+
+class Recorder:
+    """Stands for a TVM module with a function; keeps what the function is called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def build(self, *args, **kwargs):
+        """Its documentation."""
+        self.calls.append((args, kwargs))
+        return "stock's own"
+
+
+def test_arguments_reach_stock_unchanged_and_its_result_comes_back():
+    module = Recorder()
+    integration._wrap(module, "build", "_collage_stock_build", lambda stock, *a, **k: "ours")
+    mark = object()
+    assert module.build(mark, 2, target=mark) == "stock's own"
+    [(args, kwargs)] = module.calls
+    assert args == (mark, 2) and kwargs == {"target": mark}
+    with quick():
+        assert module.build(mark) == "ours"
+    assert (module.build.__name__, module.build.__doc__) == ("build", "Its documentation.")
+
+
+def test_wrapping_twice_wraps_once():
+    module = Recorder()
+    for _ in range(2):
+        integration._wrap(module, "build", "_collage_stock_build", lambda stock, *a, **k: "ours")
+    module.build(1)
+    assert len(module.calls) == 1
+    before = (relay.build_module.build, vm_backend.compile, relay.build_module.create_executor)
+    integration.install()
+    assert before == (
+        relay.build_module.build,
+        vm_backend.compile,
+        relay.build_module.create_executor,
+    )
+
+
+def test_every_name_of_the_functions_is_the_wrapper():
+    assert relay.build is relay.build_module.build
+    assert relay.create_executor is relay.build_module.create_executor
+    assert relay.vm.compile is vm_backend.compile
+    for wrapper in (relay.build, relay.create_executor, relay.vm.compile):
+        assert wrapper.__wrapped__.__module__.startswith("tvm.relay")
+
+
+STOCK = """
+import hashlib, json, os, sys
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay import testing
+
+mod, params = testing.mlp.get_workload(batch_size=1)
+with tvm.transform.PassContext(opt_level=3):
+    library = relay.build(mod, target="llvm", params=params)
+    executable = relay.vm.compile(mod, target="llvm", params=params)
+x = np.random.default_rng(0).uniform(size=(1, 1, 28, 28)).astype("float32")
+graph = graph_executor.GraphModule(library["default"](tvm.cpu()))
+graph.run(data=x)
+machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+digest = lambda data: hashlib.sha256(data).hexdigest()
+print(json.dumps({
+    "json": digest(library.get_graph_json().encode()),
+    "params": {k: digest(v.numpy().tobytes()) for k, v in sorted(library.get_params().items())},
+    "source": digest(library.get_lib().get_source("asm").encode()),
+    "graph": digest(graph.get_output(0).numpy().tobytes()),
+    "vm": digest(machine.invoke("main", x).numpy().tobytes()),
+    "ours": hasattr(relay.build_module, "_collage_stock_build"),
+}))
+"""
+
+
+def test_without_the_option_everything_is_stocks_bit_for_bit():
+    found = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "COLLAGE_DISABLE": disabled}
+        done = subprocess.run(
+            [sys.executable, "-c", STOCK], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    assert [item.pop("ours") for item in found] == [True, False]
+    assert found[0] == found[1]
+
+
+def test_an_external_target_without_the_option_is_left_to_tvm(net, targets):
+    mod, params, x = net
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target=targets, params=params)
+    assert not hasattr(library, "collage")
+    assert run_graph(library, x).shape == (1, 10)
