@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.models:
         try:
             record = run_model(MODELS[name](), options, console)
-        except Exception as error:  # the other models still run
+        except Exception as error:  # noqa: BLE001 - the other models still run
             broken.append(_describe_failure(name, error))
             continue
         record["broken"] = broken_expectations(record, judge_speed=not options.quick)

@@ -163,7 +163,7 @@ def test_a_part_never_reads_a_variable_before_its_let(backend):
       let %a = tanh(%x);
       add(add(%0, %a), %u)
     }"""
-    partitioned(text, backend, max_exits=3, merge_parts=True)
+    partitioned(text, backend, merge_parts=True)
     partitioned(text, backend)
 
 

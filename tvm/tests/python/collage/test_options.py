@@ -69,8 +69,8 @@ def test_every_option_goes_into_a_config_and_comes_back():
 
 
 def test_an_int_imm_of_older_scripts_is_taken():
-    with context(enable_collage=tvm.tir.IntImm("bool", 1), max_exits=tvm.tir.IntImm("int32", 3)):
-        assert CollageOptions.current() == CollageOptions(enable_collage=True, max_exits=3)
+    with context(enable_collage=tvm.tir.IntImm("bool", 1), seed=tvm.tir.IntImm("int32", 3)):
+        assert CollageOptions.current() == CollageOptions(enable_collage=True, seed=3)
 
 
 @pytest.mark.parametrize(
