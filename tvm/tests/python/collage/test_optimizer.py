@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""optimize(): module and targets -> plans -> the one that ships; mock costs, a fake guard."""
+
+import json
+
+import numpy as np
+import pytest
+import tvm
+from relay_text import assert_equal, assert_same_outputs, is_external
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
+from tvm.relay.collage.graph_search import GuardResult
+from tvm.relay.collage.measure import Comparison, Cost, Interval
+
+TARGETS = ["llvm", "dnnl"]
+
+
+def small_net():
+    """Two convolutions with a tanh, which oneDNN's table does not take, between them."""
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    weight = relay.var("weight", shape=(4, 4, 3, 3))
+    conv = lambda data: relay.nn.conv2d(  # noqa: E731
+        data, weight, kernel_size=3, channels=4, padding=1
+    )
+    y = relay.nn.relu(conv(relay.exp(relay.nn.relu(conv(x)))))
+    mod = tvm.IRModule.from_expr(relay.Function([x, weight], y))
+    values = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype("float32")
+    return mod, {"weight": tvm.nd.array(values)}
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Mock costs, and a guard that builds nothing and lets the last plan win."""
+    seen = {}
+
+    def guard(plans, reference, build, *, rounds, seed, **_):
+        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed)
+        winner = seen.get("winner", list(plans)[-1])
+        rows = [Comparison(k, Cost.measured([1e-3] * 9), Interval(1, 1, 1), 0.0) for k in plans]
+        return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
+
+    monkeypatch.setattr(
+        optimizer, "CostEstimator", lambda: MockCostEstimator({"llvm": 10, "dnnl": 1})
+    )
+    monkeypatch.setattr(optimizer, "guard", guard)
+    return seen
+
+
+def external_parts(mod):
+    return [f for f in mod.functions.values() if is_external(f)]
+
+
+def test_plans_are_tvm_each_backend_and_the_optimum(fakes):
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS, CollageOptions(guard_rounds=5, seed=2))
+    plans = fakes["plans"]
+    assert list(plans)[:3] == ["tvm", "dnnl", "collage"]
+    assert external_parts(plans["tvm"]) == [] and external_parts(plans["dnnl"])
+    assert (fakes["reference"], fakes["rounds"], fakes["seed"]) == ("tvm", 5, 2)
+    assert result.plan == list(plans)[-1] and result.mod.same_as(plans[result.plan])
+    assert result.library == f"library of {result.plan}"
+
+
+@pytest.mark.parametrize("winner", ["tvm", "dnnl", "collage"])
+def test_the_guards_winner_ships(fakes, winner):
+    fakes["winner"] = winner
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    assert result.plan == winner and result.mod.same_as(fakes["plans"][winner])
+
+
+def test_every_plan_computes_the_same(fakes):
+    mod, params = small_net()
+    collage.optimize(mod, params, TARGETS)
+    assert len(fakes["plans"]) >= 3
+    for plan in fakes["plans"].values():
+        assert_same_outputs(fakes["plans"]["tvm"], plan)
+
+
+def test_without_a_guard_the_optimum_ships(fakes):
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
+    assert (result.plan, result.guard, result.library) == ("collage", None, None)
+    assert "plans" not in fakes
+    assert len(external_parts(result.mod)) >= 2
+
+
+def test_a_host_alone_has_nothing_to_decide(fakes):
+    mod, params = small_net()
+    result = collage.optimize(mod, params, "llvm")
+    assert (result.plan, result.guard, result.partitioned) == ("tvm", None, [])
+    assert result.host.kind.name == "llvm" and external_parts(result.mod) == []
+
+
+def test_weights_are_bound_and_the_users_module_stays(fakes):
+    mod, params = small_net()
+    before = mod.astext(False)
+    result = collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
+    assert [param.name_hint for param in result.mod["main"].params] == ["x"]
+    assert mod.astext(False) == before
+
+
+def test_options_come_from_the_context_unless_given(fakes):
+    mod, params = small_net()
+    with tvm.transform.PassContext(config={"relay.collage.guard_rounds": 11}):
+        collage.optimize(mod, params, TARGETS)
+        assert fakes["rounds"] == 11
+        collage.optimize(mod, params, TARGETS, CollageOptions(guard_rounds=4))
+        assert fakes["rounds"] == 4
+
+
+def test_the_report_names_parts_costs_and_phases(fakes):
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    [report] = result.partitioned
+    assert report["function"] == "main" and report["is_optimal"]
+    assert {row[0] for row in report["parts"]} >= {"dnnl"}
+    assert set(result.seconds) == {"prepare", "partition", "guard"}
+    assert all(seconds >= 0 for seconds in result.seconds.values())
+
+
+def test_the_result_is_json_and_a_table(fakes, capsys):
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    data = result.to_json()
+    assert json.loads(json.dumps(data)) == data
+    result.show()
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("tvm", "dnnl", "collage"))
+
+
+def test_the_same_module_and_costs_give_the_same_plan(fakes):
+    mod, params = small_net()
+    first = collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
+    again = collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
+    assert_equal(again.mod, first.mod)
+
+
+def test_several_functions_and_control_flow(fakes):
+    mod = tvm.relay.fromtext(
+        """#[version = "0.0.5"]
+        def @block(%x: Tensor[(1, 4), float32]) -> Tensor[(1, 4), float32] { nn.relu(%x) }
+        def @main(%c: bool, %x: Tensor[(1, 4), float32]) -> Tensor[(1, 4), float32] {
+          if (%c) { @block(%x) } else { tanh(%x) }
+        }"""
+    )
+    result = collage.optimize(mod, None, TARGETS, CollageOptions(guard=False))
+    assert {report["function"] for report in result.partitioned} >= {"main"}
+    assert_same_outputs(relay.transform.InferType()(mod), result.mod)
+
+
+def test_instruments_and_disabled_passes_of_the_context_stay(fakes):
+    mod, params = small_net()
+
+    @tvm.instrument.pass_instrument
+    class Count:
+        seen = 0
+
+        def run_before_pass(self, mod, info):
+            Count.seen += info.name == "CollagePartition"
+
+    with tvm.transform.PassContext(opt_level=3, instruments=[Count()]):
+        collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
+    assert Count.seen >= 1
