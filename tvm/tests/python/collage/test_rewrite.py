@@ -101,6 +101,22 @@ def test_every_candidate_is_a_module_that_runs(backend):
         assert run(undo_partition(mod), random_args(mod["main"]))
 
 
+def test_parameters_come_in_the_order_in_which_the_body_reads_them(backend):
+    # %y is the earlier node, and the later argument.
+    text = "def @main(%y: $T, %x: $T) -> $T { tanh(add(%x, %y)) }"
+    assert_equal(
+        partition(parse(text), [backend], CHEAP),
+        f"""
+        def @collage_{NAME}_add(%a: $T, %b: $T, Primitive=1, Compiler="{NAME}",
+            global_symbol="collage_{NAME}_add") -> $T {{
+          %0 = fn (%p: $T, %q: $T, Composite="{NAME}.add") -> $T {{ add(%p, %q) }};
+          %0(%a, %b)
+        }}
+        def @main(%y: $T, %x: $T) -> $T {{ tanh(@collage_{NAME}_add(%x, %y)) }}
+        """,
+    )
+
+
 def test_constants_stay_bound_in_the_part(backend):
     result = partition(parse("def @main(%x: $T) { tanh(add(%x, 2f)) }"), [backend], CHEAP)
     part = result[f"collage_{NAME}_add"]

@@ -2,6 +2,7 @@
 #include "rewrite.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tvm::collage {
 namespace {
@@ -84,8 +85,32 @@ class Rewriter {
   std::vector<int> group_of_;
 };
 
-Group GroupOf(const SubGraph& sub_graph) {
-  return {&sub_graph.inside(), sub_graph.inputs(), sub_graph.exits(), nullptr};
+/*!
+ * \brief The sub-graph's inputs in the order in which its body, read from its exits, meets them:
+ * for one call the order of its arguments. Equal sub-graphs thus give equal functions wherever they
+ * are.
+ */
+std::vector<NodeIndex> InputsInOrder(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  std::vector<NodeIndex> open(sub_graph.exits().rbegin(), sub_graph.exits().rend());
+  IndexSet seen(graph.size());
+  const std::unordered_set<NodeIndex> inputs(sub_graph.inputs().begin(), sub_graph.inputs().end());
+  std::vector<NodeIndex> ordered;
+  while (!open.empty()) {
+    const NodeIndex index = open.back();
+    open.pop_back();
+    if (seen.Contains(index)) continue;
+    seen.Add(index);
+    if (inputs.count(index)) {
+      ordered.push_back(index);
+    } else if (sub_graph.inside().Contains(index)) {
+      open.insert(open.end(), graph[index].inputs.rbegin(), graph[index].inputs.rend());
+    }
+  }
+  return ordered;
+}
+
+Group GroupOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  return {&sub_graph.inside(), InputsInOrder(graph, sub_graph), sub_graph.exits(), nullptr};
 }
 
 /*! \brief Nested composites as groups; `nested` must outlive the result. */
@@ -96,7 +121,7 @@ std::vector<Group> NestedGroups(const ImportedFunction& imported, const SubGraph
   }
   std::vector<Group> groups;
   for (size_t k = 0; k < nested->size(); ++k) {
-    groups.push_back(GroupOf((*nested)[k]));
+    groups.push_back(GroupOf(imported.graph, (*nested)[k]));
     groups.back().make_callee = [&imported, composite = sub_graph.nested()[k].composite,
                                  inner = &(*nested)[k]] {
       return WithAttr(ExtractFunction(imported, *inner), "Composite", String(composite));
@@ -130,7 +155,7 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
   nested.reserve(sub_graph.nested().size());
   Rewriter rewriter(imported, NestedGroups(imported, sub_graph, &nested));
   Array<Expr> params;
-  for (NodeIndex input : sub_graph.inputs()) {
+  for (NodeIndex input : InputsInOrder(imported.graph, sub_graph)) {
     params.push_back(MakeVar("FunctionVar_" + std::to_string(params.size()),
                              CheckedType(imported.exprs[input])));
     rewriter.Bind(input, params.back());
@@ -165,7 +190,7 @@ Expr RewriteFunction(const ImportedFunction& imported, const std::vector<Externa
                      NameSupply* names, std::vector<ExternalFunction>* out) {
   std::vector<Group> groups;
   for (const ExternalPart& part : parts) {
-    groups.push_back(GroupOf(*part.sub_graph));
+    groups.push_back(GroupOf(imported.graph, *part.sub_graph));
     groups.back().make_callee = [&imported, &part, names, out] {
       out->push_back(MakeExternal(imported, part, names));
       return out->back().global_var;
