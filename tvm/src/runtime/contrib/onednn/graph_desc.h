@@ -3,7 +3,7 @@
  * \file graph_desc.h
  * \brief A partition as the compiler describes it: operations over numbered float32 tensors.
  *
- * Written by python (backends/dnnl/serialize.py) as JSON, read here. Shapes and axes are Relay's;
+ * Written by python (backends/dnnl/codegen.py) as JSON, read here. Shapes and axes are Relay's;
  * how data lies in memory is not part of it. Nodes come in execution order. Tested by
  * test_onednn_ops.py.
  */
