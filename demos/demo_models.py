@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from demo_ocr import characters, decode_angle, decode_line, draw_line, model_file, to_tensor
 
-LINE = "Hello, Collage!"
+LINE = "Collage for TVM"
 WORD = "Collage"
 
 
