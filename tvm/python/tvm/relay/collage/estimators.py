@@ -37,10 +37,16 @@ class CostEstimator(Object):
 
     __slots__ = ("__dict__",)
 
+    # Are layout transforms between parts charged? They are measured, so only where costs are.
+    has_transitions = True
+
     def __init__(self):
         self.reports = []
         self.__init_handle_by_constructor__(
-            get_global_func("collage.MakeCostEstimator"), self._estimate, self._observe
+            get_global_func("collage.MakeCostEstimator"),
+            self._estimate,
+            self._observe,
+            self._transitions if self.has_transitions else None,
         )
 
     def estimate_batch(self, mods, targets, labels):
@@ -53,6 +59,16 @@ class CostEstimator(Object):
         answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         return [_boxed(answer) for answer in answers]
 
+    def transition_seconds(self, types, target):
+        """Return the seconds of one layout transform of each tensor type on the host target."""
+        from .measured import measure_transitions
+
+        return measure_transitions(types, target)
+
+    def _transitions(self, types, target):
+        seconds = self.transition_seconds(list(types), target)
+        return [tvm.runtime.convert(float(value)) for value in seconds]
+
     def _observe(self, report):
         self.reports.append(_plain(report))
 
@@ -62,6 +78,8 @@ class FunctionCosts(CostEstimator):
 
     Infinity means that the target cannot run the module, as in TVM's old protocol.
     """
+
+    has_transitions = False
 
     def __init__(self, seconds_of):
         super().__init__()

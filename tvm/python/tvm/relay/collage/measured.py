@@ -17,6 +17,8 @@ _session = contextvars.ContextVar("collage_measuring_session", default=None)
 
 # The name under which measuring times border layout transforms apart.
 TVM_BACKEND = "tvm"
+# Not TVM_BACKEND: a layout transform alone is all border.
+TRANSITION = "transition"
 
 
 @contextlib.contextmanager
@@ -85,3 +87,31 @@ def _modules_of_own_backends():
 
     modules = {type(item).__module__ for item in list_backends() if item.name not in BUILTIN}
     return tuple(sorted(modules - {"__main__"}))
+
+
+def measure_transitions(types, target):
+    """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
+
+    NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
+    A transform that cannot be measured counts as free, which favours mixed plans; the guard decides.
+    """
+    from .measure import candidate_module
+
+    options = {"opt_level": tvm.transform.PassContext.current().opt_level}
+    candidates = [
+        candidate_module(_transform_of(tensor), TRANSITION, str(target), options)
+        for tensor in types
+    ]
+    with measuring_session() as estimator:
+        costs = estimator.estimate(candidates)
+    return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
+
+
+def _transform_of(tensor):
+    """fn(x) -> x in a blocked layout, then another element-wise kernel would follow."""
+    plain = "NCHW" if len(tensor.shape) == 4 else "NCDHW"
+    channels = int(tensor.shape[1])
+    block = max(size for size in (16, 8, 4, 2, 1) if channels % size == 0)
+    value = tvm.relay.var("x", tensor)
+    body = tvm.relay.layout_transform(value, plain, f"{plain}{block}c")
+    return tvm.relay.Function([value], body)

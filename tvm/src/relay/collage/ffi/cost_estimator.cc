@@ -32,10 +32,11 @@ void Check(const EstimatedCost& cost) {
 
 }  // namespace
 
-CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc observe) {
+CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc observe, PackedFunc transition) {
   auto node = runtime::make_object<CostEstimatorNode>();
   node->estimate = std::move(estimate);
   node->observe = std::move(observe);
+  node->transition = std::move(transition);
   data_ = std::move(node);
 }
 
@@ -67,9 +68,25 @@ std::vector<EstimatedCost> CostEstimatorNode::Estimate(
   return costs;
 }
 
+std::map<std::string, double> CostEstimatorNode::Transitions(
+    const std::map<std::string, ObjectRef>& types, const ObjectRef& target) const {
+  Array<ObjectRef> asked;
+  for (const auto& [key, type] : types) asked.push_back(type);
+  Array<runtime::Float> answers = transition(asked, target);
+  ICHECK_EQ(answers.size(), types.size()) << "the cost estimator left transitions out";
+  std::map<std::string, double> seconds;
+  size_t next = 0;
+  for (const auto& [key, type] : types) {
+    seconds[key] = answers[next++]->value;
+    ICHECK(std::isfinite(seconds[key]) && seconds[key] >= 0)
+        << "a transition of " << key << " costs " << seconds[key] << " seconds";
+  }
+  return seconds;
+}
+
 TVM_REGISTER_GLOBAL("collage.MakeCostEstimator")
-    .set_body_typed([](PackedFunc estimate, PackedFunc observe) {
-      return CostEstimator(std::move(estimate), std::move(observe));
+    .set_body_typed([](PackedFunc estimate, PackedFunc observe, PackedFunc transition) {
+      return CostEstimator(std::move(estimate), std::move(observe), std::move(transition));
     });
 
 }  // namespace tvm::collage

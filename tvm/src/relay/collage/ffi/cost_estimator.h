@@ -5,6 +5,7 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
 #define TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,16 @@ class CostEstimatorNode : public Object {
   /*! \brief Told what the pass decided for each function, as a map; may be null. */
   PackedFunc observe;
 
+  /*!
+   * \brief (tensor types, target) -> seconds of one layout transform of each; null when costs are
+   * not measured, and transitions free.
+   */
+  PackedFunc transition;
+
   std::vector<EstimatedCost> Estimate(const std::vector<CostRequest>& requests) const;
+  /*! \brief Seconds by the key of each type. */
+  std::map<std::string, double> Transitions(const std::map<std::string, ObjectRef>& types,
+                                            const ObjectRef& target) const;
 
   static constexpr const char* _type_key = "collage.CostEstimator";
   TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
@@ -43,7 +53,7 @@ class CostEstimatorNode : public Object {
 
 class CostEstimator : public ObjectRef {
  public:
-  CostEstimator(PackedFunc estimate, PackedFunc observe);
+  CostEstimator(PackedFunc estimate, PackedFunc observe, PackedFunc transition);
   TVM_DEFINE_OBJECT_REF_METHODS(CostEstimator, ObjectRef, CostEstimatorNode);
 };
 

@@ -7,6 +7,7 @@
 
 #include "../search/cover_search.h"
 #include "candidate_module.h"
+#include "layout_transitions.h"
 #include "rule_objects.h"
 
 namespace tvm::collage {
@@ -22,18 +23,34 @@ class Placement {
     });
   }
 
-  CoverProblem Problem(const std::vector<CandidatePartition>& candidates) const {
+  /*! \brief The placement and `transitions` must outlive the problem's search. */
+  CoverProblem Problem(const std::vector<CandidatePartition>& candidates,
+                       const LayoutTransitions& transitions) const {
     CoverProblem problem;
     problem.num_nodes = static_cast<int>(nodes_.size());
-    for (NodeIndex index : nodes_) problem.inputs.push_back(InputsOf(index));
+    for (NodeIndex index : nodes_) {
+      problem.inputs.push_back(InputsOf(index));
+      problem.outside_inputs.push_back(VariablesOf(index));
+    }
     if (number_[graph_.result()] >= 0) problem.outputs.push_back(number_[graph_.result()]);
     for (const CandidatePartition& candidate : candidates) {
       CoverCandidate cover;
-      cover.backend = candidate.spec;
+      cover.backend = transitions.ClassOf(candidate);
       candidate.sub_graph.inside().ForEach(
           [&](int index) { cover.inside.push_back(number_[index]); });
       problem.candidates.push_back(std::move(cover));
     }
+    // Whoever calls the function passes and takes plain layouts.
+    constexpr int kOutside = LayoutTransitions::kPlain;
+    problem.transitions.between = [this, &transitions](int number, int from, int to) {
+      return transitions.Between(nodes_[number], from, to);
+    };
+    problem.transitions.from_outside = [&transitions](int variable, int to) {
+      return transitions.Between(variable, kOutside, to);
+    };
+    problem.transitions.to_outside = [this, &transitions](int number, int from) {
+      return transitions.Between(nodes_[number], from, kOutside);
+    };
     return problem;
   }
 
@@ -52,6 +69,15 @@ class Placement {
       } else {
         open.insert(open.end(), graph_[input].inputs.begin(), graph_[input].inputs.end());
       }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  /*! \brief Parameters that the node reads; a let-bound variable is its value instead. */
+  std::vector<int> VariablesOf(NodeIndex index) const {
+    std::set<int> found;
+    for (NodeIndex input : graph_[index].inputs) {
+      if (graph_[input].type == NodeType::kVar && graph_[input].inputs.empty()) found.insert(input);
     }
     return {found.begin(), found.end()};
   }
@@ -145,7 +171,8 @@ FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<Ta
   RuleLog log;
   std::vector<CandidatePartition> candidates = AllCandidates(imported, specs, &log);
   Placement placement(imported.graph);
-  CoverSearch search(placement.Problem(candidates));
+  LayoutTransitions transitions(imported, specs, candidates, estimator);
+  CoverSearch search(placement.Problem(candidates, transitions));
   CostTable costs(imported, specs, candidates, estimator);
   costs.SetHostCosts(&search);
   CoverStep step = search.Step();

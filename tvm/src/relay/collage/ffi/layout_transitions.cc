@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout_transitions.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace tvm::collage {
+namespace {
+
+/*! \brief Has the value the rank of an image or a volume, the only ones with blocked layouts? */
+bool IsImage(const Node& node) {
+  if (node.is_tuple_typed || node.types.size() != 1) return false;
+  const size_t rank = node.types[0].shape.size();
+  return (rank == 4 || rank == 5) && node.types[0].NumBytes() > 0;
+}
+
+bool OpHas(const ObjectRef& call, const char* attribute) {
+  return CallGlobal("ir.OpHasAttr", RefField(call, "op"), String(attribute));
+}
+
+/*! \brief Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such. */
+std::vector<bool> CanBeBlocked(const ImportedFunction& imported) {
+  const DataflowGraph& graph = imported.graph;
+  std::vector<bool> result(graph.size(), false);
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
+    const Node& node = graph[i];
+    if (!node.IsOpCall() || !IsImage(node)) continue;
+    const ObjectRef& call = imported.exprs[i];
+    const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](NodeIndex input) { return result[input]; });
+    result[i] = OpHas(call, "FTVMAlterOpLayout") || (follows && OpHas(call, "FInferCorrectLayout"));
+  }
+  return result;
+}
+
+std::string TypeKey(const TensorType& type) {
+  std::string key = type.dtype;
+  for (int64_t dim : type.shape) key += "," + std::to_string(dim);
+  return key;
+}
+
+}  // namespace
+
+LayoutTransitions::LayoutTransitions(const ImportedFunction& imported,
+                                     const std::vector<TargetSpec>& specs,
+                                     const std::vector<CandidatePartition>& candidates,
+                                     const CostEstimator& estimator)
+    : imported_(imported), specs_(specs) {
+  const bool has_external = std::any_of(
+      specs.begin(), specs.end(), [](const TargetSpec& spec) { return spec.spec.is_external; });
+  // With TVM alone there is nothing to choose between.
+  if (estimator->transition == nullptr || !has_external) return;
+  can_be_blocked_ = CanBeBlocked(imported);
+  std::set<NodeIndex> values;
+  for (const CandidatePartition& candidate : candidates) {
+    if (ClassOf(candidate) != kBlocked) continue;
+    for (const auto* border : {&candidate.sub_graph.inputs(), &candidate.sub_graph.exits()}) {
+      for (NodeIndex i : *border) {
+        if (IsImage(imported.graph[i])) values.insert(i);
+      }
+    }
+  }
+  std::map<std::string, ObjectRef> types;
+  for (NodeIndex i : values) {
+    types.emplace(TypeKey(imported.graph[i].types[0]),
+                  RefField(imported.exprs[i], "_checked_type_"));
+  }
+  std::map<std::string, double> seconds;
+  for (const auto& [key, cost] : estimator->Transitions(types, specs.back().target)) {
+    seconds[key] = cost;
+  }
+  for (NodeIndex i : values) seconds_[i] = seconds.at(TypeKey(imported.graph[i].types[0]));
+}
+
+int LayoutTransitions::ClassOf(const CandidatePartition& candidate) const {
+  if (can_be_blocked_.empty() || specs_[candidate.spec].spec.is_external) return kPlain;
+  int result = kPlain;
+  candidate.sub_graph.inside().ForEach([&](int index) {
+    if (can_be_blocked_[index]) result = kBlocked;
+  });
+  return result;
+}
+
+double LayoutTransitions::Between(NodeIndex node, int from, int to) const {
+  auto found = seconds_.find(node);
+  return from == to || found == seconds_.end() ? 0.0 : found->second;
+}
+
+}  // namespace tvm::collage

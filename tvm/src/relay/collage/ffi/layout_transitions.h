@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
+// Precondition: candidates and specs outlive it; seconds come from the estimator, once a tensor
+// type. Test: tvm/tests/python/collage/test_transitions.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_LAYOUT_TRANSITIONS_H_
+#define TVM_RELAY_COLLAGE_FFI_LAYOUT_TRANSITIONS_H_
+
+#include <map>
+#include <vector>
+
+#include "../graph/candidate_partition.h"
+#include "cost_estimator.h"
+#include "gather_specs.h"
+#include "import_relay.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief A TVM candidate's cost leaves out the layout transforms at its border, so a value that
+ * passes between a blocked part and any other is charged one transform of its type.
+ *
+ * Assumption: a TVM part is blocked when it holds a call of an op that AlterOpLayout rewrites, or
+ * one that only hands layouts on and has such a call upstream. Beside a conv of another backend
+ * such a follower would in truth stay unblocked: the plan is then charged too much, never too
+ * little.
+ */
+class LayoutTransitions {
+ public:
+  LayoutTransitions(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                    const std::vector<CandidatePartition>& candidates,
+                    const CostEstimator& estimator);
+
+  /*! \brief Layout class for the search: kBlocked or kPlain. */
+  int ClassOf(const CandidatePartition& candidate) const;
+  /*! \brief Seconds for the node's value between parts of these classes. */
+  double Between(NodeIndex node, int from, int to) const;
+
+  static constexpr int kPlain = 0;
+  static constexpr int kBlocked = 1;
+
+ private:
+  const ImportedFunction& imported_;
+  const std::vector<TargetSpec>& specs_;
+  std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
+  std::map<NodeIndex, double> seconds_;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_LAYOUT_TRANSITIONS_H_
