@@ -7,8 +7,9 @@ import pytest
 import tvm
 from relay_text import make_backend, parse, partition
 from tvm import relay
-from tvm.relay.collage import CostEstimator, CustomCostEstimator, MockCostEstimator
-from tvm.relay.collage.estimators import FunctionCosts
+from tvm.relay.collage import CostEstimator, CustomCostEstimator, MockCostEstimator, optimizer
+from tvm.relay.collage.estimators import FunctionCosts, Interrupted, reraise_interrupt
+from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -174,3 +175,39 @@ def test_the_pass_can_be_made_once_and_run_often(backend):
         run = relay.transform.CollagePartition(config, MockCostEstimator({"llvm": 5, NAME: 1}))
         assert run.info.name == "CollagePartition"
         assert len(run(parse(RELU)).functions) == len(run(parse(RELU)).functions) == 2
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", ["estimate_batch", "transition_seconds"])
+def test_an_interrupt_comes_out_of_the_pass(backend, interrupt, where):
+    class Stops(CostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            return [["estimated", 1, ""] for _ in mods]
+
+    def stop(self, *args):
+        raise interrupt("now")
+
+    setattr(Stops, where, stop)
+    text = """def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 3, 3), float32]) {
+      nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]))
+    }"""
+    estimator = Stops()
+    with pytest.raises(interrupt, match="now"), reraise_interrupt(estimator):
+        partition(parse(text), [backend], estimator)
+    with pytest.raises(Interrupted, match="measuring was interrupted"):
+        partition(parse(text), [backend], estimator)
+
+
+def test_other_errors_stay_as_they_are():
+    estimator = CostEstimator()
+    with pytest.raises(ValueError, match="mine"), reraise_interrupt(estimator):
+        raise ValueError("mine")
+
+
+def test_an_interrupt_comes_out_of_partition(backend):
+    class Stops(CostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.partition(parse(RELU), parse_targets([LLVM, backend]), Stops())

@@ -5,6 +5,8 @@ The pass asks in batches through one C++ class; what answers is a method here. T
 global function of (module, target) that returns seconds, still works. Test: test_estimator.py.
 """
 
+import contextlib
+import functools
 import math
 import operator
 
@@ -27,6 +29,41 @@ def failed(status, message):
     return [status, 0.0, message]
 
 
+class Interrupted(Exception):
+    """Ends the pass from inside an estimator; `reraise_interrupt` turns it into what it stands for.
+
+    TVM's FFI loses whatever is no Exception in a callback, as KeyboardInterrupt.
+    """
+
+
+@contextlib.contextmanager
+def reraise_interrupt(estimator):
+    """Around a call of the pass: an interrupt inside ``estimator`` comes out as itself."""
+    try:
+        yield
+    except Exception:
+        interrupt, estimator.interrupt = estimator.interrupt, None
+        if interrupt is None:
+            raise
+        raise interrupt from None
+
+
+def _carried(method):
+    """The callback ``method`` with interrupts kept on the estimator for `reraise_interrupt`."""
+
+    @functools.wraps(method)
+    def callback(self, *args):
+        try:
+            return method(self, *args)
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            self.interrupt = interrupt
+            raise Interrupted(f"measuring was interrupted: {interrupt!r}") from None
+
+    return callback
+
+
 @register_object("collage.CostEstimator")
 class CostEstimator(Object):
     """Measures candidates in worker processes (RFC 0062, CostEstimator).
@@ -42,6 +79,8 @@ class CostEstimator(Object):
 
     def __init__(self):
         self.reports = []
+        # What a callback raised that is no Exception.
+        self.interrupt = None
         self.__init_handle_by_constructor__(
             get_global_func("collage.MakeCostEstimator"),
             self._estimate,
@@ -55,6 +94,7 @@ class CostEstimator(Object):
 
         return measure_batch(mods, targets, labels)
 
+    @_carried
     def _estimate(self, mods, targets, labels):
         answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         return [_boxed(answer) for answer in answers]
@@ -65,10 +105,12 @@ class CostEstimator(Object):
 
         return measure_transitions(types, target)
 
+    @_carried
     def _transitions(self, types, target):
         seconds = self.transition_seconds(list(types), target)
         return [tvm.runtime.convert(float(value)) for value in seconds]
 
+    @_carried
     def _observe(self, report):
         self.reports.append(_plain(report))
 

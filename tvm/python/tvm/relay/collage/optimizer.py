@@ -17,7 +17,7 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
-from .estimators import CostEstimator
+from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, guard, guard_progress
 from .measured import measuring_session
 from .module_check import check_module
@@ -126,7 +126,8 @@ def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> t
     """
     with _options_set(options):
         config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
-        return CollagePartition(config, estimator)(mod)
+        with reraise_interrupt(estimator):
+            return CollagePartition(config, estimator)(mod)
 
 
 def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
