@@ -15,8 +15,10 @@ bool IsImage(const Node& node) {
   return (rank == 4 || rank == 5) && node.types[0].NumBytes() > 0;
 }
 
+/*! \brief Not by ir.OpHasAttr, which tells whether any op has the attribute. */
 bool OpHas(const ObjectRef& call, const char* attribute) {
-  return CallGlobal("ir.OpHasAttr", RefField(call, "op"), String(attribute));
+  TVMRetValue value = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
+  return value.type_code() != kTVMNullptr;
 }
 
 /*! \brief Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such. */

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the search is charged where a value enters or leaves the blocked layouts of TVM's parts."""
+
+import numpy as np
+import pytest
+from relay_text import count_calls, make_backend, parse, partition
+from tvm import relay
+from tvm.relay.collage.estimators import FunctionCosts
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+NAME = "transition_test"
+# TVM's price of a call is 10 s, the backend's 9 s, a layout transform's 5 s.
+CONV_RELU_CONV = """
+def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 3, 3), float32]) {
+  %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]);
+  %1 = nn.relu(%0);
+  nn.conv2d(%1, %w, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3])
+}"""
+NO_CONV = "def @main(%x: Tensor[(1, 8, 6, 6), float32]) { exp(nn.relu(tanh(%x))) }"
+
+
+class PricedCosts(FunctionCosts):
+    """Costs by counted calls, with layout transforms that are charged."""
+
+    has_transitions = True
+
+    def __init__(self, transition):
+        self.asked = []
+        self._transition = transition
+        super().__init__(
+            lambda mod, target: (
+                sum(count_calls(mod).values()) * (9 if target.kind.name == NAME else 10)
+            )
+        )
+
+    def transition_seconds(self, types, target):
+        self.asked += [tuple(int(dim) for dim in item.shape) for item in types]
+        assert target.kind.name == "llvm"
+        return [self._transition for _ in types]
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return make_backend(NAME, [(f"{NAME}.relu", is_op("nn.relu")(wildcard()))])
+
+
+def conv_relu_conv():
+    """The module with its weight as a constant, as modules are partitioned."""
+    mod = parse(CONV_RELU_CONV)
+    weight = np.ones((8, 8, 3, 3), "float32")
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], {"w": weight})
+    return mod
+
+
+def backend_parts(mod):
+    return [var for var in mod.get_global_vars() if "collage_" in var.name_hint]
+
+
+def test_a_free_transition_takes_the_cheaper_kernel(backend):
+    costs = PricedCosts(0.0)
+    assert len(backend_parts(partition(conv_relu_conv(), [backend], costs))) == 1
+    assert costs.reports[0]["seconds"] == pytest.approx(10 + 9 + 10)
+
+
+def test_a_kernel_between_convolutions_is_not_worth_two_transforms(backend):
+    costs = PricedCosts(5.0)
+    assert not backend_parts(partition(conv_relu_conv(), [backend], costs))
+    # Three calls, and one transform each where the function's input and output are plain.
+    assert costs.reports[0]["seconds"] == pytest.approx(30 + 2 * 5)
+
+
+def test_each_tensor_type_is_asked_once(backend):
+    costs = PricedCosts(5.0)
+    partition(conv_relu_conv(), [backend], costs)
+    assert costs.asked.count((1, 8, 6, 6)) == 1
+
+
+def test_nothing_is_charged_without_an_op_that_changes_layouts(backend):
+    costs = PricedCosts(5.0)
+    assert len(backend_parts(partition(parse(NO_CONV), [backend], costs))) == 1
+    assert costs.asked == []
+    assert costs.reports[0]["seconds"] == pytest.approx(10 + 9 + 10)
+
+
+def test_with_tvm_alone_nothing_is_asked():
+    costs = PricedCosts(5.0)
+    partition(conv_relu_conv(), [], costs)
+    assert costs.asked == []
+
+
+def test_measured_transforms_are_seconds_of_the_types_asked():
+    from tvm.relay.collage import host_target
+    from tvm.relay.collage.measured import measure_transitions
+
+    types = [relay.TensorType((1, 16, 8, 8)), relay.TensorType((1, 3, 4, 8, 8))]
+    seconds = measure_transitions(types, host_target())
+    assert len(seconds) == 2
+    assert all(0 < value < 1 for value in seconds)
