@@ -13,7 +13,10 @@ import numpy as np
 from .graph import Graph, Node, PostOp
 
 _MAX_OPS = 12
-_POINTS = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
+# Near 0 the functions differ in shape; far out in where they saturate, as clip(x, 0, 255) does.
+_NEAR = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
+_FAR = np.concatenate([np.geomspace(13.0, 1e8, 60), [1e12, 1e18, 1e24, 1e30]])
+_POINTS = np.concatenate([_NEAR, _FAR, -_FAR])
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -69,7 +72,7 @@ def _guess_leaky(f):
 
 
 def _guess_clip(f):
-    return f(-1e9), f(1e9)
+    return f(-1e32), f(1e32)
 
 
 def _guess_hardsigmoid(f):
@@ -210,12 +213,16 @@ def match_function(function) -> PostOp | None:
     """Return oneDNN's function with the same values as ``function`` of an array, or None."""
     with np.errstate(all="ignore"):
         wanted = function(_POINTS)
+        near = wanted[: len(_NEAR)]
+        largest = np.max(np.abs(near[np.isfinite(near)]), initial=0.0)
+        # Values near 0 come of cancelled terms; small functions are compared as closely as others.
+        tolerance = 2e-7 * min(1.0, largest)
         for kind, value, guess in _KNOWN:
             alpha, beta = guess(lambda point: float(function(np.array([point]))[0]))
             if not (math.isfinite(alpha) and math.isfinite(beta)):
                 continue
             got = value(_POINTS, alpha, beta)
             # Scalars of a model are float32: half a unit in their last place may be amplified.
-            if np.allclose(got, wanted, rtol=2e-6, atol=2e-7, equal_nan=True):
+            if np.allclose(got, wanted, rtol=2e-6, atol=tolerance, equal_nan=True):
                 return PostOp(kind, alpha, beta)
     return None
