@@ -157,6 +157,23 @@ def contestant(name, seconds=(1e-3,), outputs=((1.0, 2.0),), **more):
     return measure.Contestant(name, f"{HERE}:virtual_contestant", {**arguments, **more})
 
 
+class Sleeper:
+    """A contestant whose run takes real time."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    def run(self):
+        time.sleep(self._seconds)
+
+    def outputs(self):
+        return [np.zeros(1, "float32")]
+
+
+def sleeper(seconds):
+    return Sleeper(seconds)
+
+
 def echo(text):
     return text
 

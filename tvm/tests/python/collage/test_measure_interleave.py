@@ -81,6 +81,44 @@ def test_a_failed_reference_leaves_outputs_uncompared():
     assert results[0].cost.is_usable and results[0].output_error is None
 
 
+def test_the_next_reference_counts_when_the_first_has_no_outputs():
+    broken = measure.Contestant("broken", "nowhere:at_all")
+    wrong = contestant("wrong", outputs=[[1.0, 3.0]])
+    preferred = ["broken", "a", "wrong"]
+    results = measure.compare([broken, wrong, contestant("a")], preferred, rounds=3)
+    assert [(r.name, r.cost.status, r.reference) for r in results] == [
+        ("a", "measured", "a"),
+        ("broken", "run_failed", None),
+        ("wrong", "wrong_result", "a"),
+    ]
+
+
+def test_who_is_far_too_slow_is_given_up_with_the_samples_that_it_has():
+    """Its first rounds are compared with the same rounds of the best."""
+    contestants = [contestant("fast"), contestant("slow", [4e-3]), contestant("close", [2e-3])]
+    results = measure.compare(contestants, rounds=9, give_up_ratio=3.0)
+    assert [(r.name, len(r.samples)) for r in results] == [("fast", 9), ("close", 9), ("slow", 5)]
+    assert results[2].cost.status == "measured"
+    assert results[2].ratio_to_best == pytest.approx((4.0, 4.0, 4.0))
+    without = measure.compare(contestants, rounds=9)
+    assert [len(r.samples) for r in without] == [9, 9, 9]
+
+
+def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
+    """Four runs of 0.2 s are no hang, though each request may take 0.5 s only."""
+    slow = measure.Contestant("slow", "measure_fakes:sleeper", {"seconds": 0.2})
+    results = measure.compare([slow], rounds=1, run_timeout=0.5)
+    assert results[0].cost.is_usable, results[0].cost
+
+
+def test_modules_of_ones_own_are_imported_before_the_contestants_start():
+    result = measure.measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
+    assert result["a"].failure.status == "crashed"
+    assert "no_such_module" in result["a"].failure.message
+    result = measure.measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
+    assert result["a"].failure is None
+
+
 def test_callers_errors():
     with pytest.raises(ValueError, match="'c' is none of the contestants"):
         measure.compare([contestant("a")], reference="c")

@@ -62,15 +62,20 @@ class Stage:
         return time.perf_counter() - start
 
 
-def library_contestant(library: str, inputs: str, device: str = "llvm") -> Runnable:
-    """A library file of the graph executor on inputs by name from an .npz file."""
+def library_contestant(
+    library: str, inputs: str, device: str = "llvm", mod_name: str = "default"
+) -> Runnable:
+    """A library file of the graph executor on inputs by name from an .npz file.
+
+    mod_name: the name that the model was built under.
+    """
     import tvm
     from tvm.contrib.graph_executor import GraphModule
 
     class Library:
         def __init__(self) -> None:
             factory = tvm.runtime.load_module(library)
-            self._executor = GraphModule(factory["default"](tvm.device(device, 0)))
+            self._executor = GraphModule(factory[mod_name](tvm.device(device, 0)))
             with np.load(inputs, allow_pickle=False) as values:
                 self._executor.set_input(**{name: values[name] for name in values.files})
             self.run = self._executor.module["run"]

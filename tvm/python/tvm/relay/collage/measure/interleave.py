@@ -33,6 +33,10 @@ _logger = logging.getLogger(__name__)
 # Timed runs of one wake; one more goes before them and is discarded, since the caches hold another
 # contestant's data.
 RUNS_PER_WAKE = 3
+# Rounds after which a contestant may be given up as too slow.
+_ROUNDS_BEFORE_GIVING_UP = 5
+# A request may take this many times what its runs took at the opening, over the limit given.
+_SLOWER_THAN_FIRST = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,16 +54,25 @@ class Contestant:
 
     @classmethod
     def of_library(
-        cls, name: str, library: str, inputs: str, device: str = "llvm", **keywords: Any
+        cls,
+        name: str,
+        library: str,
+        inputs: str,
+        device: str = "llvm",
+        mod_name: str = "default",
+        **keywords: Any,
     ) -> Contestant:
         """A library file of the graph executor on the inputs in an .npz file (arrays by name)."""
-        arguments = {"library": library, "inputs": inputs, "device": device}
+        arguments = {"library": library, "inputs": inputs, "device": device, "mod_name": mod_name}
         return cls(name, path_of(library_contestant), arguments, **keywords)
 
 
 @dataclasses.dataclass
 class Samples:
-    """What one contestant did: seconds of each round, outputs of one run, or how it failed."""
+    """What one contestant did: seconds of each round, outputs of one run, or how it failed.
+
+    Whoever fails or is given up leaves for good, so the seconds are those of the first rounds.
+    """
 
     name: str
     seconds: list[float] = dataclasses.field(default_factory=list)
@@ -75,9 +88,10 @@ class Samples:
 class Comparison:
     """One contestant beside the others.
 
-    ratio_to_best: its median over the best one's, with a 95 % interval (1 for the best itself);
-    output_error: max|a-b| / max|b| over its outputs a against the reference's outputs b, None when
-    it or the reference has none. Both None when it failed. `samples` are paired by round.
+    ratio_to_best: its median over the best one's in the rounds that both ran, with a 95 % interval
+    (1 for the best itself), None when it failed. output_error: max|a-b| / max|b| over its outputs a
+    against the outputs b of the contestant `reference`; both None when either has none. `samples`
+    are in the order of rounds, from the first one on.
     """
 
     name: str
@@ -85,6 +99,7 @@ class Comparison:
     ratio_to_best: Interval | None = None
     output_error: float | None = None
     samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
+    reference: str | None = None
 
     def Summary(self) -> str:
         text = f"{self.name}: {self.cost.Summary()}"
@@ -95,21 +110,25 @@ class Comparison:
 
 def compare(
     contestants: Sequence[Contestant],
-    reference: str | None = None,
+    reference: str | Sequence[str] | None = None,
     rounds: int = 30,
     rtol: float | None = 1e-4,
     **options: Any,
 ) -> list[Comparison]:
     """Measure interleaved and compare; the best first, failures last.
 
-    reference: the contestant whose outputs are right; another whose output error is above rtol gets
-    the status wrong_result and is nobody's best. If the reference itself failed, outputs are not
-    compared. ValueError for a reference that does not take part. Options: measure_interleaved's.
+    reference: the contestant whose outputs are right, or several by preference, of which the first
+    that has outputs counts; another whose output error is above rtol gets the status wrong_result
+    and is nobody's best. If every reference failed, outputs are not compared. ValueError for a
+    reference that does not take part. Options: measure_interleaved's.
     """
-    if reference is not None and reference not in [c.name for c in contestants]:
-        raise ValueError(f"the reference {reference!r} is none of the contestants")
+    references = [reference] if isinstance(reference, str) else list(reference or [])
+    for name in references:
+        if name not in [c.name for c in contestants]:
+            raise ValueError(f"the reference {name!r} is none of the contestants")
     results = measure_interleaved(contestants, rounds, **options)
-    truth = results[reference].outputs if reference is not None else []
+    source = next((name for name in references if results[name].outputs), None)
+    truth = results[source].outputs if source is not None else []
     errors = {
         name: output_error(r.outputs, truth) if truth and r.outputs else None
         for name, r in results.items()
@@ -122,13 +141,26 @@ def compare(
     usable = [name for name, cost in costs.items() if cost.is_usable]
     usable.sort(key=lambda name: costs[name].seconds or 0.0)
     ratios = {
-        name: ratio_interval(results[name].seconds, results[usable[0]].seconds) for name in usable
+        name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
     order = usable + [name for name in costs if name not in usable]
     return [
-        Comparison(name, costs[name], ratios.get(name), errors[name], tuple(results[name].seconds))
+        Comparison(
+            name,
+            costs[name],
+            ratios.get(name),
+            errors[name],
+            tuple(results[name].seconds),
+            source if errors[name] is not None else None,
+        )
         for name in order
     ]
+
+
+def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Interval:
+    """ratio_interval over the rounds that both ran: one of them may have left after a few."""
+    count = min(len(numerator), len(denominator))
+    return ratio_interval(numerator[:count], denominator[:count])
 
 
 def measure_interleaved(
@@ -139,19 +171,28 @@ def measure_interleaved(
     open_timeout: float = 300.0,
     run_timeout: float = 60.0,
     sample_seconds: float = 2e-3,
+    give_up_ratio: float | None = None,
+    imports: Sequence[str] = (),
     on_round: Callable[[int, int], None] | None = None,
 ) -> dict[str, Samples]:
     """One sample a round of each contestant, in rounds of random order; by name.
 
-    A contestant that fails, hangs or dies stops there with its failure; the others go on. While one
-    runs the others sleep in a read. on_round(done, rounds) reports progress. ValueError for two
-    contestants of one name.
+    A contestant that fails, hangs or dies stops there with its failure; the others go on. So does,
+    with the samples that it has, one whose median after 5 rounds is above give_up_ratio times the
+    best one's. While one runs the others sleep in a read. run_timeout: seconds that a request may
+    take besides five times what its runs took at the opening. imports: modules that every process
+    imports, for the backends that they register. on_round(done, rounds) reports progress.
+    ValueError for two contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
     if len(results) != len(contestants) or rounds < 1:
         raise ValueError("contestants need names of their own, and at least 1 round")
     workers: dict[str, WorkerProcess] = {}
     numbers: dict[str, int] = {}
+    run_seconds: dict[str, float] = {}
+
+    def limit(name: str, runs: int) -> float:
+        return run_timeout + _SLOWER_THAN_FIRST * runs * run_seconds[name]
 
     def ask(name: str, command: str, arguments: dict[str, Any], seconds: float) -> Any:
         """The value of a request, or None after noting the failure."""
@@ -170,7 +211,7 @@ def measure_interleaved(
     try:
         with tempfile.TemporaryDirectory(prefix="collage-compare-") as folder:
             for contestant in contestants:
-                options = WorkerOptions(environment=contestant.environment)
+                options = WorkerOptions(imports, contestant.environment)
                 workers[contestant.name] = WorkerProcess(options)
             for name in list(workers):  # all start at the same time
                 ask(name, "ping", {}, run_timeout)
@@ -182,9 +223,10 @@ def measure_interleaved(
                 opened = ask(name, "open", request, open_timeout)
                 if opened is None:
                     continue
+                run_seconds[name] = opened["seconds"]
                 numbers[name] = max(1, math.ceil(sample_seconds / max(opened["seconds"], 1e-7)))
                 file = os.path.join(folder, f"outputs_{i}.npz")
-                ask(name, "outputs", {"file": file}, run_timeout)
+                ask(name, "outputs", {"file": file}, limit(name, 1))
                 if name in workers:
                     with np.load(file, allow_pickle=False) as outputs:
                         results[name].outputs = [outputs[key] for key in outputs.files]
@@ -194,15 +236,24 @@ def measure_interleaved(
             order.shuffle(names)
             for name in names:
                 wake = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
-                seconds = ask(name, "time", wake, run_timeout)
+                seconds = ask(name, "time", wake, limit(name, wake["runs"] * wake["number"]))
                 if seconds is not None:
                     results[name].seconds.append(_stdlib.median(seconds[1:]))
+            if give_up_ratio is not None and done + 1 >= _ROUNDS_BEFORE_GIVING_UP:
+                for name in _too_slow({name: results[name] for name in workers}, give_up_ratio):
+                    workers.pop(name).kill()
             if on_round is not None:
                 on_round(done + 1, rounds)
     finally:
         for worker in workers.values():
             worker.kill()
     return results
+
+
+def _too_slow(running: Mapping[str, Samples], ratio: float) -> list[str]:
+    """Names of those whose median is above `ratio` times the best one's."""
+    medians = {name: _stdlib.median(item.seconds) for name, item in running.items()}
+    return [name for name, value in medians.items() if value > ratio * min(medians.values())]
 
 
 def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:
