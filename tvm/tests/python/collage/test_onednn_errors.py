@@ -2,6 +2,8 @@
 """What users read when oneDNN cannot run something or is not there."""
 
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -131,3 +133,64 @@ def test_missing_library():
     assert "SUMMARY dnnl (graph-level): not available: oneDNN" in done.stdout
     assert "ERROR backend 'dnnl' is not available: oneDNN" in done.stdout
     assert "/nonexistent/libdnnl.so.3" in done.stdout
+
+
+FAKE = """
+typedef struct { int major, minor, patch; } version_t;
+const version_t* dnnl_version(void) { static const version_t v = {%s}; return &v; }
+"""
+
+
+def fake_library(directory, version):
+    """Build a library that says it is a version of oneDNN, and holds nothing else of it."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    directory.mkdir()
+    source, library = directory / "fake.c", directory / "libdnnl.so.3"
+    source.write_text(FAKE % version.replace(".", ","))
+    command = [compiler, "-shared", "-fPIC", "-Wl,-soname,libdnnl.so.3", "-o", library, source]
+    subprocess.run(command, check=True)
+    return library
+
+
+def run_with(program, **environment):
+    env = {key: value for key, value in os.environ.items() if key != "COLLAGE_ONEDNN_LIBRARY"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**env, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "version, reason",
+    [
+        ("2.7.3", "is oneDNN 2.7.3, not 3.2 or a later 3.x"),
+        ("3.1.9", "is oneDNN 3.1.9, not 3.2 or a later 3.x"),
+        ("4.0.0", "is oneDNN 4.0.0, not 3.2 or a later 3.x"),
+        ("3.4.0", "lacks function dnnl_engine_create"),
+    ],
+)
+def test_unfit_library_is_named_with_its_reason(tmp_path, version, reason):
+    library = fake_library(tmp_path / "old", version)
+    out = run_with(MISSING, COLLAGE_ONEDNN_LIBRARY=str(library))
+    assert f"{library}: {reason}" in out
+
+
+@pytest.mark.parametrize("version", ["2.7.3", "3.4.0"])
+def test_an_unfit_library_is_passed_over(tmp_path, version):
+    """The loader's own search finds an unfit library first; the one beside TVM is taken."""
+    beside = pathlib.Path(tvm.__file__).resolve().parents
+    if not any((p / sub / "libdnnl.so.3").exists() for p in beside[:6] for sub in ("", "lib")):
+        pytest.skip("oneDNN is not installed beside TVM")
+    unfit = fake_library(tmp_path / "old", version).parent
+    search = os.pathsep.join(filter(None, [str(unfit), os.environ.get("LD_LIBRARY_PATH")]))
+    program = "from tvm.relay.collage import backends; b = backends.get_backend('dnnl');"
+    program += "print(b.available(), b.version().split('.')[0]);"
+    program += "print(any('old/libdnnl' in line for line in open('/proc/self/maps')))"
+    assert run_with(program, LD_LIBRARY_PATH=search).split() == ["None", "3", "True"]

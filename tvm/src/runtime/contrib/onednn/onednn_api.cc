@@ -63,7 +63,37 @@ std::vector<std::string> CandidatePaths() {
   return paths;
 }
 
-/*! \brief What loading gave: a whole table, or the reason why there is none. */
+/*! \brief Fills the table and the version from one file; returns "" or why the file won't do. */
+std::string LoadFrom(const std::string& path, Api* result, std::string* version) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) return dlerror();
+  // A library that won't do stays open: its thread pool's threads may already run its code.
+  Api api;
+  std::string missing;
+#define COLLAGE_DNNL_LOAD(name)                                                   \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "dnnl_" #name)); \
+  if (!api.name && missing.empty()) missing = "dnnl_" #name;
+  COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_LOAD)
+#undef COLLAGE_DNNL_LOAD
+  std::ostringstream text;
+  if (api.version) {
+    // First, as it explains a missing function better than the function's name does.
+    const dnnl_version_t* v = api.version();
+    text << v->major << "." << v->minor << "." << v->patch;
+    if (v->major != 3 || v->minor < 2) {
+      return path + ": is oneDNN " + text.str() + ", not 3.2 or a later 3.x";
+    }
+  }
+  if (!missing.empty()) return path + ": lacks function " + missing;
+  if (api.engine_create(&api.engine, dnnl_cpu, 0) != dnnl_success) {
+    return path + ": oneDNN " + text.str() + " offers no CPU engine";
+  }
+  *result = api;
+  *version = text.str();
+  return "";
+}
+
+/*! \brief What loading gave: a whole table, or the reasons why there is none. */
 struct Loaded {
   Api api;
   std::string version;
@@ -71,34 +101,14 @@ struct Loaded {
 
   Loaded() {
     std::ostringstream tried;
-    void* library = nullptr;
     for (const std::string& path : CandidatePaths()) {
-      library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library) break;
-      tried << (tried.tellp() > 0 ? "; " : "") << dlerror();
+      const std::string reason = LoadFrom(path, &api, &version);
+      if (reason.empty()) return;
+      tried << (tried.tellp() > 0 ? "; " : "") << reason;
     }
-    if (!library) {
-      problem = "oneDNN (" + std::string(kSoname) +
-                ", version 3.2 or a later 3.x) was not found. " +
-                "Install it (pip install onednn-cpu-gomp==2023.2.0) or name the file in " +
-                "COLLAGE_ONEDNN_LIBRARY. Tried: " + tried.str();
-      return;
-    }
-#define COLLAGE_DNNL_LOAD(name)                                                   \
-  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "dnnl_" #name)); \
-  if (!api.name) problem = "oneDNN library lacks function dnnl_" #name;
-    COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_LOAD)
-#undef COLLAGE_DNNL_LOAD
-    if (!problem.empty()) return;
-    const dnnl_version_t* v = api.version();
-    std::ostringstream text;
-    text << v->major << "." << v->minor << "." << v->patch;
-    version = text.str();
-    if (v->major != 3 || v->minor < 2) {
-      problem = "oneDNN " + version + " was found; 3.2 or a later 3.x is needed";
-    } else if (api.engine_create(&api.engine, dnnl_cpu, 0) != dnnl_success) {
-      problem = "oneDNN " + version + " offers no CPU engine";
-    }
+    problem = "oneDNN (" + std::string(kSoname) + ", version 3.2 or a later 3.x) was not found. " +
+              "Install it (pip install onednn-cpu-gomp==2023.2.0) or name the file in " +
+              "COLLAGE_ONEDNN_LIBRARY. Tried: " + tried.str();
   }
 };
 

@@ -60,8 +60,8 @@ struct Api {
  *
  * Looked for: the file named by environment variable COLLAGE_ONEDNN_LIBRARY and nothing else when
  * that is set; otherwise libdnnl.so.3 by the loader's own search, then in each directory above
- * this library and above TVM's, and in their `lib`. Throws when it is missing, older than 3.2, or
- * lacks a function.
+ * this library and above TVM's, and in their `lib`. The first of them that is 3.2 or a later 3.x,
+ * has all functions and offers a CPU engine is taken; throws with all reasons when none is.
  */
 const Api& GetApi();
 

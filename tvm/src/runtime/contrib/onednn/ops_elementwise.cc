@@ -119,6 +119,7 @@ dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
   if (name == "max") return dnnl_reduction_max;
   if (name == "min") return dnnl_reduction_min;
   LOG(FATAL) << "ValueError: oneDNN partition: unknown reduction '" << name << "'";
+  throw;  // LOG(FATAL) has thrown
 }
 
 void BuildReduce(Planner* planner, const NodeDesc& node) {

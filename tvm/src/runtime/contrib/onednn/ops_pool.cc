@@ -23,6 +23,7 @@ dnnl_alg_kind_t PoolAlgorithm(const std::string& name) {
   if (name == "avg_include_padding") return dnnl_pooling_avg_include_padding;
   if (name == "avg_exclude_padding") return dnnl_pooling_avg_exclude_padding;
   LOG(FATAL) << "ValueError: oneDNN partition: unknown pooling '" << name << "'";
+  throw;  // LOG(FATAL) has thrown
 }
 
 /*! \brief The right padding that gives just this result's size (TVM rounds down or up). */
