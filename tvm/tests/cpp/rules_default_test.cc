@@ -68,6 +68,12 @@ TEST_CASE("rules of a pattern backend: each style") {
         "a d e f g [k.conv_relu] [k.conv_relu]");
   CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kNone, true))) ==
         singles + " | a d e f g [k.conv_relu] [k.conv_relu]");
+  CallPredicate takes_relu = [](const DataflowGraph& graph, NodeIndex i) {
+    return Verdict{graph[i].name == "nn.relu", "not a relu"};
+  };
+  // Bare calls stand beside the composites, and in regions where no composite holds them.
+  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kNone), takes_relu)) ==
+        "a [k.conv] | a d [k.conv] | a d e [k.conv_relu] | e | f [k.conv] | f g [k.conv_relu] | g");
   RuleLog log;
   for (const auto& candidate : PatternBackendRule(Table(), Style(FusionStyle::kNone, true))
                                    ->AllCandidates(g.graph, 2, &log)) {

@@ -345,7 +345,7 @@ def test_when_every_candidate_fails_the_host_keeps_the_kernel(backend):
     assert_equal(partition(parse(text), [backend], estimator), text)
     [report] = estimator.reports
     assert [row[:1] + row[3:6] for row in report["parts"]] == [
-        ["host", "estimated", 0.0, "no candidate with a cost: a constant of every plan"]
+        ["host", "estimated", 0.0, "no candidate with a cost fits: left to the host target"]
     ] * 2
     assert len(report["failed"]) >= 4
 

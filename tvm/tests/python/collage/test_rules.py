@@ -5,9 +5,9 @@ import logging
 
 import pytest
 import tvm
-from relay_text import assert_equal, make_backend, parse, partition
+from relay_text import HOST, assert_equal, make_backend, parse, partition
 from tvm import relay
-from tvm.relay.collage import UnknownBackendError, rules
+from tvm.relay.collage import Backend, UnknownBackendError, register_backend, rules
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -209,3 +209,49 @@ def test_a_predicate_is_asked_inside_the_pass_only_with_its_own_function():
 
 def test_relays_own_backend_tables_work():
     assert relay.op.contrib.get_pattern_table("dnnl")
+
+
+class _TakesBareCalls(Backend):
+    """Takes relu in a pattern, and sigmoid (of rank 2 alone) as a bare call."""
+
+    name = "bare_test"
+
+    def __init__(self):
+        self.op_predicates = {"sigmoid": lambda call: len(call.checked_type.shape) == 2}
+
+    def patterns(self):
+        return [("bare_test.relu", is_op("nn.relu")(wildcard()))]
+
+
+def test_calls_that_a_backend_takes_outside_patterns_are_candidates():
+    register_backend(_TakesBareCalls())
+    costs = {HOST: 10, "bare_test": 1}
+    taken = partition(
+        parse("def @main(%x: $T) -> $T { tanh(sigmoid(nn.relu(%x))) }"),
+        [Target("bare_test")],
+        costs,
+    )
+    assert_equal(
+        taken,
+        parse("""
+        def @collage_bare_test_nn_relu(%p: $T, Primitive=1, Compiler="bare_test",
+            global_symbol="collage_bare_test_nn_relu") -> $T {
+          %0 = fn (%q: $T, Composite="bare_test.relu") -> $T { nn.relu(%q) };
+          %0(%p)
+        }
+        def @collage_bare_test_sigmoid(%p: $T, Primitive=1, Compiler="bare_test",
+            global_symbol="collage_bare_test_sigmoid") -> $T {
+          sigmoid(%p)
+        }
+        def @main(%x: $T) -> $T {
+          %1 = @collage_bare_test_nn_relu(%x);
+          %2 = @collage_bare_test_sigmoid(%1);
+          tanh(%2)
+        }"""),
+    )
+    refused = partition(
+        parse("def @main(%x: Tensor[(2, 3, 4), float32]) { sigmoid(%x) }"),
+        [Target("bare_test")],
+        costs,
+    )
+    assert [var.name_hint for var in refused.get_global_vars()] == ["main"]

@@ -120,9 +120,7 @@ std::string Shown(const ObjectRef& value) {
 
 template <typename T>
 void Register(const std::string& name, const Map<String, ObjectRef>& known) {
-  static std::vector<std::string>& keys = *new std::vector<std::string>();
-  keys.push_back(kPrefix + name);
-  const std::string key = keys.back();
+  const std::string key = kPrefix + name;
   if (known.count(key)) return;
   using Type = OptionType<T>;
   transform::PassContext::RegisterConfigOption(

@@ -125,17 +125,26 @@ class CostTable {
     }
   }
 
-  /*! \brief Lets the host have a node that nothing else could take. False when it has it already.
+  /*!
+   * \brief Lets the host have a node that no cover gets past, for as much as the dearest usable
+   * candidate that holds it (a constant of every plan when there is none): never a bargain.
+   * \return false when the host has it already.
    */
   bool FallBackToHost(CoverSearch* search, NodeIndex node) {
+    int host = -1;
+    double seconds = 0.0;
     for (size_t id = 0; id < candidates_.size(); ++id) {
-      if (!IsHost(candidates_[id], specs_) || costs_[id].IsUsable()) continue;
       if (!candidates_[id].sub_graph.inside().Contains(node)) continue;
-      costs_[id] = {"estimated", 0.0, "no candidate with a cost: a constant of every plan"};
-      search->SetCost(static_cast<int>(id), CandidateCost::Known(0.0));
-      return true;
+      if (IsHost(candidates_[id], specs_)) {
+        if (!costs_[id].IsUsable()) host = static_cast<int>(id);
+      } else if (costs_[id].IsUsable()) {
+        seconds = std::max(seconds, costs_[id].seconds);
+      }
     }
-    return false;
+    if (host < 0) return false;
+    costs_[host] = {"estimated", seconds, "no candidate with a cost fits: left to the host target"};
+    search->SetCost(host, CandidateCost::Known(seconds));
+    return true;
   }
 
   void Estimate(CoverSearch* search, const std::vector<int>& needed) {

@@ -51,6 +51,18 @@ MatchPredicate AsPredicate(const PackedFunc& predicate) {
   };
 }
 
+/*! \brief What the op attribute `target.<compiler>` says of a call outside any pattern. */
+CallPredicate BareCallPredicate(const std::string& compiler) {
+  return [attribute = "target." + compiler](const DataflowGraph&, NodeIndex index) {
+    const ObjectRef& call = ImportScope::Current().exprs[index];
+    TVMRetValue takes = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
+    if (takes.type_code() != kTVMPackedFuncHandle) {
+      return Verdict::Refuse("it takes the op only inside its patterns, if at all");
+    }
+    return Ask(takes, call);
+  };
+}
+
 FusionStyle StyleFromName(const std::string& name, const std::string& compiler) {
   if (name == "NoFusion") return FusionStyle::kNone;
   if (name == "TVMFusion") return FusionStyle::kTvm;
@@ -85,6 +97,9 @@ PartitionRuleRef MakeEntry(const String& compiler, const String& composite,
   return PartitionRuleRef(nullptr, std::move(entry));
 }
 
+/*! \brief TVM asks for an op even where the question is about all of them. */
+ObjectRef AnyOp() { return CallGlobal("ir.GetOp", String("add")); }
+
 PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entries, String style,
                                  bool regions) {
   CollageOptions options = CollageOptions::Current();
@@ -95,13 +110,20 @@ PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entrie
   rule_options.regions = regions;
   std::vector<PatternEntry> table;
   for (const PartitionRuleRef& entry : entries) table.push_back(entry->entry);
-  return PartitionRuleRef(PatternBackendRule(table, rule_options));
+  // An attribute that no op has ever had is an error to ask for in TVM.
+  const bool has_attribute =
+      CallGlobal("ir.OpHasAttr", AnyOp(), String("target." + std::string(compiler)));
+  return PartitionRuleRef(PatternBackendRule(
+      table, rule_options, has_attribute ? BareCallPredicate(compiler) : CallPredicate()));
 }
 
 }  // namespace
 
-ImportScope::ImportScope(const ImportedFunction* imported) { current_import = imported; }
-ImportScope::~ImportScope() { current_import = nullptr; }
+ImportScope::ImportScope(const ImportedFunction* imported) : outer_(current_import) {
+  current_import = imported;
+}
+// A predicate may itself run the pass, so scopes nest.
+ImportScope::~ImportScope() { current_import = outer_; }
 const ImportedFunction& ImportScope::Current() {
   ICHECK(current_import) << "InternalError: a predicate was asked outside of the pass";
   return *current_import;

@@ -30,7 +30,12 @@ class ImportScope {
  public:
   explicit ImportScope(const ImportedFunction* imported);
   ~ImportScope();
+  ImportScope(const ImportScope&) = delete;
+  ImportScope& operator=(const ImportScope&) = delete;
   static const ImportedFunction& Current();
+
+ private:
+  const ImportedFunction* outer_;
 };
 
 }  // namespace tvm::collage

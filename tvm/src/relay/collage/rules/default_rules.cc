@@ -32,7 +32,8 @@ RulePtr BackendRule(RulePtr parts, const RuleOptions& options) {
   if (!options.regions) return PrimitiveRule(combined);
   return PrimitiveRule(UnionRule({
       combined,
-      RegionRule(parts, options.region_config, /*keep_parts=*/false),
+      // A tuple between two calls of the backend must not cut its region.
+      RegionRule(UnionRule({parts, GlueRule()}), options.region_config, /*keep_parts=*/false),
   }));
 }
 
@@ -48,12 +49,14 @@ RulePtr TvmRule(const RuleOptions& options) {
   });
 }
 
-RulePtr PatternBackendRule(const std::vector<PatternEntry>& entries, const RuleOptions& options) {
+RulePtr PatternBackendRule(const std::vector<PatternEntry>& entries, const RuleOptions& options,
+                           CallPredicate bare) {
   std::vector<RulePtr> composites;
   for (const PatternEntry& entry : entries) {
     composites.push_back(CompositeRule(
         entry.composite, DFPatternRule(entry.composite, entry.pattern, entry.predicate)));
   }
+  if (bare) composites.push_back(OpPredicateRule("bare", std::move(bare)));
   return BackendRule(UnionRule(std::move(composites)), options);
 }
 

@@ -34,8 +34,9 @@ struct RuleOptions {
 
 /*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */
 RulePtr TvmRule(const RuleOptions& options = {});
+/*! \brief Composites of the table, and calls that the backend takes `bare`, outside any pattern. */
 RulePtr PatternBackendRule(const std::vector<PatternEntry>& entries,
-                           const RuleOptions& options = {});
+                           const RuleOptions& options = {}, CallPredicate bare = nullptr);
 /*! \brief For a backend that says op by op what it takes (`target.<backend>`). */
 RulePtr PredicateBackendRule(CallPredicate predicate, const RuleOptions& options = {});
 
