@@ -23,7 +23,7 @@ class Backend:
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
-            bare, outside of any pattern.
+            bare, outside of any pattern. What it raises means no; a text is a reason for no.
     """
 
     name: str = ""
@@ -41,9 +41,11 @@ class Backend:
         return None
 
     def patterns(self) -> list[tuple]:
-        """Return (composite name, pattern) or (composite name, pattern, predicate) entries.
+        """Return (composite name, pattern[, predicate[, attrs]]) entries.
 
-        Largest first, as for TVM's pattern tables. A composite's name begins with ``<name>.``.
+        The predicate gets the matched expression and answers with a bool, or a text that says why
+        not; what it raises is a refusal. Largest first, as for TVM's pattern tables. A
+        composite's name begins with ``<name>.``.
         """
         return []
 

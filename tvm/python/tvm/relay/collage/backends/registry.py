@@ -10,6 +10,7 @@ from tvm.relay.op.contrib import register as _tables
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend
+from .predicates import never_raises
 
 _BACKENDS: dict[str, Backend] = {}
 
@@ -18,7 +19,8 @@ def register_backend(backend: Backend) -> Backend:
     """Make a backend known here and to TVM; a second one of the same name replaces the first.
 
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
-    ValueError when the name or kind is none.
+    Its op_predicates become ones that answer with a bool and never raise. ValueError when the name,
+    the kind or a pattern's row is none; TypeError when an op's predicate is no function.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
@@ -27,6 +29,7 @@ def register_backend(backend: Backend) -> Backend:
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
         )
     _check_patterns(backend)
+    backend.op_predicates = _guarded(backend)
     _BACKENDS[backend.name] = backend
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
     prefix = f"relay.ext.{backend.name}"
@@ -36,6 +39,19 @@ def register_backend(backend: Backend) -> Backend:
     _tables.register_pattern_table(backend.name, backend.patterns)
     _register_op_predicates(backend)
     return backend
+
+
+def _guarded(backend):
+    for op, predicate in backend.op_predicates.items():
+        if not callable(predicate):
+            raise TypeError(
+                f"backend {backend.name}: op_predicates[{op!r}] must be a function of a call, "
+                f"not {type(predicate).__name__}"
+            )
+    return {
+        op: never_raises(f"{backend.name}: {op}", predicate)
+        for op, predicate in backend.op_predicates.items()
+    }
 
 
 def _register_op_predicates(backend):
@@ -52,6 +68,11 @@ def _register_op_predicates(backend):
 
 def _check_patterns(backend):
     for entry in backend.patterns():
+        if not 2 <= len(entry) <= 4:
+            raise ValueError(
+                f"backend {backend.name}: a pattern entry has 2 to 4 fields, got {len(entry)}; "
+                "use (name, pattern[, predicate[, attrs]])"
+            )
         if not entry[0].startswith(f"{backend.name}."):
             raise ValueError(
                 f"backend {backend.name}: composite name {entry[0]!r} must begin with "

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offloading all that a backend takes: rows of its table, and predicates that misbehave."""
+
+import logging
+
+import pytest
+import tvm
+from tvm import relay
+from tvm.relay.collage import backends
+from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+RELU, TANH, EXP = (is_op(op)(wildcard()) for op in ("nn.relu", "tanh", "exp"))
+
+
+class Greedy(backends.Backend):
+    name = "greedy"
+
+    def __init__(self, rows, op_predicates=None):
+        self.rows, self.op_predicates = rows, op_predicates or {}
+
+    def patterns(self):
+        return self.rows
+
+
+@pytest.fixture
+def register():
+    yield backends.register_backend
+    if "greedy" in _BACKENDS:
+        backends.register_backend(Greedy([]))  # takes its op predicates out of TVM
+        _BACKENDS.pop("greedy")
+
+
+def module():
+    x = relay.var("x", shape=(4,))
+    body = relay.exp(relay.tanh(relay.nn.relu(x)))
+    return tvm.IRModule.from_expr(relay.Function([x], body))
+
+
+def composites(mod):
+    """Return the names of the composites inside the backend's functions, sorted."""
+    found = []
+
+    def visit(expr):
+        if isinstance(expr, relay.Function) and expr.attrs and "Composite" in expr.attrs:
+            found.append(str(expr.attrs["Composite"]))
+
+    for function in mod.functions.values():
+        relay.analysis.post_order_visit(function, visit)
+    return sorted(found)
+
+
+def functions_of(mod):
+    return [f for f in mod.functions.values() if f.attrs and "Compiler" in f.attrs]
+
+
+def fail(_):
+    raise KeyError("no such attribute")
+
+
+ANSWERS = {
+    "true": (lambda _: True, True),
+    "false": (lambda _: False, False),
+    "one": (lambda _: 1, True),
+    "none": (lambda _: None, False),
+    "reason": (lambda _: "too small", False),
+    "tvm_reason": (lambda _: tvm.runtime.String("too small"), False),
+    "no_reason": (lambda _: "", True),
+    "raises": (fail, False),
+    "raises_tvm": (lambda call: call.no_such_attribute, False),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answer_of_a_pattern_predicate(register, name):
+    predicate, accepted = ANSWERS[name]
+    register(Greedy([("greedy.relu", RELU, predicate), ("greedy.tanh", TANH)]))
+    mod = backends.greedy_partition(module(), "greedy")
+    assert composites(mod) == (["greedy.relu"] if accepted else []) + ["greedy.tanh"]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answer_of_an_op_predicate(register, name):
+    predicate, accepted = ANSWERS[name]
+    backend = register(Greedy([], {"nn.relu": predicate}))
+    call = module()["main"].body.args[0].args[0]
+    assert backend.op_predicates["nn.relu"](call) is accepted
+    mod = backends.greedy_partition(module(), "greedy")
+    assert len(functions_of(mod)) == accepted
+
+
+def test_rows_of_two_to_four_fields(register):
+    """A row of four must not take its neighbour's pattern, nor one with no predicate its own."""
+    rows = [
+        ("greedy.relu", RELU, lambda _: False, lambda _: {}),
+        ("greedy.tanh", TANH, lambda _: True, lambda _: {}),
+        ("greedy.exp", EXP, None),
+    ]
+    register(Greedy(rows))
+    assert composites(backends.greedy_partition(module(), "greedy")) == [
+        "greedy.exp",
+        "greedy.tanh",
+    ]
+
+
+def test_op_level_keeps_matches_apart(register):
+    register(Greedy([("greedy.relu", RELU), ("greedy.tanh", TANH)]))
+    merged = backends.greedy_partition(module(), "greedy")
+    apart = backends.greedy_partition(module(), "greedy", op_level=True)
+    assert len(functions_of(merged)) == 1 and len(functions_of(apart)) == 2
+
+
+def test_the_log_tells_why(register, caplog):
+    rows = [("greedy.relu", RELU, fail), ("greedy.tanh", TANH, lambda _: "too small")]
+    register(Greedy(rows))
+    with caplog.at_level(logging.DEBUG, logger="tvm.relay.collage.backends"):
+        backends.greedy_partition(module(), "greedy")
+    assert "greedy.relu refused: its predicate raised KeyError('no such attribute')" in caplog.text
+    assert "greedy.tanh refused: too small" in caplog.text
+
+
+def test_bad_declarations(register):
+    with pytest.raises(ValueError, match="backend greedy: .* 2 to 4 fields, got 1"):
+        register(Greedy([("greedy.relu",)]))
+    with pytest.raises(TypeError, match=r"op_predicates\['nn.relu'\] must be a function.*not bool"):
+        register(Greedy([], {"nn.relu": True}))
+    assert backends.find_backend("greedy") is None
