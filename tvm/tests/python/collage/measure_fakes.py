@@ -184,3 +184,13 @@ def stock_build(mod, target, **options):
 
     with tvm.transform.PassContext(opt_level=3):
         return tvm.relay.build(mod, target, **options)
+
+
+def report_context(mod, target, opt_level, **_):
+    """A builder that answers with the context it is called in, as an error's text."""
+    import tvm
+
+    context = tvm.transform.PassContext.current()
+    raise ValueError(
+        f"level {opt_level}, {dict(context.config.items())}, {list(context.disabled_pass)}"
+    )

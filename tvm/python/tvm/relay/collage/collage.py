@@ -4,6 +4,7 @@
 Test: test_collage_package.py.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -52,13 +53,17 @@ def vm_estimate_seconds(device, the_vm, func_name, args):
     )
 
 
+@functools.cache
+def _estimator():
+    """The process's own, so that workers and costs stay from one call to the next."""
+    return CostEstimator()
+
+
 @register_func("tvm.relay.collage.estimate_seconds", override=True)
 def estimate_seconds(mod, target):
     """Return the median seconds of @main on ``target``, infinity when it cannot be run.
 
     The old protocol of one candidate at a time; measured as every candidate is, in a worker.
     """
-    from .measured import measure_batch
-
-    [(status, seconds, _)] = measure_batch([mod], [target], ["@main"])
+    [(status, seconds, _)] = _estimator().estimate_batch([mod], [target], ["@main"])
     return seconds if status == "measured" else math.inf

@@ -15,6 +15,8 @@ from tvm import relay
 from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 
+from .measured import LazySession, measure_batch, measure_transitions
+
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
 _FUSION_BENEFIT = 0.9
 
@@ -57,7 +59,7 @@ def _carried(method):
             return method(self, *args)
         except Exception:
             raise
-        except BaseException as interrupt:
+        except BaseException as interrupt:  # noqa: BLE001 - raised again by reraise_interrupt
             self.interrupt = interrupt
             raise Interrupted(f"measuring was interrupted: {interrupt!r}") from None
 
@@ -81,18 +83,33 @@ class CostEstimator(Object):
         self.reports = []
         # What a callback raised that is no Exception.
         self.interrupt = None
+        self._workers = LazySession()
+        # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
+        # bound to a twin without a handle that shares self's state.
+        twin = type(self).__new__(type(self))
+        twin.__dict__ = self.__dict__
         self.__init_handle_by_constructor__(
             get_global_func("collage.MakeCostEstimator"),
-            self._estimate,
-            self._observe,
-            self._transitions if self.has_transitions else None,
+            twin._estimate,
+            twin._observe,
+            twin._transitions if self.has_transitions else None,
         )
 
-    def estimate_batch(self, mods, targets, labels):
-        """Return [status, seconds, message] for each module's @main on its target."""
-        from .measured import measure_batch
+    def __getattr__(self, name):
+        # TVM's would ask the C++ object, which the twin of __init__ lacks.
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-        return measure_batch(mods, targets, labels)
+    def close(self):
+        """End the worker processes that this estimator started, and forget its costs."""
+        self._workers.close()
+
+    def estimate_batch(self, mods, targets, labels):
+        """Return [status, seconds, message] for each module's @main on its target.
+
+        Outside a measuring session the workers are this estimator's own, from its first use on.
+        """
+        with self._workers.active():
+            return measure_batch(mods, targets, labels)
 
     @_carried
     def _estimate(self, mods, targets, labels):
@@ -101,9 +118,8 @@ class CostEstimator(Object):
 
     def transition_seconds(self, types, target):
         """Return the seconds of one layout transform of each tensor type on the host target."""
-        from .measured import measure_transitions
-
-        return measure_transitions(types, target)
+        with self._workers.active():
+            return measure_transitions(types, target)
 
     @_carried
     def _transitions(self, types, target):

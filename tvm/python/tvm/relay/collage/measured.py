@@ -6,6 +6,7 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 
 import contextlib
 import contextvars
+import logging
 import os
 
 import tvm
@@ -13,26 +14,63 @@ import tvm
 from .options import CollageOptions
 from .targets import is_external
 
+_logger = logging.getLogger(__name__)
 _session = contextvars.ContextVar("collage_measuring_session", default=None)
 
 # The name under which measuring times border layout transforms apart.
 TVM_BACKEND = "tvm"
 # Not TVM_BACKEND: a layout transform alone is all border.
 TRANSITION = "transition"
+# More builds at once gain little and each holds a TVM in memory.
+_MOST_WORKERS = 8
+# What was warned about in this process, which happens once.
+_warned = set()
 
 
 @contextlib.contextmanager
-def measuring_session(options=None):
-    """Keep worker processes and their memory of costs for the block; nested blocks share them."""
+def measuring_session(options=None, external_targets=()):
+    """Keep worker processes and their memory of costs for the block; nested blocks share them.
+
+    Workers import the modules of the user's own backends among ``external_targets``.
+    """
     if _session.get() is not None:
         yield _session.get()
         return
-    with _new_estimator(options or CollageOptions.current()) as estimator:
-        token = _session.set(estimator)
-        try:
-            yield estimator
-        finally:
-            _session.reset(token)
+    new = _new_estimator(options or CollageOptions.current(), external_targets)
+    with new as estimator, _as_session(estimator):
+        yield estimator
+
+
+class LazySession:
+    """Workers and costs of one owner, started when it first measures outside `measuring_session`.
+
+    They end with ``close()``, with this object and with the interpreter; other measuring options
+    start them anew.
+    """
+
+    def __init__(self):
+        self._estimator = None
+        self._options = None
+
+    @contextlib.contextmanager
+    def active(self):
+        """A measuring session for the block: the one that is active, else the owner's."""
+        if _session.get() is not None:
+            yield _session.get()
+            return
+        current = CollageOptions.current()
+        options = (_measure_options(current), current.progress)
+        if options != self._options:
+            self.close()
+            self._estimator, self._options = _new_estimator(current, ()), options
+        with _as_session(self._estimator):
+            yield self._estimator
+
+    def close(self):
+        """End the workers and forget the costs; the next measurement starts again."""
+        if self._estimator is not None:
+            self._estimator.close()
+        self._estimator = self._options = None
 
 
 def measure_batch(mods, targets, labels):
@@ -41,22 +79,28 @@ def measure_batch(mods, targets, labels):
     Equal candidates are measured once. What cannot even be written down as a candidate is
     unsupported, with the reason.
     """
-    from .measure import Cost, candidate_module
+    from .measure import Cost, Unsupported, candidate_module, describe
 
     candidates, costs = [], {}
-    opt_level = tvm.transform.PassContext.current().opt_level
+    build_options = _build_options()
+    externals = []
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
         external = is_external(target)
         backend = target.kind.name if external else TVM_BACKEND
+        if external:
+            externals.append(target)
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
         try:
-            built = candidate_module(mod, backend, build_target, {"opt_level": opt_level})
-        except Exception as error:  # noqa: BLE001 - whatever fails costs this candidate alone
-            costs[index] = Cost.failed("unsupported", f"{labels[index]}: {error}")
+            built = candidate_module(mod, backend, build_target, build_options)
+        except (Unsupported, ValueError, tvm.TVMError) as error:
+            reason = f"{labels[index]}: {describe(error)}"
+            _logger.warning("a candidate cannot be measured: %s", reason)
+            costs[index] = Cost.failed("unsupported", reason)
         else:
             candidates.append((index, built))
-    with measuring_session() as estimator:
+    with measuring_session(external_targets=externals) as estimator:
+        estimator.require(own_backend_modules(externals))
         answers = estimator.estimate([candidate for _, candidate in candidates])
     costs.update((index, cost) for (index, _), cost in zip(candidates, answers, strict=True))
     return [
@@ -65,46 +109,106 @@ def measure_batch(mods, targets, labels):
     ]
 
 
-def _new_estimator(options):
-    from .measure import MeasuredCostEstimator, MeasureOptions, make_progress
-
-    return MeasuredCostEstimator(
-        MeasureOptions(
-            workers=options.workers or int(os.environ["TVM_NUM_THREADS"]),
-            build_timeout=options.measure_timeout,
-            run_timeout=options.measure_timeout,
-            budget_seconds=options.measure_seconds,
-            seed=options.seed,
-            imports=_modules_of_own_backends(),
-        ),
-        progress=make_progress(options.progress),
-    )
-
-
-def _modules_of_own_backends():
-    """Modules that workers import to know the user's backends; a script itself is none."""
-    from .backends import BUILTIN, list_backends
-
-    modules = {type(item).__module__ for item in list_backends() if item.name not in BUILTIN}
-    return tuple(sorted(modules - {"__main__"}))
-
-
 def measure_transitions(types, target):
     """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
 
     NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
-    A transform that cannot be measured counts as free, which favours mixed plans; the guard decides.
+    A transform that cannot be measured counts as free; that favours mixed plans, and the guard
+    decides.
     """
     from .measure import candidate_module
 
-    options = {"opt_level": tvm.transform.PassContext.current().opt_level}
+    build_options = _build_options()
     candidates = [
-        candidate_module(_transform_of(tensor), TRANSITION, str(target), options)
+        candidate_module(_transform_of(tensor), TRANSITION, str(target), build_options)
         for tensor in types
     ]
     with measuring_session() as estimator:
         costs = estimator.estimate(candidates)
     return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
+
+
+def own_backend_modules(external_targets):
+    """The modules that define the user's own backends of these targets, for workers to import.
+
+    A script itself is none: its backends cannot be measured, which is logged.
+    """
+    from .backends import BUILTIN, find_backend
+
+    modules = set()
+    for name in {target.kind.name for target in external_targets} - set(BUILTIN):
+        backend = find_backend(name)
+        if backend is None:
+            continue
+        module = type(backend).__module__
+        if module != "__main__":
+            modules.add(module)
+        else:
+            _warn_once(
+                f"backend {name!r} is defined in the script that runs (__main__), which worker "
+                "processes cannot import, so none of its candidates can be measured: move the "
+                "backend and its registration into a module of their own and import that"
+            )
+    return tuple(sorted(modules))
+
+
+@contextlib.contextmanager
+def _as_session(estimator):
+    token = _session.set(estimator)
+    try:
+        yield
+    finally:
+        _session.reset(token)
+
+
+def _new_estimator(options, external_targets):
+    from .measure import MeasuredCostEstimator, make_progress
+
+    return MeasuredCostEstimator(
+        _measure_options(options),
+        progress=make_progress(options.progress),
+        imports=own_backend_modules(external_targets),
+    )
+
+
+def _measure_options(options):
+    from .measure import MeasureOptions
+
+    return MeasureOptions(
+        workers=options.workers or default_workers(),
+        build_timeout=options.measure_timeout,
+        run_timeout=options.measure_timeout,
+        budget_seconds=options.measure_seconds,
+        seed=options.seed,
+    )
+
+
+def default_workers():
+    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
+    return min(int(text), _MOST_WORKERS)
+
+
+def _build_options():
+    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    from .measure import context_to_json
+
+    context = tvm.transform.PassContext.current()
+    fields, left_out = context_to_json(context)
+    for name in left_out:
+        _warn_once(
+            f"the PassContext's {name} holds code, which cannot go to worker processes: candidates "
+            "are measured without it"
+        )
+    return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
+
+
+def _warn_once(message):
+    if message not in _warned:
+        _warned.add(message)
+        _logger.warning("%s", message)
 
 
 def _transform_of(tensor):

@@ -7,10 +7,12 @@ from .cost import STATUSES, Cost, Unsupported
 from .estimator import BatchEstimator, FunctionCostEstimator, MeasuredCostEstimator
 from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
 from .options import MeasureOptions
+from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .progress import JsonLinesProgress, Progress, RichProgress, make_progress
 from .statistics import Interval, is_narrow, median_interval, ratio_interval
+from .text import describe
 
 __all__ = [
     "STATUSES",
@@ -36,7 +38,10 @@ __all__ = [
     "WorkerStartError",
     "candidate_module",
     "compare",
+    "context_from_json",
+    "context_to_json",
     "deployable_module",
+    "describe",
     "is_narrow",
     "make_progress",
     "measure_interleaved",

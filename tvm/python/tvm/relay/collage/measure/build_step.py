@@ -10,6 +10,7 @@ import tvm
 
 from .candidate import CandidateModule
 from .inputs import describe_inputs
+from .pass_context import context_from_json
 from .resolve import resolve
 
 
@@ -17,7 +18,8 @@ def build_candidate(
     candidate: dict[str, Any], library: str, builder: str, seed: int
 ) -> dict[str, Any]:
     """Build a candidate (its JSON form) with the function that `builder` names ("module:function",
-    called as builder(mod, target, **build_options)) and export the result to the file `library`.
+    called as builder(mod, target, **build_options) in the PassContext that the build option
+    `pass_context` describes) and export the result to the file `library`.
 
     Returns the build's seconds, the device type and the inputs' descriptions.
     """
@@ -26,7 +28,9 @@ def build_candidate(
     mod = module.instantiate(seed)
     inputs = describe_inputs(mod)
     target = tvm.target.Target(module.target)
-    factory = resolve(builder)(mod, target, **module.build_options)
+    options = dict(module.build_options)
+    with context_from_json(options.pop("pass_context", {})):
+        factory = resolve(builder)(mod, target, **options)
     factory.export_library(library)
     return {
         "seconds": time.perf_counter() - start,

@@ -74,14 +74,7 @@ class MeasuredCostEstimator:
         self.misses = 0
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
-        self._pool = WorkerPool(
-            self.options.workers,
-            WorkerOptions(
-                imports=self.options.imports,
-                memory_limit_bytes=self.options.memory_limit_bytes,
-                startup_seconds=self.options.startup_timeout,
-            ),
-        )
+        self._pool = self._new_pool()
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
@@ -102,6 +95,15 @@ class MeasuredCostEstimator:
             self._progress.end()
         return [self._cache[key] for key in keys]
 
+    def require(self, modules: Sequence[str]) -> None:
+        """Have workers import these modules too; ones that lack any end. Costs are kept."""
+        new = [name for name in modules if name not in self.options.imports]
+        if new:
+            self._pool.close()
+            imports = (*self.options.imports, *new)
+            self.options = dataclasses.replace(self.options, imports=imports)
+            self._pool = self._new_pool()
+
     def close(self) -> None:
         self._pool.close()
 
@@ -114,6 +116,16 @@ class MeasuredCostEstimator:
     def Summary(self) -> str:
         failed = sum(cost.is_failure for cost in self._cache.values())
         return f"{self.misses} measured, {self.hits} from memory, {failed} failed"
+
+    def _new_pool(self) -> WorkerPool:
+        return WorkerPool(
+            self.options.workers,
+            WorkerOptions(
+                imports=self.options.imports,
+                memory_limit_bytes=self.options.memory_limit_bytes,
+                startup_seconds=self.options.startup_timeout,
+            ),
+        )
 
     def _measure_batch(self, batch: Sequence[tuple[str, CandidateModule]], folder: str) -> None:
         libraries = [os.path.join(folder, f"candidate_{i}.so") for i in range(len(batch))]

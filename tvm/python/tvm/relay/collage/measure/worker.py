@@ -21,6 +21,7 @@ from typing import Any
 
 from .contestant import Stage
 from .resolve import resolve
+from .text import describe
 
 _PR_SET_PDEATHSIG = 1
 
@@ -73,16 +74,6 @@ def serve(requests, replies) -> None:
             )
         replies.write(text + "\n")
         replies.flush()
-
-
-def describe(error: BaseException) -> str:
-    """The telling line of an exception: TVM's carry a long C++ stack before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kind = type(error).__name__
-    if not lines:
-        return kind
-    telling = lines[-1] if "Traceback" in lines[0] else lines[0]
-    return (telling if telling.startswith(kind) else f"{kind}: {telling}")[:500]
 
 
 def die_with_parent(parent: int) -> None:
