@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass with costs measured in worker processes: one tiny convolution, TVM and oneDNN."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
 import tvm
 from relay_text import assert_same_outputs, is_external, parse
 from tvm import relay
-from tvm.relay.collage import CollageOptions, CostEstimator
-from tvm.relay.collage.collage import estimate_seconds
-from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.relay.collage import CollageOptions, CostEstimator, measured
+from tvm.relay.collage.backends import Backend, registry
+from tvm.relay.collage.collage import _estimator, estimate_seconds
+from tvm.relay.collage.measure import WorkerProcess
+from tvm.relay.collage.measured import (
+    default_workers,
+    measure_batch,
+    measuring_session,
+    own_backend_modules,
+)
 from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
 
@@ -40,13 +49,18 @@ def partition(mod, estimator):
         return CollagePartition(config, estimator)(mod)
 
 
-def test_each_part_has_a_measured_cost_and_the_plan_is_their_sum(conv):
+def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
     estimator = CostEstimator()
     result = partition(conv, estimator)
     [report] = estimator.reports
     kernels = [row for row in report["parts"] if row[6]]
     assert kernels and all(row[3] == "measured" and row[4] > 0 for row in kernels)
-    assert report["seconds"] == pytest.approx(sum(row[4] for row in report["parts"]))
+    parts = sum(row[4] for row in report["parts"])
+    backends = {row[0] for row in report["parts"]}
+    if len(backends) == 1:
+        assert report["seconds"] == pytest.approx(parts)
+    else:  # and transitions between layouts
+        assert report["seconds"] >= parts * (1 - 1e-9)
     assert report["failed"] == []
     used = {row[0] for row in kernels}
     assert ("dnnl" in used) == any(is_external(f) for f in result.functions.values())
@@ -109,3 +123,124 @@ def test_the_old_protocol_gives_seconds_or_infinity(conv):
 def test_sessions_nest_and_share(session):
     with measuring_session() as inner:
         assert inner is session
+
+
+@pytest.fixture
+def no_session():
+    """Outside the session of this module's other tests."""
+    token = measured._session.set(None)
+    yield
+    measured._session.reset(token)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The worker processes that are started."""
+    workers = []
+    begin = WorkerProcess.__init__
+
+    def init(self, *args):
+        begin(self, *args)
+        workers.append(weakref.ref(self))
+
+    monkeypatch.setattr(WorkerProcess, "__init__", init)
+    return workers
+
+
+def quick(**changes):
+    options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet", **changes)
+    return tvm.transform.PassContext(opt_level=3, config=options.to_config())
+
+
+def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, no_session, started):
+    estimator = CostEstimator()
+    with quick() as context:
+        config = make_compilation_config(context, [LLVM, DNNL])
+        for _ in range(2):
+            CollagePartition(config, estimator)(conv)
+    assert len(started) == 1
+    first, second = estimator.reports
+    assert first["seconds"] == second["seconds"]
+    assert started[0]().is_alive
+    estimator.close()
+    assert not started[0]() or not started[0]().is_alive
+
+
+def test_workers_end_with_their_estimator(no_session, started):
+    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
+    estimator = CostEstimator()
+    with quick():
+        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0][0] == "measured"
+    with quick(seed=1):
+        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0][0] == "measured"
+    assert len(started) == 2, "other options of measuring, other workers"
+    state = weakref.ref(estimator._workers)
+    del estimator
+    gc.collect()
+    assert state() is None and started[1]() is None
+
+
+def test_the_old_protocol_keeps_its_workers(no_session, started):
+    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
+    with quick(seed=7):
+        assert estimate_seconds(relu, LLVM) == estimate_seconds(relu, LLVM)
+    assert len(started) == 1
+    _estimator().close()
+
+
+class OwnBackend(Backend):
+    """One that a user might write."""
+
+    def __init__(self, name):
+        self.name = name
+        self.patterns = list
+
+
+def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
+    monkeypatch.setattr(measured, "_warned", set())
+    used = type("Used", (OwnBackend,), {"__module__": "used.module"})
+    broken = type("Broken", (OwnBackend,), {"__module__": "broken.module"})
+    script = type("Script", (OwnBackend,), {"__module__": "__main__"})
+    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    for backend in (used("own_used"), broken("own_broken"), script("own_script")):
+        registry.register_backend(backend)
+    assert own_backend_modules([]) == own_backend_modules([DNNL]) == ()
+    assert own_backend_modules([Target("own_used"), DNNL]) == ("used.module",)
+    assert not caplog.records
+    for _ in range(2):
+        assert own_backend_modules([Target("own_script")]) == ()
+    [record] = caplog.records
+    assert "'own_script' is defined in the script" in record.getMessage()
+    assert "move the backend" in record.getMessage()
+
+
+def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):
+    no_main = tvm.IRModule({})
+    [(status, _, message)] = measure_batch([no_main], [LLVM], ["tvm(nothing)"])
+    assert status == "unsupported" and message.startswith("tvm(nothing): ValueError: ")
+    [record] = caplog.records
+    assert record.levelname == "WARNING" and "tvm(nothing)" in record.getMessage()
+
+
+def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch):
+    def broken(*_):
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("tvm.relay.collage.measure.candidate_module", broken)
+    with pytest.raises(KeyError, match="a bug"):
+        measure_batch([tvm.IRModule({})], [LLVM], ["a"])
+
+
+@pytest.mark.parametrize("text, workers", [("1", 1), ("3", 3), ("64", 8)])
+def test_a_worker_a_thread_up_to_eight(monkeypatch, text, workers):
+    monkeypatch.setenv("TVM_NUM_THREADS", text)
+    assert default_workers() == workers
+    monkeypatch.delenv("TVM_NUM_THREADS")
+    assert 1 <= default_workers() <= 8
+
+
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5"])
+def test_a_wrong_number_of_threads_is_named(monkeypatch, text):
+    monkeypatch.setenv("TVM_NUM_THREADS", text)
+    with pytest.raises(ValueError, match=f"TVM_NUM_THREADS is '{text}': set it to a number"):
+        default_workers()

@@ -5,8 +5,8 @@ import dataclasses
 
 import pytest
 import tvm
-from tvm.relay.collage import CollageOptions
-from tvm.relay.collage.options import option_table
+from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage.options import check_options, option_table
 
 
 def context(**values):
@@ -112,3 +112,45 @@ def test_an_unknown_option_is_tvms_own_error():
         context(nope=1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
         CollageOptions(nope=1)
+
+
+@pytest.mark.parametrize(
+    "name, value, takes",
+    [
+        ("tvm_max_depth", 0, "an int >= 1"),
+        ("byoc_max_depth", -1, "an int >= 1"),
+        ("max_candidates_per_node", 0, "an int >= 1"),
+        ("guard_rounds", 0, "an int >= 1"),
+        ("measure_seconds", 0.0, "a number > 0"),
+        ("measure_seconds", float("nan"), "a number > 0"),
+        ("measure_timeout", -2.5, "a number > 0"),
+        ("workers", -1, "an int >= 0"),
+        ("seed", -1, "an int >= 0"),
+        ("progress", "loud", "one of auto, rich, quiet, json"),
+    ],
+)
+def test_a_value_out_of_range_is_one_line_that_names_the_option(name, value, takes):
+    with pytest.raises(ValueError) as caught:
+        check_options(CollageOptions(**{name: value}))
+    assert str(caught.value) == f"option relay.collage.{name} takes {takes}, got {value!r}"
+
+
+def test_defaults_and_the_ends_of_ranges_are_allowed():
+    check_options(CollageOptions())
+    check_options(
+        CollageOptions(
+            tvm_max_depth=1,
+            byoc_max_depth=1,
+            max_candidates_per_node=1,
+            guard_rounds=1,
+            measure_seconds=1e-6,
+            workers=0,
+            seed=0,
+            progress="json",
+        )
+    )
+
+
+def test_optimize_checks_ranges_first():
+    with context(guard_rounds=0), pytest.raises(ValueError, match="guard_rounds takes an int >= 1"):
+        optimize(tvm.IRModule({}), targets="llvm")

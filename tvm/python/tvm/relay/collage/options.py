@@ -23,6 +23,40 @@ def _plain(value):
     return getattr(value, "value", value)
 
 
+def _at_least(least):
+    return lambda value: value >= least, f"an int >= {least}"
+
+
+def _more_than_zero():
+    return lambda value: value > 0, "a number > 0"
+
+
+def _one_of(*names):
+    return lambda value: value in names, "one of " + ", ".join(names)
+
+
+# Option -> (is a value of its type allowed?, what is).
+_RANGES = {
+    "tvm_max_depth": _at_least(1),
+    "byoc_max_depth": _at_least(1),
+    "max_candidates_per_node": _at_least(1),
+    "guard_rounds": _at_least(1),
+    "measure_seconds": _more_than_zero(),
+    "measure_timeout": _more_than_zero(),
+    "workers": _at_least(0),
+    "seed": _at_least(0),
+    "progress": _one_of("auto", "rich", "quiet", "json"),
+}
+
+
+def check_options(options):
+    """Raise a ValueError that names the first option whose value is out of its range."""
+    for name, (is_allowed, takes) in _RANGES.items():
+        value = getattr(options, name)
+        if not is_allowed(value):
+            raise ValueError(f"option {PREFIX}{name} takes {takes}, got {value!r}")
+
+
 def _field(name, default):
     if isinstance(default, list):
         return (name, list, dataclasses.field(default_factory=lambda: list(default)))
