@@ -8,16 +8,16 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm import relay
-from tvm.relay.collage.graph_search import choose, guard
+from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
 from tvm.relay.collage.measure import Comparison, Cost, Interval
 
 ORDER = ["tvm", "dnnl", "collage"]
 
 
-def ran(name, low, high, value=None):
+def ran(name, low, high, value=None, reference="tvm"):
     """A plan whose ratio to the best lies between low and high."""
     ratio = Interval(value if value is not None else (low + high) / 2, low, high)
-    return Comparison(name, Cost.measured([1e-3] * 30), ratio, 0.0)
+    return Comparison(name, Cost.measured([1e-3] * 30), ratio, 0.0, reference=reference)
 
 
 def failed(name, status="crashed", message="signal 11"):
@@ -67,17 +67,22 @@ def fake_compare(monkeypatch):
 
     asked = {}
 
-    def compare(contestants, reference, rounds, tolerance, *, seed, **_):
+    def compare(contestants, reference, rounds, tolerance, *, seed, **options):
         inputs = np.load(contestants[0].arguments["inputs"])
         asked.update(
             names=[contestant.name for contestant in contestants],
             reference=reference,
             rounds=rounds,
             seed=seed,
+            mod_name=contestants[0].arguments["mod_name"],
+            options=options,
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
         )
-        return [ran(item.name, 1 + index, 1 + index) for index, item in enumerate(contestants)]
+        fail = asked.get("fail", [])
+        runs = [item.name for item in contestants if item.name not in fail]
+        rows = [ran(n, 1 + k, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
+        return [*rows, *(failed(name) for name in fail)]
 
     module = importlib.import_module("tvm.relay.collage.graph_search.guard")
     monkeypatch.setattr(module, "compare", compare)
@@ -94,10 +99,11 @@ def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
     assert fake_compare["names"] == ORDER and all(fake_compare["files"])
     assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (
-        "tvm",
+        ORDER,
         7,
         3,
     )
+    assert (result.reference, result.unverified) == ("tvm", "")
     inputs = fake_compare["inputs"]
     assert inputs["x"].shape == (2, 4) and inputs["x"].dtype == "float32"
     assert inputs["i"].dtype == "int32" and inputs["x"].std() > 0
@@ -114,7 +120,7 @@ def test_a_plan_that_does_not_build_loses_with_its_reason(fake_compare):
         return FakeLibrary()
 
     result = guard(plans(), "tvm", build)
-    assert result.winner == "dnnl" and fake_compare["reference"] is None
+    assert result.winner == "dnnl" and fake_compare["reference"] == ["dnnl", "collage"]
     cost = result.of("tvm").cost
     assert (cost.status, cost.message) == ("compile_failed", "InternalError: no schedule")
     assert "tvm" not in result.libraries
@@ -124,9 +130,63 @@ def test_no_plan_that_builds_is_an_error(fake_compare):
     def build(module):
         raise ValueError("no way")
 
-    with pytest.raises(RuntimeError, match="tvm: compile_failed: no way; dnnl: compile_failed"):
+    with pytest.raises(GuardUnavailable, match="tvm: compile_failed: no way; dnnl: compile_failed"):
         guard(plans(), "tvm", build)
     assert fake_compare == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["(%x: Tensor[(?), float32]) { nn.relu(%x) }", "(%x: (bool, bool)) { %x.0 }"]
+)
+def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text):
+    mod = tvm.relay.fromtext(f'#[version = "0.0.5"]\ndef @main{text}')
+    with pytest.raises(GuardUnavailable, match="input x is no tensor of a fixed shape"):
+        guard({"tvm": mod}, "tvm", lambda module: pytest.fail("built"))
+
+
+@pytest.mark.parametrize(
+    "fail, used, said",
+    [
+        (["tvm"], "dnnl", "only those of collage: plan tvm gave none (crashed: signal 11)"),
+        (["tvm", "dnnl"], "collage", "nothing: plan tvm gave none (crashed: signal 11)"),
+    ],
+)
+def test_a_winner_that_was_not_compared_with_tvm_says_so(fake_compare, caplog, fail, used, said):
+    fake_compare["fail"] = fail
+    result = guard(plans(), "tvm", lambda module: FakeLibrary())
+    assert (result.winner, result.reference) == (used, used)
+    assert result.unverified == f"its outputs were compared with {said}"
+    assert f"plan {used} ships, but its outputs were compared with" in caplog.text
+
+
+def test_plans_that_could_not_be_made_are_reported(fake_compare):
+    lost = Cost.failed("unsupported", "no such backend")
+    result = guard(plans(), "tvm", lambda module: FakeLibrary(), failed={"other": lost})
+    assert result.of("other").cost == lost and result.winner == "tvm"
+    assert "other" not in result.libraries
+
+
+def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare):
+    built = []
+
+    def build(module):
+        built.append(tvm.transform.PassContext.current().opt_level)
+        return FakeLibrary()
+
+    with tvm.transform.PassContext(opt_level=1):
+        result = guard(plans(), "tvm", build)
+    assert len(built) == 3
+    assert result.libraries["tvm"] is result.libraries["tvm"] and len(built) == 3
+    assert isinstance(result.libraries["dnnl"], FakeLibrary) and built == [1] * 4
+    with pytest.raises(KeyError):
+        result.libraries["nope"]
+
+
+def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
+    guard(plans(), "tvm", lambda m: FakeLibrary(), imports=("mine",), mod_name="my_net")
+    assert fake_compare["options"]["imports"] == ("mine",)
+    assert fake_compare["options"]["give_up_ratio"] == 3.0
+    assert fake_compare["mod_name"] == "my_net"
 
 
 def test_steps_are_told_as_they_come(fake_compare):

@@ -126,6 +126,80 @@ def test_vm_compile(net, targets, expected):
     assert executable.collage.plan == "collage"
 
 
+def test_the_library_that_was_measured_ships_with_its_name_and_executor(net, targets, expected):
+    mod, params, x = net
+    executor = relay.backend.Executor("graph", {"link-params": True})
+    with quick():
+        library = relay.build(
+            mod, target=targets, params=params, executor=executor, mod_name="my_net"
+        )
+    result = library.collage
+    assert library is result.library and library.libmod_name == "my_net"
+    assert result.guard.of(result.plan).cost.status == "measured"
+    module = graph_executor.GraphModule(library["my_net"](tvm.cpu()))
+    module.run(x=x)
+    assert close(module.get_output(0).numpy(), expected)
+
+
+def with_weight(text):
+    mod = tvm.relay.fromtext(f'#[version = "0.0.5"]\n{text}')
+    weight = np.random.default_rng(0).standard_normal((64, 64)).astype("float32")
+    return mod, {"w": tvm.nd.array(weight)}, weight
+
+
+DENSE = "%0 = nn.dense(%x, %w, units=None); nn.relu(%0)"
+
+
+def test_vm_compile_of_control_flow(targets):
+    kind = "Tensor[(8, 64), float32]"
+    mod, params, weight = with_weight(
+        f"""def @main(%c: bool, %x: {kind}, %w: Tensor[(64, 64), float32]) -> {kind} {{
+          if (%c) {{ {DENSE} }} else {{ tanh(%x) }}
+        }}"""
+    )
+    with quick():
+        executable = relay.vm.compile(mod, target=targets, params=params)
+    result = executable.collage
+    assert result.plan == "collage" and "if is not supported" in result.guard_skipped
+    machine = VirtualMachine(executable, tvm.cpu())
+    x = np.random.default_rng(1).standard_normal((8, 64)).astype("float32")
+    for choice, right in [(True, np.maximum(x @ weight.T, 0)), (False, np.tanh(x))]:
+        assert close(machine.invoke("main", np.array(choice), x).numpy(), right)
+
+
+def test_vm_compile_of_a_dynamic_batch(targets):
+    kind = "Tensor[(?, 64), float32]"
+    mod, params, weight = with_weight(
+        f"def @main(%x: {kind}, %w: Tensor[(64, 64), float32]) -> {kind} {{ {DENSE} }}"
+    )
+    with quick():
+        executable = relay.vm.compile(mod, target=targets, params=params)
+    result = executable.collage
+    assert result.plan == "tvm" and "input x is no tensor of a fixed shape" in result.guard_skipped
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype("float32")
+    found = VirtualMachine(executable, tvm.cpu()).invoke("main", x).numpy()
+    assert close(found, np.maximum(x @ weight.T, 0))
+
+
+def test_a_tuple_as_input_is_for_the_vm(targets):
+    """TVM's graph executor takes none, and says so itself."""
+    kind = "Tensor[(8, 64), float32]"
+    mod, params, weight = with_weight(
+        f"""def @main(%p: ({kind}, {kind}), %w: Tensor[(64, 64), float32]) -> {kind} {{
+          %0 = nn.dense(%p.0, %w, units=None); add(%0, %p.1)
+        }}"""
+    )
+    with quick():
+        executable = relay.vm.compile(mod, target=targets, params=params)
+        with pytest.raises(tvm.TVMError, match="kGraphOpNode"):
+            relay.build(mod, target=targets, params=params)
+    assert "input p is no tensor of a fixed shape" in executable.collage.guard_skipped
+    x = np.random.default_rng(1).standard_normal((2, 8, 64)).astype("float32")
+    both = tvm.runtime.container.tuple_object([tvm.nd.array(x[0]), tvm.nd.array(x[1])])
+    found = VirtualMachine(executable, tvm.cpu()).invoke("main", both).numpy()
+    assert close(found, x[0] @ weight.T + x[1])
+
+
 @pytest.mark.parametrize("kind", ["graph", "vm"])
 def test_create_executor(kind, net, targets, expected):
     mod, params, x = net

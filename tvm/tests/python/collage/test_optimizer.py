@@ -10,20 +10,20 @@ from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
-from tvm.relay.collage.graph_search import GuardResult
+from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval
 
 TARGETS = ["llvm", "dnnl"]
 
 
 def small_net():
-    """Two convolutions with a tanh, which oneDNN's table does not take, between them."""
+    """Two convolutions with a cosine, which oneDNN's table does not take, between them."""
     x = relay.var("x", shape=(1, 4, 8, 8))
     weight = relay.var("weight", shape=(4, 4, 3, 3))
     conv = lambda data: relay.nn.conv2d(  # noqa: E731
         data, weight, kernel_size=3, channels=4, padding=1
     )
-    y = relay.nn.relu(conv(relay.exp(relay.nn.relu(conv(x)))))
+    y = relay.nn.relu(conv(relay.cos(relay.nn.relu(conv(x)))))
     mod = tvm.IRModule.from_expr(relay.Function([x, weight], y))
     values = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype("float32")
     return mod, {"weight": tvm.nd.array(values)}
@@ -34,8 +34,10 @@ def fakes(monkeypatch):
     """Mock costs, and a guard that builds nothing and lets the last plan win."""
     seen = {}
 
-    def guard(plans, reference, build, *, rounds, seed, **_):
-        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed)
+    def guard(plans, reference, build, *, rounds, seed, **more):
+        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed, **more)
+        if "unavailable" in seen:
+            raise GuardUnavailable(seen["unavailable"])
         winner = seen.get("winner", list(plans)[-1])
         rows = [Comparison(k, Cost.measured([1e-3] * 9), Interval(1, 1, 1), 0.0) for k in plans]
         return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
@@ -84,6 +86,68 @@ def test_without_a_guard_the_optimum_ships(fakes):
     assert (result.plan, result.guard, result.library) == ("collage", None, None)
     assert "plans" not in fakes
     assert len(external_parts(result.mod)) >= 2
+
+
+def test_a_model_that_the_guard_cannot_measure_ships_its_measured_optimum(fakes, caplog, capsys):
+    fakes["unavailable"] = "if is not supported"
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    assert (result.plan, result.guard, result.library) == ("collage", None, None)
+    assert result.guard_skipped == "if is not supported"
+    assert "plan collage ships without end-to-end measurements: if is not" in caplog.text
+    assert result.to_json()["guard_skipped"] == "if is not supported"
+    result.show()
+    assert "Not measured end to end: if is not supported" in capsys.readouterr().out
+
+
+def test_what_neither_guard_nor_parts_could_measure_ships_with_tvm_alone(fakes, monkeypatch):
+    fakes["unavailable"] = "dynamic shape"
+
+    class Estimator(collage.CostEstimator):
+        has_transitions = False
+
+        def estimate_batch(self, mods, targets, labels):
+            return [["unsupported", 0.0, "dynamic"] for _ in mods]
+
+    monkeypatch.setattr(optimizer, "CostEstimator", Estimator)
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    assert (result.plan, result.guard_skipped) == ("tvm", "dynamic shape")
+    assert external_parts(result.mod) == []
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [
+        (collage.UnknownBackendError("no backend 'dnnl'"), "unsupported"),
+        (RuntimeError("Traceback\n  0: frame\nno backend 'dnnl'"), "compile_failed"),
+    ],
+)
+def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, error, status):
+    def greedy_partition(mod, name):
+        raise error
+
+    monkeypatch.setattr(collage.backends, "greedy_partition", greedy_partition)
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS)
+    assert list(fakes["plans"])[:2] == ["tvm", "collage"] and result.plan in fakes["plans"]
+    cost = fakes["failed"]["dnnl"]
+    assert (cost.status, cost.message) == (status, "no backend 'dnnl'")
+
+
+def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
+    built = {}
+    monkeypatch.setattr(optimizer, "build_library", lambda *_, **options: built.update(options))
+
+    def guard(plans, reference, build, *, mod_name, **_):
+        build(plans[reference])
+        built["guard's"] = mod_name
+        raise GuardUnavailable("seen enough")
+
+    monkeypatch.setattr(optimizer, "guard", guard)
+    mod, params = small_net()
+    collage.optimize(mod, params, TARGETS, build_options={"mod_name": "net"})
+    assert built["mod_name"] == built["guard's"] == "net"
 
 
 def test_a_host_alone_has_nothing_to_decide(fakes):

@@ -110,10 +110,12 @@ def test_a_failed_plan_keeps_its_reason_and_is_nobodys_best():
     assert rows[1]["ratio_to_best_single"] is None  # there is no single backend to compare with
 
 
-def test_rounds_that_are_no_pairs_are_not_compared():
-    short = Comparison("collage", Cost.measured([1.0]), None, 0.0, (1.0,))
-    rows = compare_plans([comparison("tvm", 1.0), short], ["tvm"])
-    assert rows[1]["ratio_to_best_single"] is None
+def test_rounds_that_both_ran_are_compared():
+    """The other was given up early; what the first did later has no pair."""
+    full = Comparison("tvm", Cost.measured([1.0, 1.0, 9.0]), None, 0.0, (1.0, 1.0, 9.0))
+    short = Comparison("collage", Cost.measured([2.0]), None, 0.0, (2.0, 2.0))
+    rows = compare_plans([full, short], ["tvm"])
+    assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.5, "high": 0.5}
 
 
 def test_single_plans_are_those_that_no_search_made():

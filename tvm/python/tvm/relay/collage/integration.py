@@ -62,7 +62,6 @@ def _build(
 
     targets = parse_targets(target, target_host)
     _check_executor(executor.name if executor is not None else "graph", targets)
-    result = optimize(_as_module(ir_mod), params, targets.all)
     options = {
         "executor": executor,
         "runtime": runtime,
@@ -71,7 +70,11 @@ def _build(
         "mod_name": None if mod_name == "default" else mod_name,
     }
     options = {key: value for key, value in options.items() if value is not None}
-    library = result.library if not options else None
+    # The guard loads what it builds, which a library for another runtime than ours does not allow.
+    is_loadable = runtime is None or runtime.name == "cpp"
+    build_options = options if is_loadable else {}
+    result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
+    library = result.library if is_loadable else None
     if library is None:
         level = tvm.transform.PassContext.current().opt_level
         library = build_library(result.mod, result.host, opt_level=level, **options)

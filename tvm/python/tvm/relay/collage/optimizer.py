@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 from tvm.relay.transform import CollagePartition
@@ -18,11 +19,15 @@ from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
 from .estimators import CostEstimator, reraise_interrupt
-from .graph_search import GuardResult, guard, guard_progress
-from .measured import measuring_session
+from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
+from .measure import Cost
+from .measured import measuring_session, own_backend_modules
+from .errors import UnknownBackendError
 from .module_check import check_module
-from .options import PREFIX, CollageOptions
+from .options import PREFIX, CollageOptions, check_options
 from .targets import TargetList, parse_targets
+
+_logger = logging.getLogger(__name__)
 
 # Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
 TVM_ALONE = "tvm"
@@ -41,6 +46,9 @@ class Result:
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
+    guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
+        which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
+        the cost of each of its parts was measured, else TVM alone.
     """
 
     mod: tvm.IRModule
@@ -49,6 +57,7 @@ class Result:
     guard: GuardResult | None
     partitioned: list[dict[str, Any]]
     seconds: dict[str, float]
+    guard_skipped: str = ""
 
     @property
     def library(self) -> Any:
@@ -73,20 +82,25 @@ def optimize(
     params: dict[str, Any] | None = None,
     targets: Any = None,
     options: Any = None,
+    *,
+    build_options: dict[str, Any] | None = None,
 ) -> Result:
     """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
 
     `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
-    CollageOptions, by default those of the current PassContext. Raises the errors of
-    `collage.errors`; whatever fails while measuring is data in the result.
+    CollageOptions, by default those of the current PassContext. `build_options`: further arguments
+    of `build_library` for the graph executor's libraries that the guard builds. Raises the errors
+    of `collage.errors`; whatever fails while measuring is data in the result.
     """
+    more = build_options or {}
     if options is None:
-        return _optimize(mod, params, parse_targets(targets), CollageOptions.current())
+        return _optimize(mod, params, parse_targets(targets), CollageOptions.current(), more)
     with _options_set(dataclasses.asdict(options)):
-        return _optimize(mod, params, parse_targets(targets), options)
+        return _optimize(mod, params, parse_targets(targets), options, more)
 
 
-def _optimize(mod, params, targets: TargetList, options) -> Result:
+def _optimize(mod, params, targets: TargetList, options, build_options) -> Result:
+    check_options(options)
     check_module(mod)
     opt_level = tvm.transform.PassContext.current().opt_level
     clock = _Phases()
@@ -94,7 +108,7 @@ def _optimize(mod, params, targets: TargetList, options) -> Result:
         prepared = prepare(mod, params, targets.host, opt_level=opt_level)
     if not targets.external:
         return Result(prepared, targets.host, TVM_ALONE, None, [], clock.seconds)
-    with measuring_session(options):
+    with measuring_session(options, targets.external):
         estimator = CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
@@ -102,21 +116,34 @@ def _optimize(mod, params, targets: TargetList, options) -> Result:
             merged = partition(prepared, targets, CostEstimator(), merge_parts=True)
     if not options.guard:
         return Result(partitioned, targets.host, OP_LEVEL, None, estimator.reports, clock.seconds)
-    plans = {TVM_ALONE: prepared, **_single_backend_plans(prepared, targets)}
-    plans[OP_LEVEL] = partitioned
+    singles, failed = _single_backend_plans(prepared, targets)
+    plans = {TVM_ALONE: prepared, **singles, OP_LEVEL: partitioned}
     if not tvm.ir.structural_equal(merged, partitioned):
         plans[MERGED] = merged
+    found, skipped = None, ""
     with clock.phase("guard"), guard_progress(options.progress) as on_step:
-        result = guard(
-            plans,
-            TVM_ALONE,
-            lambda module: build_library(module, targets.host, opt_level=opt_level),
-            rounds=options.guard_rounds,
-            seed=options.seed,
-            on_step=on_step,
-        )
-    chosen = plans[result.winner]
-    return Result(chosen, targets.host, result.winner, result, estimator.reports, clock.seconds)
+        try:
+            found = guard(
+                plans,
+                TVM_ALONE,
+                lambda module: build_library(
+                    module, targets.host, opt_level=opt_level, **build_options
+                ),
+                failed=failed,
+                rounds=options.guard_rounds,
+                seed=options.seed,
+                imports=own_backend_modules(targets.external),
+                mod_name=build_options.get("mod_name", "default"),
+                on_step=on_step,
+            )
+        except GuardUnavailable as error:
+            skipped = str(error)
+    if found is not None:
+        name = found.winner
+    else:
+        name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
+        _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+    return Result(plans[name], targets.host, name, found, estimator.reports, clock.seconds, skipped)
 
 
 def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
@@ -142,14 +169,48 @@ def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
     )
 
 
-def _single_backend_plans(prepared, targets: TargetList) -> dict[str, tvm.IRModule]:
-    """Each external backend alone: it takes all that it can, TVM the rest."""
+def _single_backend_plans(
+    prepared: tvm.IRModule, targets: TargetList
+) -> tuple[dict[str, tvm.IRModule], dict[str, Cost]]:
+    """Each external backend alone: it takes all that it can, TVM the rest.
+
+    A plan that cannot be made is a failed cost: a kind with TVM's own pattern table alone, which no
+    backend is registered for, or a predicate or pass that fails on this module.
+    """
     from .backends import greedy_partition
 
-    return {
-        target.kind.name: greedy_partition(prepared, target.kind.name)
-        for target in targets.external
-    }
+    plans, failed = {}, {}
+    for name in dict.fromkeys(target.kind.name for target in targets.external):
+        try:
+            plans[name] = greedy_partition(prepared, name)
+        except UnknownBackendError as error:
+            failed[name] = Cost.failed("unsupported", str(error))
+        except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
+            text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
+            failed[name] = Cost.failed("compile_failed", text)
+    return plans, failed
+
+
+def _is_all_measured(reports: list[dict[str, Any]]) -> bool:
+    """Whether each kernel of the op-level plan was measured, in every function."""
+    return all(
+        part.status == "measured"
+        for report in reports
+        for part in (ReportedPart(*row[:7]) for row in report["parts"])
+        if part.is_kernel
+    )
+
+
+class ReportedPart(NamedTuple):
+    """A part in the pass's report."""
+
+    backend: str
+    rule: str
+    label: str
+    status: str
+    seconds: float
+    message: str
+    is_kernel: bool
 
 
 class _Phases:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
-from .guard import GuardResult, choose, guard
+from .guard import GuardResult, GuardUnavailable, choose, guard
 from .guard_progress import guard_progress
 
-__all__ = ["GuardResult", "choose", "guard", "guard_progress"]
+__all__ = ["GuardResult", "GuardUnavailable", "choose", "guard", "guard_progress"]

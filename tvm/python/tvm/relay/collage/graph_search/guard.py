@@ -7,35 +7,49 @@ Every plan runs in a process of its own; outputs are compared with TVM's. Test: 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tvm
 
-from ..measure import Comparison, Contestant, Cost, compare
+from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from .guard_progress import OnStep
+
+_logger = logging.getLogger(__name__)
 
 # Outputs may differ from TVM's by this share of the largest value (fp32, before any arg-max).
 OUTPUT_TOLERANCE = 1e-4
 # A simpler plan may ship although its median is this much longer than the best one's: on a noisy
 # machine, intervals alone would let a much slower plan pass for equal.
 _CLOSE = 1.01
+# A plan this many times slower than the best need not take its full share of rounds.
+_GIVE_UP_RATIO = 3.0
+
+
+class GuardUnavailable(Exception):
+    """The model cannot be measured end to end, whatever its plan; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class GuardResult:
     """What each plan did, best first, and which one ships.
 
-    ``libraries``: built library by plan name; a plan that failed to build has none.
+    ``libraries``: library by name of a plan that builds; all but the winner's are built again when
+    asked for, since a model's weights take memory. ``reference``: the plan whose outputs the
+    winner's were compared with, itself when no other ran. ``unverified``: why that is less than
+    outputs compared with those of the wanted reference; empty when they were.
     """
 
     comparisons: list[Comparison]
     winner: str
     libraries: Mapping[str, Any] = dataclasses.field(repr=False)
+    reference: str | None = None
+    unverified: str = ""
 
     def of(self, name: str) -> Comparison:
         """The comparison of one plan. KeyError for a name that took no part."""
@@ -45,42 +59,62 @@ class GuardResult:
 def guard(
     plans: Mapping[str, tvm.IRModule],
     reference: str,
-    build,
+    build: Callable[[tvm.IRModule], Any],
     *,
+    failed: Mapping[str, Cost] | None = None,
     rounds: int = 30,
     seed: int = 0,
+    imports: Sequence[str] = (),
+    mod_name: str = "default",
     on_step: OnStep | None = None,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target), simplest first.
 
-    ``build(module)`` returns a library of the graph executor; ``reference`` is the plan whose
-    outputs are right; ``on_step`` is told of each plan to build and of each round. Raises
-    RuntimeError when no plan ran.
+    ``build(module)`` returns a library of the graph executor of a model named ``mod_name``;
+    ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
+    it); ``failed`` are plans that could not be made, for the report; ``imports`` modules that the
+    processes import; ``on_step`` is told of each plan to build and of each round. Raises
+    GuardUnavailable when inputs cannot be made up or no plan builds, RuntimeError when none ran.
     """
     on_step = on_step or (lambda text, done, total: None)
     steps = len(plans) + rounds
+    try:
+        inputs = _random_inputs(plans[reference], seed)
+    except Unsupported as error:
+        raise GuardUnavailable(str(error)) from error
     libraries, failures = _build_all(
         plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
     )
-    comparisons = []
-    if libraries:
-        with tempfile.TemporaryDirectory(prefix="collage-guard-") as folder:
-            inputs = _write_inputs(plans[reference], os.path.join(folder, "inputs.npz"), seed)
-            contestants = []
-            for index, (name, library) in enumerate(libraries.items()):
-                path = os.path.join(folder, f"plan_{index}.so")
-                library.export_library(path)
-                contestants.append(Contestant.of_library(name, path, inputs))
-            comparisons = compare(
-                contestants,
-                reference if reference in libraries else None,
-                rounds,
-                OUTPUT_TOLERANCE,
-                seed=seed,
-                on_round=lambda done, _: on_step("measuring", len(plans) + done, steps),
-            )
-    comparisons = [*comparisons, *failures]
-    return GuardResult(comparisons, choose(comparisons, list(plans)), libraries)
+    failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
+    if not libraries:
+        raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
+    simplest_first = [reference, *(name for name in plans if name != reference)]
+    with tempfile.TemporaryDirectory(prefix="collage-guard-") as folder:
+        inputs_file = os.path.join(folder, "inputs.npz")
+        np.savez(inputs_file, **inputs)
+        contestants = []
+        for index, (name, library) in enumerate(libraries.items()):
+            path = os.path.join(folder, f"plan_{index}.so")
+            library.export_library(path)
+            contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
+        comparisons = compare(
+            contestants,
+            [name for name in simplest_first if name in libraries],
+            rounds,
+            OUTPUT_TOLERANCE,
+            seed=seed,
+            imports=imports,
+            give_up_ratio=_GIVE_UP_RATIO,
+            on_round=lambda done, _: on_step("measuring", len(plans) + done, steps),
+        )
+    comparisons += failures
+    winner = choose(comparisons, list(plans))
+    kept = _Libraries({name: plans[name] for name in libraries}, build, winner, libraries[winner])
+    used = {item.name: item for item in comparisons}[winner].reference
+    unverified = _why_unverified(comparisons, winner, used, reference)
+    if unverified:
+        _logger.warning("plan %s ships, but %s", winner, unverified)
+    return GuardResult(comparisons, winner, kept, used, unverified)
 
 
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
@@ -92,8 +126,22 @@ def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
     for name in simplest_first:
         if name in usable and _is_as_good(usable[name].ratio_to_best):
             return name
-    reasons = "; ".join(f"{item.name}: {item.cost.Summary()}" for item in comparisons)
-    raise RuntimeError(f"no plan of the model could be built and run ({reasons})")
+    raise RuntimeError(f"no plan of the model could be built and run ({_reasons(comparisons)})")
+
+
+def _reasons(comparisons):
+    return "; ".join(f"{item.name}: {item.cost.Summary()}" for item in comparisons)
+
+
+def _why_unverified(comparisons, winner, used, wanted):
+    """What is missing of a comparison of the winner's outputs with those of the wanted reference."""
+    if used == wanted:
+        return ""
+    agree = [item.name for item in comparisons if item.cost.is_usable and item.reference == used]
+    others = [name for name in agree if used is not None and name != winner]
+    reason = {item.name: item for item in comparisons}[wanted].cost.Summary()
+    against = f"only those of {', '.join(others)}" if others else "nothing"
+    return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
 
 
 def _is_as_good(ratio_to_best):
@@ -113,8 +161,28 @@ def _build_all(plans, build, on_plan):
     return libraries, failures
 
 
-def _write_inputs(mod, path, seed):
-    """Normal random inputs of the module's main in an .npz file; returns its path."""
+def _random_inputs(mod, seed):
+    """Normal random inputs of the module's main, by name. Raises Unsupported."""
     generator = np.random.default_rng(seed)
-    np.savez(path, **{row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)})
-    return path
+    return {row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
+
+
+class _Libraries(Mapping):
+    """Libraries by plan: one is kept, the others are built again in the PassContext of the guard."""
+
+    def __init__(self, modules, build, kept, library) -> None:
+        self._modules, self._build, self._kept, self._library = modules, build, kept, library
+        self._context = tvm.transform.PassContext.current()
+
+    def __getitem__(self, name: str) -> Any:
+        if name == self._kept:
+            return self._library
+        module = self._modules[name]
+        with self._context:
+            return self._build(module)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)

@@ -25,7 +25,8 @@ _WHY = (*_WHAT, _MESSAGE)
 def result_to_json(result: Any) -> dict[str, Any]:
     """All that is known of an optimizer.Result.
 
-    plan: what ships. plans: rows of compare_plans from the guard, [] without one. placement: what
+    plan: what ships. plans: rows of compare_plans from the guard, [] without one. guard_skipped and
+    unverified: why nothing was measured end to end, or compared with TVM's outputs. placement: what
     the shipped module runs where. functions: the op-level search by function; its parts are those
     of the plan "collage" whether that ships or not. seconds: time by phase. summary: one line.
     """
@@ -35,6 +36,8 @@ def result_to_json(result: Any) -> dict[str, Any]:
     report = {
         "plan": result.plan,
         "host": str(result.host),
+        "guard_skipped": result.guard_skipped,
+        "unverified": result.guard.unverified if result.guard else "",
         "plans": compare_plans(comparisons, singles, result.plan),
         "placement": placement_of(result.mod, TVM_ALONE),
         "functions": [_function(row, host) for row in result.partitioned],

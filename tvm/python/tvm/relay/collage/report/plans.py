@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..measure import Comparison
-from ..measure.statistics import ratio_interval
+from ..measure.interleave import paired_ratio
 
 
 def compare_plans(
@@ -48,9 +48,7 @@ def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> 
 def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float] | None:
     if best is None or not item.cost.is_usable or not item.samples:
         return None
-    if len(best.samples) != len(item.samples):
-        return None  # one of them left on the way: their rounds are no pairs
-    value, low, high = ratio_interval(best.samples, item.samples)
+    value, low, high = paired_ratio(best.samples, item.samples)
     return {"value": value, "low": low, "high": high}
 
 

@@ -33,6 +33,10 @@ def print_report(report: dict[str, Any], console: Console | None = None) -> None
 
 def print_decision(report: dict[str, Any], console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
+    if report["guard_skipped"]:
+        console.print(f"Not measured end to end: {escape(report['guard_skipped'])}")
+    if report["unverified"]:
+        console.print(f"Not verified: {escape(report['unverified'])}")
     if report["placement"]:
         print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
     for function in report["functions"]:
