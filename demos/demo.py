@@ -29,9 +29,9 @@ OPTIONS = {"tvm_max_depth": 4, "byoc_max_depth": 4, "measure_seconds": 0.1}
 # Only to see that everything works: speed is not judged.
 QUICK_OPTIONS = {
     "tvm_max_depth": 1,
-    "byoc_max_depth": 2,
-    "measure_seconds": 0.02,
-    "guard_rounds": 3,
+    "byoc_max_depth": 1,
+    "measure_seconds": 0.01,
+    "guard_rounds": 2,
 }
 BACKENDS = ("dnnl",)
 
