@@ -18,7 +18,7 @@ namespace tvm::collage {
 #define COLLAGE_OPTIONS(X)                                                                        \
   X(int64_t, tvm_max_depth, 8, "longest chain of calls in one candidate for TVM")                 \
   X(int64_t, byoc_max_depth, 8, "longest chain of calls in one candidate for a pattern backend")  \
-  X(Names, byoc_fusion_style, Names(), "how a backend's patterns combine, e.g. dnnl.NoFusion")    \
+  X(Names, byoc_fusion_style, Names(), "how patterns combine, as <backend>.NoFusion")             \
   X(bool, enable_collage, false, "place every part of the model on its fastest backend")          \
   X(int64_t, max_candidates_per_node, 2048, "most candidates of one rule that start at one node") \
   X(bool, merge_parts, false, "join neighbouring parts of one external backend after the search") \

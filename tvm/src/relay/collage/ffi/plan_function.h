@@ -39,7 +39,7 @@ struct FunctionPlan {
 FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
                           const CostEstimator& estimator);
 
-/*! \brief "dnnl/composite/dnnl.conv2d_bias(nn.conv2d, add)". */
+/*! \brief "<backend>(nn.conv2d, add)". */
 std::string LabelOf(const ImportedFunction& imported, const CandidatePartition& candidate,
                     const std::vector<TargetSpec>& specs);
 

@@ -25,7 +25,7 @@ namespace tvm::collage {
  */
 Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph);
 
-/*! \brief Names like "collage_dnnl_nn_conv2d_add", each given once. */
+/*! \brief Names like "collage_<backend>_nn_conv2d_add", each given once. */
 class NameSupply {
  public:
   /*! \brief `hint` itself, or with the first number that makes it new. */
