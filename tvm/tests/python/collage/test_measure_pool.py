@@ -122,6 +122,17 @@ def test_a_worker_that_cannot_start_says_so():
         WorkerPool(0)
 
 
+def test_files_in_the_current_folder_do_not_stand_for_pythons_own(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise RuntimeError('not the one')")
+    (tmp_path / "users_module.py").write_text("def answer():\n    return 42\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    options = measure.WorkerOptions(imports=["users_module"])
+    job = Job("call", {"function": "users_module:answer", "arguments": {}}, 60.0)
+    with WorkerPool(1, options) as pool:
+        assert pool.run([job])[0].value == 42
+
+
 def test_large_requests_and_replies(pool):
     text = "x" * 3_000_000
     job = Job("call", {"function": "measure_fakes:echo", "arguments": {"text": text}}, 60.0)

@@ -71,6 +71,7 @@ class WorkerProcess:
             self._process = subprocess.Popen(
                 [
                     sys.executable,
+                    "-P",  # a user's json.py in the current folder must not stand for Python's own
                     "-m",
                     f"{package}.worker",
                     *map(str, (worker_replies, os.getpid(), options.memory_limit_bytes)),
