@@ -18,11 +18,11 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
+from .errors import UnknownBackendError
 from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
 from .measure import Cost
 from .measured import measuring_session, own_backend_modules
-from .errors import UnknownBackendError
 from .module_check import check_module
 from .options import PREFIX, CollageOptions, check_options
 from .targets import TargetList, parse_targets

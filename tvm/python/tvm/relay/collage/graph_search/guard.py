@@ -134,7 +134,7 @@ def _reasons(comparisons):
 
 
 def _why_unverified(comparisons, winner, used, wanted):
-    """What is missing of a comparison of the winner's outputs with those of the wanted reference."""
+    """What the winner's outputs lack of a comparison with those of the wanted reference."""
     if used == wanted:
         return ""
     agree = [item.name for item in comparisons if item.cost.is_usable and item.reference == used]
@@ -168,7 +168,7 @@ def _random_inputs(mod, seed):
 
 
 class _Libraries(Mapping):
-    """Libraries by plan: one is kept, the others are built again in the PassContext of the guard."""
+    """Libraries by plan: one is kept, the others are built again in the guard's PassContext."""
 
     def __init__(self, modules, build, kept, library) -> None:
         self._modules, self._build, self._kept, self._library = modules, build, kept, library
