@@ -285,6 +285,35 @@ def test_the_users_instruments_work():
     assert "AlterOpLayout" in names.seen
 
 
+def test_the_users_context_is_left_as_it_was():
+    mod, params = separable()
+    entered = []
+
+    @tvm.instrument.pass_instrument
+    class Watch:
+        def enter_pass_ctx(self):
+            entered.append("enter")
+
+        def exit_pass_ctx(self):
+            entered.append("exit")
+
+    timing = PassTimingInstrument()
+    with tvm.transform.PassContext(opt_level=3, instruments=[Watch(), timing]) as context:
+        before = list(context.instruments)
+        relay.transform.SimplifyExpr()(relay.transform.InferType()(mod))
+        for _ in range(2):
+            build_library(mod, TARGET, params=params)
+            assert all(a.same_as(b) for a, b in zip(context.instruments, before, strict=True))
+        broken = relay.Function([], relay.var("free", shape=(2,)))
+        with pytest.raises(tvm.TVMError):
+            build_library(tvm.IRModule.from_expr(broken), TARGET)
+        assert len(context.instruments) == 2
+        rendered = PassTimingInstrument.render()
+        assert entered == ["enter"]
+    assert entered == ["enter", "exit"]
+    assert "SimplifyExpr:" in rendered and "AlterOpLayout:" in rendered
+
+
 def test_context_of_passes():
     mod, _ = separable()
     mod = relay.transform.InferType()(mod)

@@ -123,8 +123,7 @@ def fast_passes(
     if inherited and is_same:
         # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
         # pass timing forgets its figures then).
-        current.override_instruments([*inherited, instrument])
-        context: Any = contextlib.nullcontext()
+        context: Any = _joined(current, instrument)
     else:
         context = tvm.transform.PassContext(
             opt_level=current.opt_level if opt_level is None else opt_level,
@@ -138,3 +137,15 @@ def fast_passes(
             yield instrument
     finally:
         instrument.stop()
+
+
+@contextlib.contextmanager
+def _joined(context: tvm.transform.PassContext, instrument: FastPasses) -> Iterator[None]:
+    """`context` with one more instrument for the block, unnoticed by those that it has."""
+    set_instruments = tvm.get_global_func("collage.SetInstruments")
+    inherited = list(context.instruments)
+    set_instruments(context, [*inherited, instrument])
+    try:
+        yield
+    finally:
+        set_instruments(context, inherited)
