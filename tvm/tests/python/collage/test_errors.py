@@ -196,7 +196,8 @@ def test_option_of_a_wrong_value(good):
     config = {"relay.collage.enable_collage": True, "relay.collage.progress": "loud"}
     with tvm.transform.PassContext(config=config):
         text = message(ValueError, relay.build, good, target=[HOST, "dnnl"])
-    assert text == "progress is one of auto, quiet, rich, json, not 'loud'"
+    assert "option relay.collage.progress takes one of" in text
+    assert "'loud'" in text
 
 
 def test_every_error_is_a_collage_error_and_one_that_python_knows():

@@ -117,6 +117,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options) -> Resul
     if not options.guard:
         return Result(partitioned, targets.host, OP_LEVEL, None, estimator.reports, clock.seconds)
     singles, failed = _single_backend_plans(prepared, targets)
+    # The op-level plan takes part even when it equals another, so that its figure is always shown.
     plans = {TVM_ALONE: prepared, **singles, OP_LEVEL: partitioned}
     if not tvm.ir.structural_equal(merged, partitioned):
         plans[MERGED] = merged

@@ -26,7 +26,7 @@ namespace tvm::collage {
   X(int64_t, guard_rounds, 30, "interleaved rounds of the guard")                                 \
   X(double, measure_seconds, 0.3, "time spent running one candidate, in seconds")                 \
   X(double, measure_timeout, 60.0, "a candidate's build or run longer than this is a timeout")    \
-  X(int64_t, workers, 0, "processes that build candidates; 0 means one per thread")               \
+  X(int64_t, workers, 0, "processes that build candidates; 0 means one a thread, 8 at most")      \
   X(int64_t, seed, 0, "seed of the random inputs that are measured")                              \
   X(std::string, progress, "auto", "auto, rich, quiet or json")
 
