@@ -170,8 +170,21 @@ def _weight(chain) -> float:
 
 
 def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool]]:
-    """Return, for each op that needs no composite, what tells if oneDNN takes a call."""
-    return {op: takes_call for op in SUPPORTED_OPS}
+    """Return, for each op, what tells if oneDNN takes a call outside any composite.
+
+    Calls that a composite of one op takes are refused: they would be measured twice.
+    """
+    anchors = set(ANCHORS.values())
+    return {op: _takes_unmatched(op) if op in anchors else takes_call for op in SUPPORTED_OPS}
+
+
+def _takes_unmatched(op):
+    is_composite = _predicate(op, [])
+
+    def takes(call: relay.Call) -> bool:
+        return takes_call(call) and not is_composite(call)
+
+    return takes
 
 
 def takes_call(call: relay.Call) -> bool:
