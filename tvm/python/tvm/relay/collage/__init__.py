@@ -5,9 +5,8 @@ Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, p
 build wrappers in place and leaves all else to the first use. Test: test_collage_package.py.
 """
 
-import importlib
-
 from . import _native
+from ._lazy import lazy_attributes
 
 _native.load()
 
@@ -60,12 +59,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_attributes(__name__, _LAZY)
 
 
 def __dir__():

@@ -12,24 +12,10 @@ bool IsGlue(const Node& node) {
          FusionKind(node) != OpKind::kOpaque;
 }
 
-class Glue : public PartitionRule {
- public:
-  using PartitionRule::PartitionRule;
-
-  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
-                                                RuleLog*) const override {
-    std::vector<CandidatePartition> result;
-    for (NodeIndex i = 0; i < graph.size(); ++i) {
-      if (IsGlue(graph[i])) result.push_back(SingleNode(graph, i, spec, name()));
-    }
-    return result;
-  }
-
-  std::string Summary() const override { return "Glue()"; }
-};
-
 }  // namespace
 
-RulePtr GlueRule(std::string name) { return std::make_shared<Glue>(std::move(name)); }
+RulePtr GlueRule(std::string name) {
+  return std::make_shared<SingleNodeRule>(std::move(name), "Glue()", IsGlue);
+}
 
 }  // namespace tvm::collage

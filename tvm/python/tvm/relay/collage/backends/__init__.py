@@ -5,9 +5,9 @@ Imported with ``tvm.relay`` in every process, so that ``Target("dnnl")`` is know
 everything but the target kinds waits for its first use. Test: test_backends.py.
 """
 
-import importlib
-
 from tvm._ffi import get_global_func, register_func
+
+from .._lazy import lazy_attributes
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).
 _CPU = 1
@@ -52,9 +52,4 @@ def _register_late(global_name, backend, method):
     register_func(global_name, late, override=True)
 
 
-def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_attributes(__name__, _LAZY)
