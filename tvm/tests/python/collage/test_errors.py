@@ -209,3 +209,12 @@ def test_every_error_is_a_collage_error_and_one_that_python_knows():
         (collage.ExecutorError, ValueError),
     ]:
         assert issubclass(error, collage.CollageError) and issubclass(error, base)
+
+
+def test_a_host_target_that_is_no_cpu(good):
+    with tvm.transform.PassContext(config={"relay.collage.enable_collage": True}):
+        text = message(collage.HostTargetError, relay.build, good, target=["cuda", "dnnl"])
+    assert text == (
+        "the host target is 'cuda': Collage places parts on the CPU so far, "
+        "so put collage.host_target() first"
+    )

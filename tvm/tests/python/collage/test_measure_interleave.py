@@ -150,3 +150,16 @@ def array(*values):
 )
 def test_output_error(a, b, error):
     assert measure.output_error(a, b) == error
+
+
+def test_who_was_given_up_is_never_the_best(monkeypatch):
+    # The machine was fast in the first rounds: the short median is the smaller one.
+    samples = {
+        "stayed": measure.Samples("stayed", [1e-3] * 2 + [9e-3] * 8),
+        "left": measure.Samples("left", [5e-3] * 2),
+    }
+    monkeypatch.setattr(measure.interleave, "measure_interleaved", lambda *_, **__: samples)
+    best, other = measure.compare([contestant("left"), contestant("stayed")])
+    assert (best.name, other.name) == ("stayed", "left")
+    assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0
+    assert other.cost.message == "given up after 2 rounds: far behind the best"

@@ -26,9 +26,9 @@ def test_the_table_is_the_fields_and_their_defaults():
 
 
 def test_every_row_says_what_it_means_in_one_line():
-    for name, _, meaning in option_table():
+    for name, value, meaning in option_table():
         assert meaning and "\n" not in meaning and not meaning.endswith("."), name
-        assert f"{name}: {meaning}" in CollageOptions.__doc__
+        assert f"{name} = {value!r}: {meaning}" in CollageOptions.__doc__
 
 
 def test_defaults_are_of_the_types_that_they_look_like():

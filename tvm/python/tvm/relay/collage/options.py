@@ -80,7 +80,7 @@ CollageOptions = dataclasses.make_dataclass(
     [_field(name, default) for name, default, _ in option_table()],
     namespace={
         "__doc__": "Options of Collage, one field a row of the C++ table:\n\n"
-        + "\n".join(f"{name}: {text}" for name, _, text in option_table()),
+        + "\n".join(f"{name} = {value!r}: {text}" for name, value, text in option_table()),
         "to_config": _to_config,
         "current": classmethod(_current),
     },

@@ -16,6 +16,9 @@ from .errors import BackendUnavailableError, HostTargetError, UnknownBackendErro
 _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
 
 
+_CPU = 1  # DLPack's number
+
+
 @dataclasses.dataclass(frozen=True)
 class TargetList:
     """``host``: what TVM compiles for; ``external``: the backends, in the user's order."""
@@ -72,6 +75,11 @@ def _check_hosts(hosts, external):
         raise HostTargetError(
             f"the targets ({names}) are all external backends: put a host target first, "
             "e.g. [collage.host_target(), ...]"
+        )
+    if external and hosts[0].get_target_device_type() != _CPU:
+        raise HostTargetError(
+            f"the host target is '{hosts[0].kind.name}': Collage places parts on the CPU so far, "
+            "so put collage.host_target() first"
         )
     if len(hosts) > 1:
         names = " and ".join(f"'{item}'" for item in hosts)

@@ -139,7 +139,14 @@ def compare(
             text = f"its output is off by {error:.3g} of the largest value (limit {rtol:g})"
             costs[name] = Cost.failed("wrong_result", text)
     usable = [name for name, cost in costs.items() if cost.is_usable]
-    usable.sort(key=lambda name: costs[name].seconds or 0.0)
+    # Whoever was given up after a few rounds is behind all that stayed: medians of different rounds
+    # do not compare on a machine whose speed changes.
+    count = {name: len(results[name].seconds) for name in usable}
+    usable.sort(key=lambda name: (-count[name], costs[name].seconds or 0.0))
+    for name in usable:
+        if count[name] < count[usable[0]]:
+            text = f"given up after {count[name]} rounds: far behind the best"
+            costs[name] = dataclasses.replace(costs[name], message=text)
     ratios = {
         name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
