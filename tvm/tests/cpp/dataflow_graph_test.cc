@@ -50,6 +50,13 @@ TEST_CASE("graph: post-dominators") {
   CHECK(g.graph[g["e"]].dominator == -1);
   CHECK(g.Names(g.graph.DominatedBy(g["d"])) == "a b c");
 
+  SUBCASE("values flow through what reads a parameter or a let's variable") {
+    NamedGraph f = G("p:var; a=relu(p); b=tanh(a); f=fn(p,b)");
+    CHECK(f.graph[f["p"]].dominator == f["a"]);
+    NamedGraph l = G("x:var; v:var; a=relu(x); b=tanh(v); l=Let(a,v,b)");
+    CHECK(l.graph[l["v"]].dominator == l["b"]);
+    CHECK(l.graph.FlowInputs(l["l"]) == std::vector<NodeIndex>{l["b"]});
+  }
   SUBCASE("none where a value is the result itself") {
     NamedGraph h = G("x:var; a=relu(x); b=relu(a); t=(a,b)");
     CHECK(h.graph[h["a"]].dominator == h["t"]);

@@ -97,6 +97,7 @@ class GraphReader {
     node.type = NodeType::kOp;
     node.kind = kind;
     node.name = name;
+    node.attrs = {{"TOpPattern", static_cast<int64_t>(kind)}};
     return ops_[name] = Append(std::move(node));
   }
   void ReadAttrs(const std::string& text, Node* node) {
@@ -106,7 +107,8 @@ class GraphReader {
       node->attrs.emplace_back(
           pair[0], is_number ? AttrValue(int64_t{std::stoi(pair[1])}) : AttrValue(pair[1]));
     }
-    std::sort(node->attrs.begin(), node->attrs.end());
+    std::sort(node->attrs.begin(), node->attrs.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
   NodeIndex ReadStatement(std::string text) {

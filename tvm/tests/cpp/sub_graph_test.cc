@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
+#include <random>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "graph_text.h"
 #include "random_graph.h"
@@ -65,6 +69,107 @@ TEST_CASE("sub-graph: composites overlap or reach outside") {
         SubGraph::Make(g.graph, g.Set("a b d e"), {{"k", g.Set("a b")}, {"l", g.Set(second)}});
     CHECK_FALSE(s.IsValid(g.graph, {}, &why));
     CHECK(why == "its composites overlap or reach outside");
+  }
+}
+
+TEST_CASE("sub-graph: composites that cannot run, each whole") {
+  NamedGraph g =
+      G("x:var; a=relu(x); b=tanh(x); c=exp(a); d=abs(b); e=add(a,b)@1; f=mul(b,a)@1; t=(c,d,e,f)");
+  using Nested = std::vector<NestedSubGraph>;
+  auto why = [&](const std::string& inside, const Nested& nested) {
+    std::string reason = "valid";
+    SubGraph::Make(g.graph, g.Set(inside), nested).IsValid(g.graph, {}, &reason);
+    return reason;
+  };
+  const std::string all = "a b c d e f t";
+  CHECK(why(all, {{"k", g.Set("a t")}}) == "a path leaves its composite k and comes back");
+  CHECK(why(all, {{"k", g.Set("")}}) == "its composite k holds no node");
+  // k reads l's b, l reads k's a; one of them alone can run.
+  const Nested both = {{"k", g.Set("a e")}, {"l", g.Set("b f")}};
+  CHECK(why(all, both) == "its composites need each other's results");
+  CHECK(why("a b e f", both) == "its composites need each other's results");
+  CHECK(why(all, {both[0]}) == "valid");
+  // Not connected, each convex, and each waits for the other.
+  CHECK(why(all, {{"k", g.Set("a d")}, {"l", g.Set("b c")}}) ==
+        "its composites need each other's results");
+  CHECK(why(all, {{"k", g.Set("a c")}, {"l", g.Set("b d")}}) == "valid");
+  CHECK(why(all, {{"k", g.Set("a b e")}, {"l", g.Set("c d")}, {"m", g.Set("f t")}}) == "valid");
+}
+
+/*! \brief Straight from the definition: parts and the other nodes go one by one when ready. */
+bool CanRunWhole(const DataflowGraph& graph, IndexSet left, std::vector<IndexSet> sets) {
+  for (size_t round = sets.size(); round > 0; --round) {
+    for (const IndexSet& set : sets) {
+      bool is_ready = true;
+      set.ForEach([&](NodeIndex i) {
+        for (NodeIndex input : graph[i].inputs) {
+          is_ready &= !left.Contains(input) || set.Contains(input);
+        }
+      });
+      if (is_ready) left -= set;
+    }
+  }
+  return left.IsEmpty();
+}
+
+TEST_CASE("sub-graph: composites are sound exactly when they can run one after the other") {
+  std::mt19937 random(13);
+  int num_sound = 0;
+  int num_other = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const std::string text = RandomGraphText(&random, {7, true});
+    CAPTURE(text);
+    NamedGraph g = G(text);
+    IndexSet inside(g.graph.size());
+    std::vector<NestedSubGraph> nested(1 + random() % 3);
+    for (NestedSubGraph& part : nested) part = {"k", IndexSet(g.graph.size())};
+    std::vector<IndexSet> sets;
+    g.graph.placeable().ForEach([&](NodeIndex i) {
+      if (random() % 8 == 0) return;
+      inside.Add(i);
+      const size_t part = random() % (nested.size() + 1);
+      if (part < nested.size()) {
+        nested[part].inside.Add(i);
+      } else {
+        sets.push_back(IndexSet(g.graph.size(), {i}));
+      }
+    });
+    if (!IsConvex(g.graph, inside)) continue;
+    if (std::any_of(nested.begin(), nested.end(),
+                    [](const auto& part) { return part.inside.IsEmpty(); })) {
+      continue;
+    }
+    for (const NestedSubGraph& part : nested) sets.push_back(part.inside);
+    const SubGraph sub_graph = SubGraph::Make(g.graph, inside, nested);
+    if (!sub_graph.IsInOneRegion(g.graph)) continue;
+    const bool expected = CanRunWhole(g.graph, inside, sets);
+    ++(expected ? num_sound : num_other);
+    CHECK(sub_graph.IsValid(g.graph, {}) == expected);
+  }
+  CHECK(num_sound > 200);
+  CHECK(num_other > 200);
+}
+
+TEST_CASE("sub-graph: what cannot be placed, or is of another graph, is an error") {
+  NamedGraph g = G("x:var; a=relu(x)");
+  CHECK_THROWS_WITH_AS(
+      g.Sub("x a"),
+      "%0 = var x cannot be placed: a sub-graph holds calls, tuples, projections, functions and "
+      "control flow",
+      std::invalid_argument);
+  CHECK_THROWS_AS(SubGraph::Make(g.graph, g.Set("a"), {{"k", IndexSet(99)}}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(SubGraph::Make(g.graph, IndexSet(99, {1})), std::invalid_argument);
+}
+
+TEST_CASE("sub-graph: control flow, functions and calls of function values are no dataflow") {
+  NamedGraph g =
+      G("x:var; v:var; f:fn; a=relu(x); b=call(v,a); c=call(f,b); d=If(x,a,c); e=Let(a,v,d); "
+        "t=(a,e); p=t.0");
+  CHECK(IsDataflow(g.graph, g.Set("a t p")));
+  for (const char* name : {"b", "c", "d", "e", "f"}) {
+    CAPTURE(name);
+    CHECK_FALSE(IsDataflow(g.graph, g.Set(std::string("a ") + name)));
   }
 }
 
@@ -164,6 +269,18 @@ TEST_CASE("sub-graph: convexity of a union equals that of its nodes") {
   }
   CHECK(num_convex > 1000);
   CHECK(num_other > 1000);
+}
+
+TEST_CASE("sub-graph: a summary names ops, and other nodes only where there is no op") {
+  NamedGraph g = G("x:var; a=conv(x)@4; t=(a,x); p=t.1");
+  CHECK(g.Sub("a t").Summary(g.graph) == g.Set("a t").Summary() + " conv");
+  CHECK(g.Sub("t p").Summary(g.graph) == g.Set("t p").Summary() + " tuple+projection");
+}
+
+TEST_CASE("sub-graph: limits in words") {
+  CHECK(SubGraphConfig().Summary() == "no limit");
+  CHECK(SubGraphConfig{4, 1, false}.Summary() == "depth <= 4, exits <= 1, no taps");
+  CHECK(SubGraphConfig{0, 2, true}.Summary() == "exits <= 2");
 }
 
 }  // namespace tvm::collage::testing

@@ -15,7 +15,10 @@ bool CandidateSet::Add(CandidatePartition candidate) {
   auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     const CandidatePartition& other = candidates_[it->second];
-    if (other.spec == candidate.spec && other.sub_graph == candidate.sub_graph) return false;
+    if (other.spec == candidate.spec && other.is_primitive == candidate.is_primitive &&
+        other.sub_graph == candidate.sub_graph) {
+      return false;
+    }
   }
   by_hash_.emplace(hash, candidates_.size());
   candidates_.push_back(std::move(candidate));

@@ -14,7 +14,10 @@
 
 namespace tvm::collage {
 
-struct CandidatePartition {
+/*! \brief Rule name of what was joined from several candidates after the search. */
+constexpr char kMergedRule[] = "merged";
+
+struct COLLAGE_API CandidatePartition {
   SubGraph sub_graph;
   int spec = 0;      // position of the PartitionSpec in the pass's list
   std::string rule;  // path of rule names, outermost first
@@ -22,12 +25,14 @@ struct CandidatePartition {
   bool is_primitive = false;
   /*! \brief Does nothing inside launch a kernel, so that the host runs it for nothing? */
   bool is_free = false;
+  /*! \brief Once chosen, does it become one function with the chosen ones that it touches? */
+  bool is_joinable = false;
 
   std::string Summary(const DataflowGraph& graph) const;
 };
 
-/*! \brief Candidates in the order of their first appearance, each (sub-graph, spec) once. */
-class CandidateSet {
+/*! \brief In the order of their first appearance; each (sub-graph, spec, wrapped or not) once. */
+class COLLAGE_API CandidateSet {
  public:
   /*! \brief False when an equal candidate is already there; the first one's rule name stays. */
   bool Add(CandidatePartition candidate);

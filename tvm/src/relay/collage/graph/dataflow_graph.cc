@@ -21,6 +21,8 @@ int64_t ElementBytes(const std::string& dtype) {
   return (bits * lanes + 7) / 8;
 }
 
+}  // namespace
+
 const char* NameOf(NodeType type) {
   switch (type) {
     case NodeType::kVar:
@@ -49,8 +51,6 @@ const char* NameOf(NodeType type) {
   return "?";
 }
 
-}  // namespace
-
 int64_t TensorType::NumBytes() const {
   int64_t count = 1;
   for (int64_t dim : shape) {
@@ -77,6 +77,19 @@ int64_t Node::NumBytes() const {
   int64_t total = 0;
   for (const TensorType& tensor : types) total += tensor.NumBytes();
   return total;
+}
+
+std::string Node::TypesText() const {
+  std::string text;
+  for (const TensorType& type : types) {
+    std::string dims;
+    for (int64_t dim : type.shape) {
+      dims += dims.empty() ? "" : ", ";
+      dims += dim == TensorType::kDynamic ? "?" : std::to_string(dim);
+    }
+    text += (text.empty() ? "" : " ") + type.dtype + "[" + dims + "]";
+  }
+  return text;
 }
 
 const AttrValue* Node::FindAttr(const std::string& key) const {
@@ -120,6 +133,10 @@ void DataflowGraph::Finish(NodeIndex result) {
  */
 void DataflowGraph::FindDominators() {
   std::vector<int> depth(nodes_.size(), 0);
+  std::vector<std::vector<NodeIndex>> readers(nodes_.size());
+  for (NodeIndex i = 0; i < size(); ++i) {
+    for (NodeIndex input : FlowInputs(i)) readers[input].push_back(i);
+  }
   auto common = [&](NodeIndex a, NodeIndex b) {
     while (a != b && a >= 0 && b >= 0) {
       if (depth[a] >= depth[b]) {
@@ -136,10 +153,10 @@ void DataflowGraph::FindDominators() {
   for (NodeIndex i = size() - 1; i >= 0; --i) {
     Node& node = nodes_[i];
     node.dominator = -1;
-    if (!node.is_external && !node.outputs.empty()) {
-      NodeIndex parent = node.outputs[0];
-      for (size_t k = 1; k < node.outputs.size() && parent >= 0; ++k) {
-        parent = common(parent, node.outputs[k]);
+    if (!node.is_external && !readers[i].empty()) {
+      NodeIndex parent = readers[i][0];
+      for (size_t k = 1; k < readers[i].size() && parent >= 0; ++k) {
+        parent = common(parent, readers[i][k]);
       }
       node.dominator = parent;
     }
@@ -158,6 +175,14 @@ const std::vector<NodeIndex>& DataflowGraph::CallsOf(const std::string& op) cons
 
 const std::vector<NodeIndex>& DataflowGraph::DominatedBy(NodeIndex index) const {
   return dominated_[index];
+}
+
+std::vector<NodeIndex> DataflowGraph::FlowInputs(NodeIndex index) const {
+  const Node& node = nodes_[index];
+  const bool is_body_only =
+      node.type == NodeType::kFunction || (node.type == NodeType::kOther && node.name == "Let");
+  if (!is_body_only || node.inputs.empty()) return node.inputs;
+  return {node.inputs.back()};
 }
 
 std::vector<NodeIndex> DataflowGraph::Args(NodeIndex index) const {

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
-#include <utility>
-#include <variant>
 #include <vector>
 
+#include "api.h"
+#include "attr_value.h"
 #include "index_set.h"
 
 namespace tvm::collage {
@@ -45,8 +45,11 @@ enum class NodeType {
               // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
 };
 
+/*! \brief "var", "call", ...: the names in every Summary. */
+const char* NameOf(NodeType type);
+
 /*! \brief Tensor type; a dimension that is not known at compile time is kDynamic. */
-struct TensorType {
+struct COLLAGE_API TensorType {
   static constexpr int64_t kDynamic = -1;
   std::vector<int64_t> shape;
   std::string dtype;
@@ -56,38 +59,40 @@ struct TensorType {
   }
 };
 
-/*! \brief A call's attribute as plain data; monostate for kinds that no pattern compares. */
-using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>,
-                               std::vector<std::string>>;
-
-struct Node {
+struct COLLAGE_API Node {
   NodeType type = NodeType::kOther;
   OpKind kind = OpKind::kOpaque;
   std::string name;  // op of a call or op node, hint of a variable, which one of kOther
-  // Of a call; of an op node, the op's own as far as patterns ask for them (its TOpPattern is
-  // `kind`). Sorted by key.
-  std::vector<std::pair<std::string, AttrValue>> attrs;
+  Attrs attrs;       // of a call or a function, all of them; of an op node, its TOpPattern if any
   std::vector<TensorType> types;  // flattened: one for a tensor, several for a tuple
   bool is_tuple_typed = false;
   int projection = -1;             // of a kProjection
   std::vector<NodeIndex> inputs;   // callee first, then arguments, duplicates kept
   std::vector<NodeIndex> outputs;  // each reader once, ascending; filled by Finish()
   NodeIndex region = -1;           // the function, branch, clause or let body it belongs to
-  NodeIndex dominator = -1;        // immediate post-dominator; -1 for none; filled by Finish()
-  bool is_external = false;        // the function's result
-  uint64_t hash = 0;               // structural, of the node with its inputs; 0 when not known
+  NodeIndex dominator =
+      -1;  // immediate post-dominator, by FlowInputs; -1 for none; filled by Finish()
+  bool is_external = false;  // the function's result
+  // A call that launches no kernel of its own: of a function that is planned by itself, of a
+  // constructor, or a device's annotation.
+  bool is_free_call = false;
+  std::string device;  // that the program wants the value on; empty when it says nothing
 
   bool IsOpCall() const { return type == NodeType::kCall; }
   bool IsOpCall(const std::string& op) const { return IsOpCall() && name == op; }
   /*! \brief Does running the node launch a kernel? Everything else costs nothing on the host. */
-  bool IsKernel() const { return type == NodeType::kCall || type == NodeType::kCallOther; }
+  bool IsKernel() const {
+    return (type == NodeType::kCall || type == NodeType::kCallOther) && !is_free_call;
+  }
   /*! \brief Can a candidate hold the node? Leaves are reached from inside without being placed. */
   bool IsPlaceable() const;
   int64_t NumBytes() const;
+  /*! \brief "float32[1, ?]", several for a tuple, nothing for what is no tensor. */
+  std::string TypesText() const;
   const AttrValue* FindAttr(const std::string& key) const;
 };
 
-class DataflowGraph {
+class COLLAGE_API DataflowGraph {
  public:
   NodeIndex Append(Node node);
   /*! \brief Fills outputs and dominators. \param result the function's body. */
@@ -102,6 +107,11 @@ class DataflowGraph {
   const std::vector<NodeIndex>& DominatedBy(NodeIndex index) const;
   /*! \brief The nodes that a cover must place. */
   const IndexSet& placeable() const { return placeable_; }
+  /*!
+   * \brief Inputs whose values flow straight into the node. A function's parameters, a let's value
+   * and variable do so only through those that read them.
+   */
+  std::vector<NodeIndex> FlowInputs(NodeIndex index) const;
   /*! \brief Nodes that `index` reads, the callee left out. */
   std::vector<NodeIndex> Args(NodeIndex index) const;
   std::string Summary() const;

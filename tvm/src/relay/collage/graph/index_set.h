@@ -16,10 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "api.h"
+
 namespace tvm {
 namespace collage {
 
-class IndexSet {
+class COLLAGE_API IndexSet {
  public:
   /*! \brief What First, Last and Next answer when there is no such member. */
   static constexpr int kNone = -1;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <stdexcept>
+
+#include "quotient.h"
 
 namespace tvm::collage {
 namespace {
@@ -18,13 +21,66 @@ void SortNested(std::vector<NestedSubGraph>* nested) {
   });
 }
 
-bool AreNestedPartsSound(const SubGraph& sub_graph) {
-  IndexSet seen(sub_graph.inside().size());
-  for (const NestedSubGraph& part : sub_graph.nested()) {
-    if (part.inside.Intersects(seen) || !part.inside.IsSubsetOf(sub_graph.inside())) return false;
-    seen |= part.inside;
+// Users' rules make sub-graphs too, so both are checked in every build.
+void CheckSize(const DataflowGraph& graph, const IndexSet& set) {
+  if (set.size() == graph.size()) return;
+  throw std::invalid_argument("a set over " + std::to_string(set.size()) + " nodes for a " +
+                              graph.Summary());
+}
+
+void CheckPlaceable(const DataflowGraph& graph, const IndexSet& inside) {
+  if (inside.IsSubsetOf(graph.placeable())) return;
+  throw std::invalid_argument(graph.Summary((inside - graph.placeable()).First()) +
+                              " cannot be placed: a sub-graph holds calls, tuples, projections, "
+                              "functions and control flow");
+}
+
+/*!
+ * \brief Is only its last member read outside? Such a part is convex, and can run right where that
+ * member stands: whoever reads it comes later.
+ */
+bool EndsInOneValue(const DataflowGraph& graph, const IndexSet& part) {
+  const NodeIndex last = part.Last();
+  for (NodeIndex i = part.First(); i != last; i = part.Next(i)) {
+    const auto& outputs = graph[i].outputs;
+    if (!std::all_of(outputs.begin(), outputs.end(), [&](int o) { return part.Contains(o); })) {
+      return false;
+    }
   }
   return true;
+}
+
+/*! \brief Composites and the other nodes: can they run one after the other, each whole? */
+bool CanNestedPartsRun(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  IndexSet single = sub_graph.inside();
+  std::vector<IndexSet> sets;
+  for (const NestedSubGraph& part : sub_graph.nested()) {
+    sets.push_back(part.inside);
+    single -= part.inside;
+  }
+  single.ForEach([&](NodeIndex i) { sets.push_back(IndexSet(graph.size(), {i})); });
+  return FindCycle(graph, sets).empty();
+}
+
+/*! \brief Why the composites cannot be functions; empty when they can. */
+std::string WhyNestedPartsUnsound(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  if (sub_graph.nested().empty()) return "";
+  IndexSet seen(sub_graph.inside().size());
+  bool is_simple = true;
+  for (const NestedSubGraph& part : sub_graph.nested()) {
+    if (part.inside.IsEmpty()) return "its composite " + part.composite + " holds no node";
+    if (part.inside.Intersects(seen) || !part.inside.IsSubsetOf(sub_graph.inside())) {
+      return "its composites overlap or reach outside";
+    }
+    seen |= part.inside;
+    if (EndsInOneValue(graph, part.inside)) continue;
+    if (!IsConvex(graph, part.inside)) {
+      return "a path leaves its composite " + part.composite + " and comes back";
+    }
+    is_simple = false;
+  }
+  if (is_simple || CanNestedPartsRun(graph, sub_graph)) return "";
+  return "its composites need each other's results";
 }
 
 }  // namespace
@@ -34,9 +90,20 @@ OpKind FusionKind(const Node& node) {
   return node.kind == OpKind::kOpaque ? OpKind::kOpaque : OpKind::kInjective;
 }
 
+std::string SubGraphConfig::Summary() const {
+  std::string text;
+  auto append = [&text](const std::string& limit) { text += (text.empty() ? "" : ", ") + limit; };
+  if (max_depth > 0) append("depth <= " + std::to_string(max_depth));
+  if (max_exits > 0) append("exits <= " + std::to_string(max_exits));
+  if (!allow_taps) append("no taps");
+  return text.empty() ? "no limit" : text;
+}
+
 SubGraph SubGraph::Make(const DataflowGraph& graph, IndexSet inside,
                         std::vector<NestedSubGraph> nested) {
-  assert(inside.IsSubsetOf(graph.placeable()));
+  CheckSize(graph, inside);
+  CheckPlaceable(graph, inside);
+  for (const NestedSubGraph& part : nested) CheckSize(graph, part.inside);
   SubGraph result;
   // Depth of each inside node; entries of other nodes are left over from earlier calls, never read.
   static thread_local std::vector<int> depth;
@@ -85,9 +152,9 @@ SubGraph SubGraph::Union(const DataflowGraph& graph, const SubGraph& that) const
   return Make(graph, inside_ | that.inside_, std::move(nested));
 }
 
-SubGraph SubGraph::WithComposite(const std::string& composite) const {
+SubGraph SubGraph::WithComposite(const std::string& composite, Attrs attrs) const {
   SubGraph result = *this;
-  result.nested_ = {{composite, inside_}};
+  result.nested_ = {{composite, inside_, std::move(attrs)}};
   return result;
 }
 
@@ -127,9 +194,9 @@ bool SubGraph::IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
     return refuse("a value is used both inside and outside");
   }
   if (!IsInOneRegion(graph)) return refuse("it crosses the border of a function or branch");
-  if (!AreNestedPartsSound(*this)) return refuse("its composites overlap or reach outside");
   if (!IsConvex(graph, inside_)) return refuse("a path leaves it and comes back");
-  return true;
+  std::string unsound = WhyNestedPartsUnsound(graph, *this);
+  return unsound.empty() || refuse(std::move(unsound));
 }
 
 size_t SubGraph::Hash() const {
@@ -144,14 +211,27 @@ size_t SubGraph::Hash() const {
 std::string SubGraph::Summary(const DataflowGraph& graph) const {
   std::string names;
   int shown = 0;
+  bool has_op = false;
+  inside_.ForEach([&](NodeIndex i) { has_op |= graph[i].IsOpCall(); });
   inside_.ForEach([&](NodeIndex i) {
-    if (!graph[i].IsOpCall() || ++shown > 6) return;
-    names += (names.empty() ? "" : "+") + graph[i].name;
+    if (graph[i].IsOpCall() != has_op || ++shown > 6) return;
+    names += (names.empty() ? "" : "+") + (has_op ? graph[i].name : NameOf(graph[i].type));
   });
   if (shown > 6) names += "+..";
   std::string text = inside_.Summary() + " " + names;
   for (const NestedSubGraph& part : nested_) text += " [" + part.composite + "]";
   return text;
+}
+
+bool IsDataflow(const DataflowGraph& graph, const IndexSet& inside) {
+  for (NodeIndex i = inside.First(); i != IndexSet::kNone; i = inside.Next(i)) {
+    const Node& node = graph[i];
+    if (node.type == NodeType::kOther || node.type == NodeType::kFunction) return false;
+    if (node.type != NodeType::kCallOther) continue;
+    const NodeType callee = graph[node.inputs[0]].type;
+    if (callee != NodeType::kGlobalVar && callee != NodeType::kConstructor) return false;
+  }
+  return true;
 }
 
 bool IsConvex(const DataflowGraph& graph, const IndexSet& inside) {

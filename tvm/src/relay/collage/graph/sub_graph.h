@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api.h"
 #include "dataflow_graph.h"
 #include "index_set.h"
 
@@ -20,26 +21,34 @@ struct SubGraphConfig {
   int max_depth = 0;  // calls on the longest inside path; 0 means no limit
   int max_exits = 0;  // 0 means no limit
   bool allow_taps = true;
+
+  /*! \brief "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults. */
+  std::string Summary() const;
 };
 
 /*! \brief A part of a sub-graph that becomes one function with a `Composite` attribute. */
 struct NestedSubGraph {
   std::string composite;
   IndexSet inside;
+  /*! \brief What the function gets beside its label. */
+  Attrs attrs = {};
   bool operator==(const NestedSubGraph& that) const {
-    return composite == that.composite && inside == that.inside;
+    return composite == that.composite && inside == that.inside && attrs == that.attrs;
   }
 };
 
-class SubGraph {
+class COLLAGE_API SubGraph {
  public:
-  /*! \brief `nested` may come in any order; parts must be disjoint subsets for IsValid. */
+  /*!
+   * \brief `nested` may come in any order; what they must be, IsValid says.
+   * \throw std::invalid_argument when a set is of another graph or holds what cannot be placed.
+   */
   static SubGraph Make(const DataflowGraph& graph, IndexSet inside,
                        std::vector<NestedSubGraph> nested = {});
   /*! \brief Disjoint union, nested parts of both kept. */
   SubGraph Union(const DataflowGraph& graph, const SubGraph& that) const;
   /*! \brief The same nodes as one composite; labels that lie inside are replaced. */
-  SubGraph WithComposite(const std::string& composite) const;
+  SubGraph WithComposite(const std::string& composite, Attrs attrs = {}) const;
 
   const IndexSet& inside() const { return inside_; }
   const std::vector<NestedSubGraph>& nested() const { return nested_; }
@@ -64,7 +73,10 @@ class SubGraph {
   /*! \brief Does an exit also feed an inside node? */
   bool HasTaps(const DataflowGraph& graph) const;
   bool IsInOneRegion(const DataflowGraph& graph) const;
-  /*! \brief On false, `why` (may be null) names the first limit that is broken. */
+  /*!
+   * \brief Is it within `config`, in one region and convex, and are its composites disjoint, convex
+   * and without a cycle among them? On false, `why` (may be null) names the first that is broken.
+   */
   bool IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
                std::string* why = nullptr) const;
 
@@ -84,20 +96,31 @@ class SubGraph {
   int size_ = 0;
 };
 
+/*!
+ * \brief Is it free of control flow, functions and calls of function values? Only then can it
+ * become a function of its own.
+ */
+COLLAGE_API bool IsDataflow(const DataflowGraph& graph, const IndexSet& inside);
+/*! \brief The reason to refuse where IsDataflow is false. */
+constexpr char kNotDataflow[] =
+    "unsupported: a part for a backend cannot hold control flow, functions or calls of function "
+    "values";
+
 /*! \brief Does no path leave `inside` and come back? Costs the nodes between its ends at most. */
-bool IsConvex(const DataflowGraph& graph, const IndexSet& inside);
+COLLAGE_API bool IsConvex(const DataflowGraph& graph, const IndexSet& inside);
 
 /*!
  * \brief IsConvex of the union of two disjoint convex sets, from the border of `part` alone: cheap
  * where `part` is small, however large `whole` is.
  */
-bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole, const IndexSet& part);
+COLLAGE_API bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole,
+                               const IndexSet& part);
 
 /*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
-bool IsConnected(const DataflowGraph& graph, const IndexSet& inside);
+COLLAGE_API bool IsConnected(const DataflowGraph& graph, const IndexSet& inside);
 
 /*! \brief What fusion rules see: a tuple of tensors or its projection counts as injective. */
-OpKind FusionKind(const Node& node);
+COLLAGE_API OpKind FusionKind(const Node& node);
 
 }  // namespace tvm::collage
 
