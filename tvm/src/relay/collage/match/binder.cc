@@ -10,7 +10,7 @@ bool IsCall(const Node& node) {
   return node.type == NodeType::kCall || node.type == NodeType::kCallOther;
 }
 
-bool IsLeaf(const Node& node) {
+bool IsLeafNode(const Node& node) {
   return node.type == NodeType::kConstant || node.type == NodeType::kVar;
 }
 
@@ -23,25 +23,10 @@ bool IsOther(const Node& node, const char* name) {
   return node.type == NodeType::kOther && node.name == name;
 }
 
-bool AreEqual(const AttrValue& a, const AttrValue& b) {
-  // An empty list does not say what it is a list of.
-  auto is_empty_list = [](const AttrValue& value) {
-    const auto* numbers = std::get_if<std::vector<int64_t>>(&value);
-    const auto* texts = std::get_if<std::vector<std::string>>(&value);
-    return (numbers && numbers->empty()) || (texts && texts->empty());
-  };
-  if (is_empty_list(a) && is_empty_list(b)) return true;
-  return !std::holds_alternative<std::monostate>(a) && a == b;
-}
-
-bool HasAttrs(const Node& node, const PatternAttrs& attrs) {
-  if (node.type != NodeType::kOp && node.type != NodeType::kFunction && !IsCall(node)) return false;
+bool HasAll(const Node& node, const Attrs& attrs) {
   return std::all_of(attrs.begin(), attrs.end(), [&](const auto& attr) {
-    if (node.type == NodeType::kOp && attr.first == "TOpPattern") {
-      return AreEqual(attr.second, static_cast<int64_t>(node.kind));
-    }
     const AttrValue* value = node.FindAttr(attr.first);
-    return value != nullptr && AreEqual(attr.second, *value);
+    return value != nullptr && IsAttrEqual(attr.second, *value);
   });
 }
 
@@ -49,8 +34,35 @@ bool IsTensor(const Node& node) { return !node.is_tuple_typed && node.types.size
 
 }  // namespace
 
-bool Binder::Try(const DataflowPattern& pattern, NodeIndex root) {
+bool Choices::Next() {
+  depth_ = 0;
+  if (!is_started_) return is_started_ = true;
+  while (!choices_.empty() && ++choices_.back().taken == choices_.back().num_options) {
+    choices_.pop_back();
+  }
+  return !choices_.empty();
+}
+
+int Choices::Choose(int num_options) {
+  if (num_options == 1) return 0;
+  if (depth_ == choices_.size()) choices_.push_back({0, num_options});
+  return choices_[depth_++].taken;
+}
+
+/*! \brief `option(k)` binds the k-th option; a failed one takes its bindings back itself. */
+template <typename Option>
+bool Binder::BindAny(int num_options, Option&& option) {
+  if (choices_) return option(choices_->Choose(num_options));
+  for (int k = 0; k < num_options; ++k) {
+    if (option(k)) return true;
+  }
+  return false;
+}
+
+bool Binder::Try(const DataflowPattern& pattern, NodeIndex root, Choices* choices) {
+  choices_ = choices;
   bindings_.clear();
+  firsts_.clear();
   temporaries_.clear();
   is_shared_bound_once_ = true;
   return Bind(pattern, root);
@@ -67,10 +79,15 @@ Binder::Bindings Binder::TakeBindings() {
 }
 
 const NodeIndex* Binder::FindBound(const Pattern* pattern) const {
-  for (const auto& binding : bindings_) {
-    if (binding.first == pattern) return &binding.second;
+  for (size_t at : firsts_) {
+    if (bindings_[at].first == pattern) return &bindings_[at].second;
   }
   return nullptr;
+}
+
+void Binder::Forget(size_t watermark) {
+  bindings_.resize(watermark);
+  while (!firsts_.empty() && firsts_.back() >= watermark) firsts_.pop_back();
 }
 
 bool Binder::Bind(const DataflowPattern& pattern, NodeIndex index) {
@@ -82,6 +99,7 @@ bool Binder::Bind(const DataflowPattern& pattern, NodeIndex index) {
     Forget(watermark);
     return false;
   }
+  if (!FindBound(pattern.get())) firsts_.push_back(bindings_.size());
   bindings_.emplace_back(pattern.get(), index);
   return true;
 }
@@ -91,6 +109,7 @@ bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
   const Node& node = graph_[index];
   switch (p.kind) {
     case PatternKind::kWildcard:
+      if (p.back) return BindBack(p, index);
       return p.children.empty() || Bind(p.children[0], index);
     case PatternKind::kConstant:
       return node.type == NodeType::kConstant;
@@ -99,7 +118,7 @@ bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
     case PatternKind::kOp:
       return node.type == NodeType::kOp && p.name == node.name;
     case PatternKind::kExpr:
-      return p.hash != 0 && p.hash == node.hash;
+      return p.test(index);
     case PatternKind::kCall:
       return BindCall(p, index);
     case PatternKind::kTuple:
@@ -110,14 +129,15 @@ bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
              (p.projection < 0 || p.projection == node.projection) &&
              Bind(p.children[0], node.inputs[0]);
     case PatternKind::kAlternative:
-      return Bind(p.children[0], index) || Bind(p.children[1], index);
+      return BindAny(2, [&](int k) { return Bind(p.children[k], index); });
     case PatternKind::kAttributes:
-      return Bind(p.children[0], index) && HasAttrs(node, p.attrs);
+      return Bind(p.children[0], index) && HasAttrs(p, index);
     case PatternKind::kType:
-      return p.types == node.types && p.is_tuple_typed == node.is_tuple_typed &&
+      return (p.test ? p.test(index) : IsTensor(node) && p.type == node.types[0]) &&
              Bind(p.children[0], index);
     case PatternKind::kShape:
-      return IsTensor(node) && p.shape == node.types[0].shape && Bind(p.children[0], index);
+      return (p.test ? p.test(index) : IsTensor(node) && p.shape == node.types[0].shape) &&
+             Bind(p.children[0], index);
     case PatternKind::kDataType:
       return IsTensor(node) && p.dtype == node.types[0].dtype && Bind(p.children[0], index);
     case PatternKind::kDominator:
@@ -130,6 +150,14 @@ bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
       return false;
   }
   return false;
+}
+
+bool Binder::HasAttrs(const Pattern& pattern, NodeIndex index) const {
+  const Node& node = graph_[index];
+  if (node.type == NodeType::kOp && pattern.test) return pattern.test(index);
+  const bool can_have =
+      node.type == NodeType::kOp || node.type == NodeType::kFunction || IsCall(node);
+  return can_have && HasAll(node, pattern.attrs);
 }
 
 bool Binder::BindAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
@@ -152,11 +180,11 @@ bool Binder::BindCall(const Pattern& pattern, NodeIndex index) {
   if (!Bind(pattern.children[0], node.inputs[0])) return BindReassociated(pattern, index);
   if (pattern.any_children) return true;
   const Args args = graph_.Args(index);
-  if (BindAll(pattern.children, 1, args)) return true;
   const Pattern& callee = *pattern.children[0];
   const bool is_commutative =
       callee.kind == PatternKind::kOp && (callee.name == "add" || callee.name == "multiply");
-  return is_commutative && BindAll(pattern.children, 1, args, /*is_reversed=*/true);
+  return BindAny(is_commutative ? 2 : 1,
+                 [&](int k) { return BindAll(pattern.children, 1, args, /*is_reversed=*/k == 1); });
 }
 
 /*!
@@ -183,11 +211,12 @@ bool Binder::BindReassociated(const Pattern& pattern, NodeIndex index) {
         !node.IsOpCall("multiply") || !reads("divide")) {
       return false;
     }
-    for (int k = 0; k < 2; ++k) {
+    return BindAny(2, [&](int k) {
       DataflowPattern quotient = make(callee, product->children[1 + k], pattern.children[2]);
       if (Bind(make(product->children[0], product->children[2 - k], quotient), index)) return true;
       Forget(watermark);
-    }
+      return false;
+    });
   } else if (callee->name == "multiply" && node.IsOpCall("divide") && reads("multiply")) {
     for (int k = 0; k < 2; ++k) {
       const DataflowPattern& quotient = pattern.children[1 + k];
@@ -199,30 +228,57 @@ bool Binder::BindReassociated(const Pattern& pattern, NodeIndex index) {
   return false;
 }
 
-bool Binder::BindDominator(const Pattern& pattern, NodeIndex index) {
-  if (!Bind(pattern.children[2], index)) return false;
-  const bool is_path = BindPath(pattern, index);
-  is_shared_bound_once_ = true;
-  return is_path && DominatesParent(pattern.children[0], index);
+/*! \brief A pattern that leads back to itself at the same node, without a step up, matches nothing.
+ */
+bool Binder::BindBack(const Pattern& pattern, NodeIndex index) {
+  const std::pair<const Pattern*, NodeIndex> step = {&pattern, index};
+  if (std::find(steps_back_.begin(), steps_back_.end(), step) != steps_back_.end()) return false;
+  steps_back_.push_back(step);
+  const bool is_bound = Bind(pattern.back->lock(), index);
+  steps_back_.pop_back();
+  return is_bound;
 }
 
-/*! \brief Does each way up from `index` meet the parent, with only path nodes before it? */
-bool Binder::BindPath(const Pattern& pattern, NodeIndex index) {
+bool Binder::BindDominator(const Pattern& pattern, NodeIndex index) {
+  if (!Bind(pattern.children[2], index)) return false;
+  // Which nodes are the path's and which the parent's follows from what fails: nothing to choose.
+  Choices* const choices = std::exchange(choices_, nullptr);
+  std::unordered_set<NodeIndex> passed;
+  const bool is_path = BindPath(pattern, index, &passed);
+  is_shared_bound_once_ = true;
+  const bool is_bound = is_path && DominatesParent(pattern.children[0], index);
+  choices_ = choices;
+  return is_bound;
+}
+
+/*!
+ * \brief Does each way up from `index` meet the parent, with only path nodes before it? A node on
+ * several ways is passed once: with shared patterns off, it would pass again.
+ */
+bool Binder::BindPath(const Pattern& pattern, NodeIndex index,
+                      std::unordered_set<NodeIndex>* passed) {
   const Node& node = graph_[index];
+  const Args inputs = graph_.FlowInputs(index);
   bool has_input = false;
-  for (size_t k = 0; k < node.inputs.size(); ++k) {
-    const NodeIndex input = node.inputs[k];
-    if (IsCall(node) && (k == 0 || IsLeaf(graph_[input]))) continue;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (IsCall(node) && (inputs[k] == inputs[0] || IsLeafNode(graph_[inputs[k]]))) continue;
     has_input = true;
     is_shared_bound_once_ = true;
-    if (Bind(pattern.children[0], input)) continue;
+    if (Bind(pattern.children[0], inputs[k])) continue;
     is_shared_bound_once_ = false;
-    if (!Bind(pattern.children[1], input) || !BindPath(pattern, input)) return false;
+    if (!passed->insert(inputs[k]).second) continue;
+    if (!Bind(pattern.children[1], inputs[k]) || !BindPath(pattern, inputs[k], passed))
+      return false;
   }
   return has_input;
 }
 
 bool Binder::DominatesParent(const DataflowPattern& parent, NodeIndex index) {
+  if (const NodeIndex* bound = FindBound(parent.get())) {
+    NodeIndex below = graph_[*bound].dominator;
+    while (below >= 0 && below != index) below = graph_[below].dominator;
+    return below == index;
+  }
   std::vector<NodeIndex> stack = {index};
   while (!stack.empty()) {
     const NodeIndex current = stack.back();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binder: tries one pattern at one node, keeping what each sub-pattern bound; a failed attempt
-// takes its bindings back. Used through matcher.h only. Test: tvm/tests/cpp/match_test.cc.
+// takes its bindings back. Choices goes through every other way to bind it.
+// Used through matcher.h only. Test: tvm/tests/cpp/match_test.cc.
 #ifndef TVM_RELAY_COLLAGE_MATCH_BINDER_H_
 #define TVM_RELAY_COLLAGE_MATCH_BINDER_H_
 
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -11,36 +13,73 @@
 
 namespace tvm::collage {
 
+/*!
+ * \brief The ways to bind a pattern, one a try, by what is chosen at each point where there are
+ * several (an alternative, the order of arguments): an odometer whose last wheel turns first.
+ */
+class Choices {
+ public:
+  /*! \brief To be called before each try; false when there is no other way. */
+  bool Next();
+  /*! \brief Which of `num_options` the current try takes. */
+  int Choose(int num_options);
+
+ private:
+  struct Choice {
+    int taken;
+    int num_options;
+  };
+  std::vector<Choice> choices_;
+  size_t depth_ = 0;
+  bool is_started_ = false;
+};
+
 class Binder {
  public:
   using Bindings = std::vector<std::pair<const Pattern*, NodeIndex>>;
 
   explicit Binder(const DataflowGraph& graph) : graph_(graph) {}
-  bool Try(const DataflowPattern& pattern, NodeIndex root);
+  /*!
+   * \brief As TVM does: of several options the first that succeeds by itself, never another after
+   * that. With `choices` only the options chosen there.
+   */
+  bool Try(const DataflowPattern& pattern, NodeIndex root, Choices* choices = nullptr);
   /*! \brief Of the last Try that succeeded, in order of binding. */
   Bindings TakeBindings();
 
  private:
   using Args = std::vector<NodeIndex>;
 
+  template <typename Option>
+  bool BindAny(int num_options, Option&& option);
   bool Bind(const DataflowPattern& pattern, NodeIndex index);
   bool Visit(const DataflowPattern& pattern, NodeIndex index);
+  bool HasAttrs(const Pattern& pattern, NodeIndex index) const;
   bool BindAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
                bool is_reversed = false);
   bool BindCall(const Pattern& pattern, NodeIndex index);
   bool BindReassociated(const Pattern& pattern, NodeIndex index);
+  bool BindBack(const Pattern& pattern, NodeIndex index);
   bool BindDominator(const Pattern& pattern, NodeIndex index);
-  bool BindPath(const Pattern& pattern, NodeIndex index);
+  bool BindPath(const Pattern& pattern, NodeIndex index, std::unordered_set<NodeIndex>* passed);
   bool DominatesParent(const DataflowPattern& parent, NodeIndex index);
   bool BindParts(const Pattern& pattern, NodeIndex index);
   const NodeIndex* FindBound(const Pattern* pattern) const;
-  void Forget(size_t watermark) { bindings_.resize(watermark); }
+  void Forget(size_t watermark);
 
   const DataflowGraph& graph_;
+  Choices* choices_ = nullptr;
   Bindings bindings_;
+  /*!
+   * \brief Where in `bindings_` each pattern is bound first: no more of these than the pattern has
+   * parts, however long a dominator's path is.
+   */
+  std::vector<size_t> firsts_;
   /*! \brief Off while a dominator's path is walked: its pattern binds many nodes. */
   bool is_shared_bound_once_ = true;
   std::vector<DataflowPattern> temporaries_;
+  /*! \brief Redirected wildcards being followed. */
+  Bindings steps_back_;
 };
 
 }  // namespace tvm::collage

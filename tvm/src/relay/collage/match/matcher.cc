@@ -60,12 +60,14 @@ void CollectRoots(const Pattern& pattern, RootOps* roots) {
   }
 }
 
-void CollectPathPatterns(const DataflowPattern& pattern, std::set<const Pattern*>* out) {
+void CollectPathPatterns(const DataflowPattern& pattern, std::set<const Pattern*>* seen,
+                         std::set<const Pattern*>* out) {
+  if (!seen->insert(pattern.get()).second) return;  // optional pieces share most of a pattern
   if (pattern->kind == PatternKind::kDominator) {
     out->insert(pattern->children[0].get());
     out->insert(pattern->children[1].get());
   }
-  for (const DataflowPattern& child : pattern->children) CollectPathPatterns(child, out);
+  for (const DataflowPattern& child : pattern->children) CollectPathPatterns(child, seen, out);
 }
 
 /*!
@@ -75,14 +77,15 @@ void CollectPathPatterns(const DataflowPattern& pattern, std::set<const Pattern*
 IndexSet FindInputs(const DataflowGraph& graph, const DataflowPattern& pattern,
                     const Match& match) {
   std::set<const Pattern*> path_patterns;
-  CollectPathPatterns(pattern, &path_patterns);
+  std::set<const Pattern*> seen;
+  CollectPathPatterns(pattern, &seen, &path_patterns);
   IndexSet inputs(graph.size());
   IndexSet described(graph.size());
   for (const auto& [part, index] : match.bindings) {
     if (path_patterns.count(part)) described.Add(index);
     if (part->any_children && part->kind != PatternKind::kFunction) {
       for (NodeIndex arg : graph.Args(index)) inputs.Add(arg);
-    } else if (part->children.empty() && part->kind != PatternKind::kTuple) {
+    } else if (IsLeaf(*part)) {
       inputs.Add(index);
     }
   }
@@ -108,14 +111,35 @@ IndexSet FindInside(const DataflowGraph& graph, const DataflowPattern& pattern,
   return inside;
 }
 
-std::optional<Match> TryAt(const DataflowGraph& graph, const DataflowPattern& pattern,
-                           NodeIndex root, Binder* binder) {
-  if (!binder->Try(pattern, root)) return std::nullopt;
+Match MakeMatch(const DataflowGraph& graph, const DataflowPattern& pattern, NodeIndex root,
+                Binder::Bindings bindings) {
   Match match;
   match.root = root;
-  match.bindings = binder->TakeBindings();
+  match.bindings = std::move(bindings);
   match.inside = FindInside(graph, pattern, match);
   return match;
+}
+
+/*! \brief All distinct bindings at `root`, TVM's first; nothing is tried that TVM does not take. */
+std::vector<Binder::Bindings> BindingsAt(const DataflowPattern& pattern, NodeIndex root,
+                                         Binder* binder, bool* is_cut) {
+  std::vector<Binder::Bindings> found;
+  std::set<Binder::Bindings> seen;
+  auto keep = [&] {
+    Binder::Bindings bindings = binder->TakeBindings();
+    Binder::Bindings sorted = bindings;
+    std::sort(sorted.begin(), sorted.end());
+    if (seen.insert(std::move(sorted)).second) found.push_back(std::move(bindings));
+  };
+  if (!binder->Try(pattern, root)) return found;
+  keep();
+  Choices choices;
+  for (int num_tries = 0; choices.Next(); ++num_tries) {
+    *is_cut = num_tries == kMaxTriesOfRoot || found.size() == kMaxMatchesOfRoot;
+    if (*is_cut) break;
+    if (binder->Try(pattern, root, &choices)) keep();
+  }
+  return found;
 }
 
 }  // namespace
@@ -134,10 +158,12 @@ std::string Match::Summary(const DataflowGraph& graph) const {
 std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
                              NodeIndex root) {
   Binder binder(graph);
-  return TryAt(graph, pattern, root, &binder);
+  if (!binder.Try(pattern, root)) return std::nullopt;
+  return MakeMatch(graph, pattern, root, binder.TakeBindings());
 }
 
-std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern) {
+std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern,
+                               int64_t* num_cut) {
   RootOps roots;
   CollectRoots(*pattern, &roots);
   std::vector<NodeIndex> tried;
@@ -153,7 +179,11 @@ std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern
   std::vector<Match> matches;
   Binder binder(graph);
   for (NodeIndex root : tried) {
-    if (auto match = TryAt(graph, pattern, root, &binder)) matches.push_back(std::move(*match));
+    bool is_cut = false;
+    for (Binder::Bindings& bindings : BindingsAt(pattern, root, &binder, &is_cut)) {
+      matches.push_back(MakeMatch(graph, pattern, root, std::move(bindings)));
+    }
+    if (num_cut) *num_cut += is_cut;
   }
   return matches;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FindMatches: every match of one pattern in a graph, overlapping ones too, each root tried once.
-// A match means what TVM's matcher means by it: left alternative first, arguments of add and
+// FindMatches: every match of one pattern in a graph, overlapping ones and several of one root too.
+// Where TVM's matcher finds one, that is the first: left alternative first, arguments of add and
 // multiply also swapped, one binding for a shared pattern. Test: tvm/tests/cpp/match_test.cc.
 #ifndef TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
 #define TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
@@ -30,10 +30,20 @@ struct Match {
   std::string Summary(const DataflowGraph& graph) const;
 };
 
-/*! \brief Ascending by root. Only calls of an op that the root can be are tried. */
-std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern);
+/*! \brief How many matches of one root are found, and how many ways to bind it are tried. */
+constexpr int kMaxMatchesOfRoot = 64;
+constexpr int kMaxTriesOfRoot = 1024;
 
-/*! \brief Match rooted at `root`, if there is one. */
+/*!
+ * \brief Ascending by root; of one root TVM's match first, then those by other alternatives and
+ * orders of arguments, equal bindings once. A root that TVM's matcher does not take has none.
+ * \param num_cut If given, at how many roots one of the limits above left ways untried.
+ */
+COLLAGE_API std::vector<Match> FindMatches(const DataflowGraph& graph,
+                                           const DataflowPattern& pattern,
+                                           int64_t* num_cut = nullptr);
+
+/*! \brief TVM's match rooted at `root`, if there is one. */
 std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
                              NodeIndex root);
 

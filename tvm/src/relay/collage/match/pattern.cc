@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pattern.h"
 
+#include <algorithm>
+
 namespace tvm::collage {
 namespace pattern {
 namespace {
@@ -26,20 +28,29 @@ std::shared_ptr<Pattern> MakeNamed(PatternKind kind, std::string name) {
   return result;
 }
 
+std::shared_ptr<Pattern> MakeTested(PatternKind kind, Patterns children, NodeTest test) {
+  auto result = Make(kind, std::move(children));
+  result->test = std::move(test);
+  return result;
+}
+
 }  // namespace
 
 DataflowPattern Wildcard() { return Make(PatternKind::kWildcard); }
 DataflowPattern Redirected(DataflowPattern to) {
   return Make(PatternKind::kWildcard, {std::move(to)});
 }
+DataflowPattern RedirectedBack(std::shared_ptr<std::weak_ptr<const Pattern>> to) {
+  auto result = Make(PatternKind::kWildcard);
+  result->back = std::move(to);
+  return result;
+}
 DataflowPattern Constant() { return Make(PatternKind::kConstant); }
 DataflowPattern Var(std::string name) { return MakeNamed(PatternKind::kVar, std::move(name)); }
 DataflowPattern Op(std::string name) { return MakeNamed(PatternKind::kOp, std::move(name)); }
 
-DataflowPattern Expr(uint64_t hash) {
-  auto result = Make(PatternKind::kExpr);
-  result->hash = hash;
-  return result;
+DataflowPattern Expr(NodeTest is_equal) {
+  return MakeTested(PatternKind::kExpr, {}, std::move(is_equal));
 }
 
 DataflowPattern Call(DataflowPattern callee, std::optional<Patterns> args) {
@@ -62,24 +73,29 @@ DataflowPattern Alternative(DataflowPattern left, DataflowPattern right) {
   return Make(PatternKind::kAlternative, {std::move(left), std::move(right)});
 }
 DataflowPattern Optional(DataflowPattern base, DataflowPattern wrapped) {
-  return Alternative(std::move(wrapped), std::move(base));
+  return Alternative(std::move(base), std::move(wrapped));
 }
 
-DataflowPattern Attributes(DataflowPattern inner, PatternAttrs attrs) {
-  auto result = Make(PatternKind::kAttributes, {std::move(inner)});
+DataflowPattern Attributes(DataflowPattern inner, Attrs attrs, NodeTest op_test) {
+  auto result = MakeTested(PatternKind::kAttributes, {std::move(inner)}, std::move(op_test));
   result->attrs = std::move(attrs);
   return result;
 }
-DataflowPattern Type(DataflowPattern inner, std::vector<TensorType> types, bool is_tuple) {
+DataflowPattern Type(DataflowPattern inner, TensorType type) {
   auto result = Make(PatternKind::kType, {std::move(inner)});
-  result->types = std::move(types);
-  result->is_tuple_typed = is_tuple;
+  result->type = std::move(type);
   return result;
+}
+DataflowPattern Type(DataflowPattern inner, NodeTest has_type) {
+  return MakeTested(PatternKind::kType, {std::move(inner)}, std::move(has_type));
 }
 DataflowPattern Shape(DataflowPattern inner, std::vector<int64_t> shape) {
   auto result = Make(PatternKind::kShape, {std::move(inner)});
   result->shape = std::move(shape);
   return result;
+}
+DataflowPattern Shape(DataflowPattern inner, NodeTest has_shape) {
+  return MakeTested(PatternKind::kShape, {std::move(inner)}, std::move(has_shape));
 }
 DataflowPattern DataType(DataflowPattern inner, std::string dtype) {
   auto result = Make(PatternKind::kDataType, {std::move(inner)});
@@ -106,6 +122,26 @@ DataflowPattern Unsupported(std::string reason) {
 }
 
 }  // namespace pattern
+
+bool IsAttrEqual(const AttrValue& asked, const AttrValue& value) {
+  if (const auto* number = std::get_if<AttrNumber>(&asked)) {
+    if (const auto* field = std::get_if<int64_t>(&value))
+      return number->value == AttrNumber::Value(*field);
+    if (const auto* field = std::get_if<double>(&value))
+      return number->value == AttrNumber::Value(*field);
+  }
+  if (const auto* list = std::get_if<AttrList>(&asked)) {
+    const auto* values = std::get_if<AttrList>(&value);
+    return values != nullptr &&
+           std::equal(list->begin(), list->end(), values->begin(), values->end(), IsAttrEqual);
+  }
+  return !std::holds_alternative<std::monostate>(asked) && asked == value;
+}
+
+bool IsLeaf(const Pattern& pattern) {
+  // A tuple or a call whose children were not given still says what its node is.
+  return pattern.children.empty() && pattern.kind != PatternKind::kTuple && !pattern.back;
+}
 
 std::string UnsupportedReason(const DataflowPattern& pattern) {
   if (pattern->kind == PatternKind::kUnsupported) return pattern->reason;
@@ -134,7 +170,7 @@ std::string Summary(const DataflowPattern& pattern) {
   auto child = [&p](size_t i) { return Summary(p.children[i]); };
   switch (p.kind) {
     case PatternKind::kWildcard:
-      return p.children.empty() ? "*" : child(0);
+      return p.back ? "(back)" : p.children.empty() ? "*" : child(0);
     case PatternKind::kConstant:
       return "const";
     case PatternKind::kVar:

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataflowPattern: relay.dataflow_pattern as plain data, a DAG in which one shared node must bind
-// one expression wherever it occurs. Precondition: built by the Make functions below, never cyclic.
+// one expression wherever it occurs. Precondition: built by the functions below; only a redirected
+// wildcard may lead back to what it is part of.
 // Test: tvm/tests/cpp/match_test.cc.
 #ifndef TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
 #define TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +23,7 @@ enum class PatternKind {
   kConstant,
   kVar,
   kOp,
-  kExpr,         // an expression given whole, compared by structural hash
+  kExpr,         // an expression given whole
   kCall,         // children: callee, then the arguments unless any_children
   kTuple,        // children: fields unless any_children
   kProjection,   // children: tuple
@@ -39,23 +41,27 @@ enum class PatternKind {
 
 struct Pattern;
 using DataflowPattern = std::shared_ptr<const Pattern>;
-using PatternAttrs = std::vector<std::pair<std::string, AttrValue>>;
+/*! \brief What the graph's plain data cannot tell of a node; the importer of the pattern can. */
+using NodeTest = std::function<bool(NodeIndex)>;
 
 struct Pattern {
   PatternKind kind = PatternKind::kWildcard;
   std::vector<DataflowPattern> children;
-  bool any_children = false;      // arguments, fields or parameters were not given
-  std::string name;               // op, or a variable's hint (empty matches any variable)
-  int projection = -1;            // -1 matches any field
-  PatternAttrs attrs;             // all must be there and equal; others are ignored
-  std::vector<TensorType> types;  // of kType, flattened as in Node
-  bool is_tuple_typed = false;    // of kType
-  std::vector<int64_t> shape;     // of kShape; TensorType::kDynamic equals only itself
-  std::string dtype;              // of kDataType
-  uint64_t hash = 0;              // of kExpr
-  std::string reason;             // of kUnsupported: what it is and why we cannot match it
+  bool any_children = false;   // arguments, fields or parameters were not given
+  std::string name;            // op, or a variable's hint (empty matches any variable)
+  int projection = -1;         // -1 matches any field
+  Attrs attrs;                 // all must be there and equal; others are ignored
+  TensorType type;             // of kType
+  std::vector<int64_t> shape;  // of kShape
+  std::string dtype;           // of kDataType
+  NodeTest
+      test;  // of kExpr; of kType and kShape in place of plain data; of kAttributes about an op
+  std::shared_ptr<std::weak_ptr<const Pattern>> back;  // of kWildcard, see RedirectedBack
+  std::string reason;  // of kUnsupported: what it is and why we cannot match it
 };
 
+// All of it is for plugins.
+#pragma GCC visibility push(default)
 namespace pattern {
 
 using Patterns = std::vector<DataflowPattern>;
@@ -63,22 +69,30 @@ using Patterns = std::vector<DataflowPattern>;
 DataflowPattern Wildcard();
 /*! \brief `relay.dataflow_pattern.wildcard().redirect_to(to)`. */
 DataflowPattern Redirected(DataflowPattern to);
+/*! \brief Redirected to a pattern that it is part of, set once that is made: chains of any length.
+ */
+DataflowPattern RedirectedBack(std::shared_ptr<std::weak_ptr<const Pattern>> to);
 DataflowPattern Constant();
 DataflowPattern Var(std::string name = "");
 DataflowPattern Op(std::string name);
-/*! \brief Any expression whose Node::hash is `hash`; a graph without hashes never matches. */
-DataflowPattern Expr(uint64_t hash);
+DataflowPattern Expr(NodeTest is_equal);
 DataflowPattern Call(DataflowPattern callee, std::optional<Patterns> args);
 DataflowPattern Call(std::string op, std::optional<Patterns> args);
 DataflowPattern Tuple(std::optional<Patterns> fields);
 DataflowPattern Projection(DataflowPattern tuple, int index = -1);
 DataflowPattern Alternative(DataflowPattern left, DataflowPattern right);
-/*! \brief `base.optional(wrap)`: `wrapped` is the larger pattern, which holds `base` itself. */
+/*! \brief `base.optional(wrap)`: `wrapped` holds `base`; tried when `base` fails. */
 DataflowPattern Optional(DataflowPattern base, DataflowPattern wrapped);
-/*! \brief On a call: its attributes. On an op: the op's own, such as TOpPattern. */
-DataflowPattern Attributes(DataflowPattern inner, PatternAttrs attrs);
-DataflowPattern Type(DataflowPattern inner, std::vector<TensorType> types, bool is_tuple = false);
+/*!
+ * \brief On a call or a function: its attributes. On an op: the op's own, which the graph holds for
+ * TOpPattern alone; with other names `op_test` is asked, and without it none matches.
+ */
+DataflowPattern Attributes(DataflowPattern inner, Attrs attrs, NodeTest op_test = nullptr);
+/*! \brief A tensor of that type, which has no dynamic dimension; any other type by a test. */
+DataflowPattern Type(DataflowPattern inner, TensorType type);
+DataflowPattern Type(DataflowPattern inner, NodeTest has_type);
 DataflowPattern Shape(DataflowPattern inner, std::vector<int64_t> shape);
+DataflowPattern Shape(DataflowPattern inner, NodeTest has_shape);
 DataflowPattern DataType(DataflowPattern inner, std::string dtype);
 DataflowPattern Dominator(DataflowPattern parent, DataflowPattern path, DataflowPattern child);
 DataflowPattern Function(std::optional<Patterns> params, DataflowPattern body);
@@ -88,6 +102,16 @@ DataflowPattern If(DataflowPattern condition, DataflowPattern if_true, DataflowP
 DataflowPattern Unsupported(std::string reason);
 
 }  // namespace pattern
+#pragma GCC visibility pop
+
+/*!
+ * \brief Does an attribute have the value that a pattern asks for? A number equals a field of the
+ * same value; in a list or an object only one of its own type. Null equals nothing.
+ */
+bool IsAttrEqual(const AttrValue& asked, const AttrValue& value);
+
+/*! \brief Has the pattern no parts, so that it leaves open what is above its node? */
+bool IsLeaf(const Pattern& pattern);
 
 /*! \brief Reason of the first unsupported part, or empty. */
 std::string UnsupportedReason(const DataflowPattern& pattern);
