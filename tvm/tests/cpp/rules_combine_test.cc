@@ -178,4 +178,30 @@ TEST_CASE("rule Combine: composites that feed each other both ways stay apart") 
   CHECK(Unions(g, CombineRule(given, {JoinAnythingCombiner()}, Limits(0, 0, true))) == "a d | b c");
 }
 
+TEST_CASE("combiner Constants: never fires, constants are their readers'") {
+  NamedGraph g = G("x:var; c:const; a=add(x,c)@1; b=relu(a); d=add(b,c)@1");
+  CHECK(Sets(g, CombineRule(OpCallByKindRule(), {ConstantsCombiner()})) == "a | b | d");
+  RuleLog log;
+  const auto found = OpCallByKindRule()->AllCandidates(g.graph, 0, &log);
+  CHECK(g.Names(found[0].sub_graph.constants()) == "c");
+  CHECK(g.Names(found[2].sub_graph.constants()) == "c");
+}
+
+TEST_CASE("rule Combine: what max_exits cuts is counted, above one exit") {
+  NamedGraph g = G("x:var; a=relu(x); b=tanh(a); c=exp(a); d=log(a); t=(b,c,d)");
+  auto cuts = [&](int max_exits) {
+    CombineLimits limits;
+    limits.max_exits = max_exits;
+    RuleLog log;
+    CombineRule(OpCallByKindRule(), {JoinAnythingCombiner()}, limits)
+        ->AllCandidates(g.graph, 0, &log);
+    return log.CutLines();
+  };
+  CHECK(cuts(1).empty());
+  // a with two readers has three exits, and so has the whole.
+  REQUIRE(cuts(2).size() == 1);
+  CHECK(cuts(2)[0] == "rule combine: limit max_exits cut 4");
+  CHECK(cuts(0).empty());
+}
+
 }  // namespace tvm::collage::testing

@@ -17,11 +17,11 @@ const char* const kNet =
     "x:var; w:const; b:const; a=nn.conv2d(x,w)@4; d=add(a,b)@1; e=nn.relu(d);"
     "f=nn.conv2d(e,w)@4; g=nn.relu(f); s=sort(g)@8";
 
-std::vector<PatternEntry> Table() {
+std::vector<RulePtr> Table() {
   auto conv = pattern::Call("nn.conv2d", Patterns{pattern::Wildcard(), pattern::Constant()});
   auto biased = pattern::Optional(conv, pattern::Call("add", Patterns{conv, pattern::Constant()}));
   auto active = pattern::Call("nn.relu", Patterns{biased});
-  return {{"k.conv_relu", active, {}}, {"k.conv", biased, {}}};
+  return {PatternEntryRule({"k.conv_relu", active, {}}), PatternEntryRule({"k.conv", biased, {}})};
 }
 
 RuleOptions Style(FusionStyle style, bool regions = false) {
@@ -60,33 +60,35 @@ TEST_CASE("rules of a pattern backend: each style") {
   NamedGraph g = G(kNet);
   const std::string singles =
       "a [k.conv] | a d [k.conv] | a d e [k.conv_relu] | f [k.conv] | f g [k.conv_relu]";
-  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kNone))) == singles);
-  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kTvm))) == singles);
-  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kArbitrary))) ==
+  CHECK(Sets(g, BackendRule(Table(), Style(FusionStyle::kNone))) == singles);
+  CHECK(Sets(g, BackendRule(Table(), Style(FusionStyle::kTvm))) == singles);
+  CHECK(Sets(g, BackendRule(Table(), Style(FusionStyle::kArbitrary))) ==
         "a [k.conv] | a d [k.conv] | a d e [k.conv_relu] | f [k.conv] | "
         "a d e f [k.conv_relu] [k.conv] | f g [k.conv_relu] | "
         "a d e f g [k.conv_relu] [k.conv_relu]");
-  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kNone, true))) ==
+  CHECK(Sets(g, BackendRule(Table(), Style(FusionStyle::kNone, true))) ==
         singles + " | a d e f g [k.conv_relu] [k.conv_relu]");
   CallPredicate takes_relu = [](const DataflowGraph& graph, NodeIndex i) {
     return Verdict{graph[i].name == "nn.relu", "not a relu"};
   };
   // Bare calls stand beside the composites, and in regions where no composite holds them.
-  CHECK(Sets(g, PatternBackendRule(Table(), Style(FusionStyle::kNone), takes_relu)) ==
+  CHECK(Sets(g, BackendRule(Table(), Style(FusionStyle::kNone), takes_relu)) ==
         "a [k.conv] | a d [k.conv] | a d e [k.conv_relu] | e | f [k.conv] | f g [k.conv_relu] | g");
   RuleLog log;
-  for (const auto& candidate : PatternBackendRule(Table(), Style(FusionStyle::kNone, true))
-                                   ->AllCandidates(g.graph, 2, &log)) {
+  for (const auto& candidate :
+       BackendRule(Table(), Style(FusionStyle::kNone, true))->AllCandidates(g.graph, 2, &log)) {
     CHECK(candidate.is_primitive);
     CHECK(candidate.spec == 2);
   }
 }
 
-TEST_CASE("rules of a predicate backend: calls and what they make together") {
-  auto rule = PredicateBackendRule([](const DataflowGraph& graph, NodeIndex i) {
+TEST_CASE("rules of a backend with an op predicate alone: calls and what they make together") {
+  CallPredicate takes = [](const DataflowGraph& graph, NodeIndex i) {
     return Verdict{graph[i].name == "nn.conv2d" || graph[i].name == "nn.relu", ""};
-  });
-  CHECK(Sets(G(kNet), rule) == "a | e | f | e f | g | f g | e f g");
+  };
+  CHECK(Sets(G(kNet), BackendRule({}, Style(FusionStyle::kNone), takes)) == "a | e | f | g");
+  CHECK(Sets(G(kNet), BackendRule({}, Style(FusionStyle::kArbitrary), takes)) ==
+        "a | e | f | e f | g | f g | e f g");
 }
 
 TEST_CASE("rules: on whole nets nothing is cut at depth 8, and a cover exists") {

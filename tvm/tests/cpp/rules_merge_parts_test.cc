@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "graph_text.h"
+#include "src/relay/collage/rules/base_rules.h"
+#include "src/relay/collage/rules/combinators.h"
 #include "src/relay/collage/rules/merge_parts.h"
 
 namespace tvm::collage::testing {
@@ -46,6 +48,25 @@ TEST_CASE("merge parts: neighbours of one backend, composites kept") {
   CHECK(merged[1].is_primitive);
 }
 
+TEST_CASE("merge parts: only joinable parts where that is the scope") {
+  NamedGraph g = G("x:var; a=conv(x)@4; b=relu(a); c=conv(b)@4; d=relu(c)");
+  Parts parts = {Part(g, "a", 1), Part(g, "b", 1), Part(g, "c", 2), Part(g, "d", 2)};
+  CHECK(Text(g, MergeParts(g.graph, parts, MergeScope::kJoinable)) == Text(g, parts));
+  parts[0].is_joinable = parts[1].is_joinable = true;
+  Parts merged = MergeParts(g.graph, parts, MergeScope::kJoinable);
+  CHECK(Text(g, merged) == "c@2 | d@2 | a b@1");
+  CHECK(merged[2].rule == kMergedRule);
+}
+
+TEST_CASE("merge parts: the joinable rule marks what its sub-rule finds") {
+  NamedGraph g = G("x:var; a=conv(x)@4; b=relu(a)");
+  RuleLog log;
+  const Parts found = JoinableRule(HostRule())->AllCandidates(g.graph, 1, &log);
+  REQUIRE(found.size() == 2);
+  for (const CandidatePartition& candidate : found) CHECK(candidate.is_joinable);
+  CHECK(JoinableRule(HostRule())->Summary() == "Joinable(Host())");
+}
+
 TEST_CASE("merge parts: not across backends, not for TVM") {
   NamedGraph g = G("x:var; a=conv(x)@4; b=relu(a); c=tanh(b); d=relu(c)");
   Parts parts = {Part(g, "a", 1), Part(g, "b", 2), Part(g, "c", 0), Part(g, "d", 0)};
@@ -70,6 +91,37 @@ TEST_CASE("merge parts: a merge that would close a circle with another part is l
   parts = {Part(g, "a", 1), Part(g, "e d", 1), Part(g, "b c", 0), Part(g, "t", 0)};
   CHECK(HasAcyclicQuotient(g.graph, parts));
   CHECK(HasAcyclicQuotient(g.graph, MergeParts(g.graph, parts)));
+}
+
+TEST_CASE("merge parts: of regions that cannot all be joined, the first that can are") {
+  // {a, c} and {b, d} would each read the other.
+  NamedGraph g =
+      G("x:var; a=relu(x); b=tanh(x); c=add(a,b)@1; d=add(a,b)@1; e=add(c,d)@1; f=relu(e);"
+        "g=tanh(f); h=tanh(g)");
+  Parts parts;
+  for (const char* name : {"a", "c", "e", "f"}) parts.push_back(Part(g, name, 1));
+  for (const char* name : {"b", "d", "g", "h"}) parts.push_back(Part(g, name, 2));
+  parts[2].spec = 0;
+  parts[2].is_primitive = false;
+  CHECK(Text(g, MergeParts(g.graph, parts)) == "e@0 | f@1 | b@2 | d@2 | a c@1 | g h@2");
+}
+
+TEST_CASE("merge parts: a chain of thousands becomes one part") {
+  constexpr int kNodes = 4000;
+  std::string text = "x:var; n0=relu(x)";
+  for (int k = 1; k < kNodes; ++k) {
+    text += "; n" + std::to_string(k) + "=relu(n" + std::to_string(k - 1) + ")";
+  }
+  NamedGraph g = G(text);
+  Parts parts;
+  for (int k = 0; k < kNodes; ++k) {
+    parts.push_back(Part(g, "n" + std::to_string(k), 1, "k" + std::to_string(k)));
+  }
+  Parts merged = MergeParts(g.graph, parts);
+  REQUIRE(merged.size() == 1);
+  CHECK(merged[0].sub_graph.size() == kNodes);
+  CHECK(merged[0].sub_graph.nested().size() == kNodes);
+  CHECK(merged[0].sub_graph.exits().size() == 1);
 }
 
 }  // namespace tvm::collage::testing

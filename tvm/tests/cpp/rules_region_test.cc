@@ -76,6 +76,34 @@ TEST_CASE("rule Region: where parts overlap the larger wins, labels are kept") {
   CHECK(Sets(g, rule) == "a b c [cr] [c]");
 }
 
+TEST_CASE("rule Region: cut at its most expensive parts, one, then two") {
+  // add reads three values of four elements, the others two: b before e, the earlier first.
+  NamedGraph g =
+      G("x:var; a=relu(x); b=add(a,x)@1; c=relu(b); d=tanh(c); e=add(d,x)@1; f=relu(e); h=relu(f)");
+  auto cut = [&](int max_cuts) {
+    return Sets(g, RegionRule(Accepts("relu tanh add"), {}, /*keep_parts=*/false, max_cuts));
+  };
+  const std::string whole = "a b c d e f h";
+  CHECK(cut(0) == whole);
+  CHECK(cut(1) == whole + " | c d e f h");
+  // Without both, a alone is no area.
+  CHECK(cut(2) == whole + " | c d e f h | c d | f h");
+  // More than there are parts.
+  CHECK(cut(99).substr(0, cut(2).size()) == cut(2));
+}
+
+TEST_CASE("rule Region: what a cut leaves is convex, a way round it is not kept") {
+  // Without b, a way leads from a round to d: they are apart.
+  NamedGraph g = G("x:var; a=relu(x); b=add(a,x)@1; c=tanh(a); d=mul(b,c)@0; e=relu(d)");
+  RulePtr rule = RegionRule(Accepts("relu tanh add mul"), {}, /*keep_parts=*/false, 1);
+  RuleLog log;
+  const auto found = rule->AllCandidates(g.graph, 0, &log);
+  CHECK(found.size() > 1);
+  for (const auto& candidate : found) {
+    CHECK(IsConvex(g.graph, candidate.sub_graph.inside()));
+  }
+}
+
 TEST_CASE("rule Region: regions of a graph are not crossed") {
   NamedGraph g = G("x:var; a=conv(x)@4#1; b=relu(a)#1; c=relu(b)#0; d=relu(c)#0");
   CHECK(Sets(g, Regions(Accepts("conv relu"))) == "a b | c d");

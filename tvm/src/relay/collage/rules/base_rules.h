@@ -4,44 +4,31 @@
 #ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 #define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 
-#include <functional>
 #include <string>
 
-#include "../match/matcher.h"
 #include "partition_rule.h"
+#include "verdict.h"
 
 namespace tvm::collage {
 
-/*! \brief A predicate's answer; the reason of a refusal is kept for reports. */
-struct Verdict {
-  bool accepted = true;
-  std::string reason;
-
-  static Verdict Accept() { return {true, ""}; }
-  static Verdict Refuse(std::string reason) { return {false, std::move(reason)}; }
-};
-
-/*! \brief Must not throw: whoever wraps a user's predicate turns exceptions into refusals. */
-using MatchPredicate = std::function<Verdict(const DataflowGraph&, const Match&)>;
-using CallPredicate = std::function<Verdict(const DataflowGraph&, NodeIndex)>;
-
 /*! \brief Every match that `predicate` (null accepts all) accepts and that is convex. */
-RulePtr DFPatternRule(std::string name, DataflowPattern pattern, MatchPredicate predicate = {});
+COLLAGE_API RulePtr DFPatternRule(std::string name, DataflowPattern pattern,
+                                  MatchPredicate predicate = {});
 
 /*! \brief Every single op call that TVM can fuse: kinds up to kOutEWiseFusable. */
-RulePtr OpCallByKindRule(std::string name = "op_call_by_kind");
+COLLAGE_API RulePtr OpCallByKindRule(std::string name = "op_call_by_kind");
 
 /*! \brief Every single op call that the predicate accepts. */
-RulePtr OpPredicateRule(std::string name, CallPredicate predicate);
+COLLAGE_API RulePtr OpPredicateRule(std::string name, CallPredicate predicate);
 
 /*! \brief Every tuple of tensors and every projection of one: what holds calls together. */
-RulePtr GlueRule(std::string name = "glue");
+COLLAGE_API RulePtr GlueRule(std::string name = "glue");
 
 /*!
  * \brief Every placeable node alone: what launches no kernel is free; a kernel call is a fallback
  * that makes sure of a cover, to be priced by its backend.
  */
-RulePtr HostRule(std::string name = "host");
+COLLAGE_API RulePtr HostRule(std::string name = "host");
 
 }  // namespace tvm::collage
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules over the candidates of sub-rules. Each is defined in its own file: composite.cc,
-// primitive.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test:
+// primitive.cc, joinable.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test:
 // tvm/tests/cpp/rules_*_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
 #define TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
@@ -10,20 +10,24 @@
 
 #include "combiner.h"
 #include "partition_rule.h"
+#include "verdict.h"
 
 namespace tvm::collage {
 
-/*! \brief Labels each sub-candidate as one composite of that name. */
-RulePtr CompositeRule(std::string composite, RulePtr sub_rule);
+/*! \brief Labels each sub-candidate as one composite of that name, with what `attrs` adds. */
+COLLAGE_API RulePtr CompositeRule(std::string composite, RulePtr sub_rule, AttrsGetter attrs = {});
 
 /*! \brief Marks sub-candidates to be wrapped into a function for their backend's compiler. */
-RulePtr PrimitiveRule(RulePtr sub_rule);
+COLLAGE_API RulePtr PrimitiveRule(RulePtr sub_rule);
+
+/*! \brief Marks sub-candidates to be joined, once chosen, with those that they touch. */
+COLLAGE_API RulePtr JoinableRule(RulePtr sub_rule);
 
 /*! \brief All candidates of all sub-rules, in their order. */
-RulePtr UnionRule(std::vector<RulePtr> sub_rules);
+COLLAGE_API RulePtr UnionRule(std::vector<RulePtr> sub_rules);
 
 /*! \brief Drops candidates that break `config`. */
-RulePtr OnlyValidRule(SubGraphConfig config, RulePtr sub_rule);
+COLLAGE_API RulePtr OnlyValidRule(SubGraphConfig config, RulePtr sub_rule);
 
 struct CombineLimits {
   int max_depth = 8;  // calls on the longest inside path; 0 means no limit
@@ -40,15 +44,18 @@ struct CombineLimits {
  * as a combiner agrees and the union stays convex. Each set once: of several ways to make it from
  * composites the one with the fewest. What a limit cuts is logged.
  */
-RulePtr CombineRule(RulePtr sub_rule, std::vector<CombinerPtr> combiners,
-                    CombineLimits limits = {});
+COLLAGE_API RulePtr CombineRule(RulePtr sub_rule, std::vector<CombinerPtr> combiners,
+                                CombineLimits limits = {});
 
 /*!
  * \brief Sub-candidates (`keep_parts`), and maximal convex connected unions of non-overlapping
  * ones; where they overlap the larger wins, then the one that the sub-rule names first. Unions
- * outside `config` are refused. Tuples and projections at a union's border are left outside.
+ * outside `config` are refused. Tuples and projections at a union's border are left outside. Also
+ * the areas that are left of each without its most expensive part (WorkOf), without the two most
+ * expensive, up to `max_cuts`.
  */
-RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config = {}, bool keep_parts = true);
+COLLAGE_API RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config = {}, bool keep_parts = true,
+                               int max_cuts = 0);
 
 }  // namespace tvm::collage
 

@@ -64,6 +64,14 @@ class JoinAnything : public Combiner {
   std::string Summary() const override { return "JoinAnything"; }
 };
 
+class Constants : public Combiner {
+ public:
+  bool Fires(const DataflowGraph&, const CombinePart&, const CombinePart&) const override {
+    return false;
+  }
+  std::string Summary() const override { return "Constants"; }
+};
+
 class TupleArg : public Combiner {
  public:
   bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
@@ -111,6 +119,8 @@ CombinerPtr TupleArgCombiner() { return std::make_shared<TupleArg>(); }
 CombinerPtr TupleProjectionCombiner() { return std::make_shared<TupleProjection>(); }
 
 CombinerPtr JoinAnythingCombiner() { return std::make_shared<JoinAnything>(); }
+
+CombinerPtr ConstantsCombiner() { return std::make_shared<Constants>(); }
 
 std::vector<CombinerPtr> TvmCombiners() {
   return {

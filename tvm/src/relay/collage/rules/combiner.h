@@ -21,7 +21,7 @@ struct CombinePart {
   NodeIndex glue = -1;
 };
 
-class Combiner {
+class COLLAGE_API Combiner {
  public:
   virtual ~Combiner() = default;
   /*! \brief An edge from `upstream` to `downstream` exists. */
@@ -35,16 +35,21 @@ class Combiner {
 using CombinerPtr = std::shared_ptr<const Combiner>;
 
 /*! \brief Kinds at most these, as in TVM's FuseOps. */
-CombinerPtr ByKindCombiner(OpKind upstream, OpKind downstream);
+COLLAGE_API CombinerPtr ByKindCombiner(OpKind upstream, OpKind downstream);
 /*! \brief A tuple into the injective call that reads it, injective fields into the tuple. */
-CombinerPtr TupleArgCombiner();
+COLLAGE_API CombinerPtr TupleArgCombiner();
 /*! \brief A projection onto the call that makes the tuple. */
-CombinerPtr TupleProjectionCombiner();
+COLLAGE_API CombinerPtr TupleProjectionCombiner();
 /*! \brief Anything that touches and is not opaque. */
-CombinerPtr JoinAnythingCombiner();
+COLLAGE_API CombinerPtr JoinAnythingCombiner();
+/*!
+ * \brief RFC 0062's combiner of calls with the constants that they read. It joins nothing here:
+ * constants are no members of a sub-graph, they belong to whoever reads them.
+ */
+COLLAGE_API CombinerPtr ConstantsCombiner();
 
 /*! \brief The three pairs of kinds, tuple arguments and projections: what TVM fuses. */
-std::vector<CombinerPtr> TvmCombiners();
+COLLAGE_API std::vector<CombinerPtr> TvmCombiners();
 
 }  // namespace tvm::collage
 

@@ -9,6 +9,7 @@ namespace {
 CombineLimits LimitsOf(const RuleOptions& options) {
   CombineLimits limits;
   limits.max_depth = options.max_depth;
+  limits.max_exits = options.max_exits;
   limits.max_candidates_per_node = options.max_candidates_per_node;
   return limits;
 }
@@ -26,45 +27,39 @@ std::vector<CombinerPtr> CombinersOf(FusionStyle style) {
   return {};
 }
 
-/*! \brief The parts combined in the backend's style, and whole regions of them if wanted. */
-RulePtr BackendRule(RulePtr parts, const RuleOptions& options) {
+RulePtr RegionsOf(RulePtr parts, const RuleOptions& options) {
+  // A tuple between two calls of the backend must not cut its region.
+  return RegionRule(UnionRule({std::move(parts), GlueRule()}), options.region_config,
+                    /*keep_parts=*/false, options.region_cuts);
+}
+
+}  // namespace
+
+RulePtr PatternEntryRule(PatternEntry entry) {
+  return CompositeRule(
+      entry.composite,
+      DFPatternRule(entry.composite, std::move(entry.pattern), std::move(entry.predicate)),
+      std::move(entry.attrs));
+}
+
+RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions& options, CallPredicate bare) {
+  if (bare) entries.push_back(OpPredicateRule("bare", std::move(bare)));
+  RulePtr parts = UnionRule(std::move(entries));
   RulePtr combined = CombineRule(parts, CombinersOf(options.fusion_style), LimitsOf(options));
   if (!options.regions) return PrimitiveRule(combined);
   return PrimitiveRule(UnionRule({
       combined,
-      // A tuple between two calls of the backend must not cut its region.
-      RegionRule(UnionRule({parts, GlueRule()}), options.region_config, /*keep_parts=*/false),
+      RegionsOf(parts, options),
   }));
 }
-
-}  // namespace
 
 RulePtr TvmRule(const RuleOptions& options) {
   RulePtr fused = CombineRule(OpCallByKindRule("tvm"), TvmCombiners(), LimitsOf(options));
   if (!options.regions) return fused;
   return UnionRule({
       fused,
-      RegionRule(UnionRule({OpCallByKindRule("tvm"), GlueRule()}), options.region_config,
-                 /*keep_parts=*/false),
+      RegionsOf(OpCallByKindRule("tvm"), options),
   });
-}
-
-RulePtr PatternBackendRule(const std::vector<PatternEntry>& entries, const RuleOptions& options,
-                           CallPredicate bare) {
-  std::vector<RulePtr> composites;
-  for (const PatternEntry& entry : entries) {
-    composites.push_back(CompositeRule(
-        entry.composite, DFPatternRule(entry.composite, entry.pattern, entry.predicate)));
-  }
-  if (bare) composites.push_back(OpPredicateRule("bare", std::move(bare)));
-  return BackendRule(UnionRule(std::move(composites)), options);
-}
-
-RulePtr PredicateBackendRule(CallPredicate predicate, const RuleOptions& options) {
-  RuleOptions joined = options;
-  // Without composites nothing else says how calls may share a partition.
-  if (joined.fusion_style == FusionStyle::kNone) joined.fusion_style = FusionStyle::kArbitrary;
-  return BackendRule(OpPredicateRule("op_predicate", std::move(predicate)), joined);
 }
 
 }  // namespace tvm::collage

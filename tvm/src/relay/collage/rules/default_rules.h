@@ -20,26 +20,33 @@ struct PatternEntry {
   std::string composite;
   DataflowPattern pattern;
   MatchPredicate predicate;  // null accepts every match
+  AttrsGetter attrs = {};
 };
 
 struct RuleOptions {
   int max_depth = 8;
   int max_candidates_per_node = 2048;
+  int max_exits = 1;  // of fused groups and combined composites; 0 means no limit
   FusionStyle fusion_style = FusionStyle::kNone;
   /*! \brief Also offer maximal regions, whole. */
   bool regions = false;
   /*! \brief Limits of regions; without any, a region may give several values. */
   SubGraphConfig region_config;
+  /*! \brief Also what is left of each region without its 1, 2, .. most expensive parts. */
+  int region_cuts = 0;
 };
 
-/*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */
-RulePtr TvmRule(const RuleOptions& options = {});
-/*! \brief Composites of the table, and calls that the backend takes `bare`, outside any pattern. */
-RulePtr PatternBackendRule(const std::vector<PatternEntry>& entries,
-                           const RuleOptions& options = {}, CallPredicate bare = nullptr);
-/*! \brief For a backend that says op by op what it takes (`target.<backend>`). */
-RulePtr PredicateBackendRule(CallPredicate predicate, const RuleOptions& options = {});
+/*! \brief Pattern -> composite: the rule of one line of a table. */
+COLLAGE_API RulePtr PatternEntryRule(PatternEntry entry);
+/*!
+ * \brief What a backend takes, its table's lines and calls `bare`, outside any pattern, combined in
+ * its style, and whole regions of the same if wanted.
+ */
+COLLAGE_API RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions& options = {},
+                                CallPredicate bare = nullptr);
 
+/*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */
+COLLAGE_API RulePtr TvmRule(const RuleOptions& options = {});
 }  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_RULES_DEFAULT_RULES_H_

@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include "base_rules.h"
 
 namespace tvm::collage {
 namespace {
+
+/*! \brief Matches of one root that are of the same nodes, whatever these are bound to, are one. */
+std::vector<Match> FindParts(const DataflowGraph& graph, const DataflowPattern& pattern,
+                             int64_t* num_cut) {
+  std::vector<Match> parts;
+  for (Match& match : FindMatches(graph, pattern, num_cut)) {
+    const bool is_known = [&] {
+      for (auto known = parts.rbegin(); known != parts.rend() && known->root == match.root; ++known)
+        if (known->inside == match.inside) return true;
+      return false;
+    }();
+    if (!is_known) parts.push_back(std::move(match));
+  }
+  return parts;
+}
 
 class DFPattern : public PartitionRule {
  public:
@@ -18,7 +34,8 @@ class DFPattern : public PartitionRule {
     const std::string unsupported = UnsupportedReason(pattern_);
     if (!unsupported.empty()) log->Refuse(name(), IndexSet(graph.size()), unsupported);
     CandidateSet result;
-    for (Match& match : FindMatches(graph, pattern_)) {
+    int64_t num_cut = 0;
+    for (Match& match : FindParts(graph, pattern_, &num_cut)) {
       if (match.inside.IsEmpty()) continue;  // the pattern describes no computation here
       if (predicate_) {
         Verdict verdict = predicate_(graph, match);
@@ -38,6 +55,7 @@ class DFPattern : public PartitionRule {
       candidate.rule = name();
       result.Add(std::move(candidate));
     }
+    log->Cut(name(), "matches of one root", num_cut);
     return result.Take();
   }
 

@@ -216,9 +216,12 @@ void Growth::GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out) {
   if (cut_by_count > 0) {
     for (size_t i = 0; i < num_first; ++i) GrowGreedily(states[i], out);
   }
+  int64_t cut_by_exits = 0;
   for (State& state : states) {
+    cut_by_exits += HasTooManyExits(state.sub_graph);
     if (IsAccepted(state.sub_graph)) out->push_back({std::move(state.sub_graph), state.first_unit});
   }
+  log_->Cut(rule_, "max_exits", cut_by_exits);
 }
 
 std::vector<Growth::Grown> Growth::All() {

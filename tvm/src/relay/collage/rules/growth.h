@@ -53,6 +53,9 @@ class Growth {
   bool IsTooDeep(const SubGraph& sub_graph) const {
     return limits_.max_depth > 0 && sub_graph.depth() > limits_.max_depth;
   }
+  bool HasTooManyExits(const SubGraph& sub_graph) const {
+    return limits_.max_exits > 0 && static_cast<int>(sub_graph.exits().size()) > limits_.max_exits;
+  }
   NodeIndex StartNode(const Unit& unit) const;
   bool CanStart(const Unit& unit) const;
   bool IsAccepted(const SubGraph& sub_graph) const;

@@ -1,88 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "merge_parts.h"
 
+#include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
+#include "../graph/quotient.h"
 #include "region_merger.h"
 
 namespace tvm::collage {
 namespace {
 
 using Parts = std::vector<CandidatePartition>;
+using Region = std::vector<const SubGraph*>;
 
-CandidatePartition Joined(const DataflowGraph& graph, const std::vector<const SubGraph*>& tiles,
-                          int spec) {
-  SubGraph sub_graph = *tiles[0];
-  for (size_t k = 1; k < tiles.size(); ++k) sub_graph = sub_graph.Union(graph, *tiles[k]);
+CandidatePartition Joined(const DataflowGraph& graph, const Region& tiles, int spec) {
+  // All at once: unions one by one would copy the tiles so far for each tile.
+  IndexSet inside(graph.size());
+  std::vector<NestedSubGraph> nested;
+  for (const SubGraph* tile : tiles) {
+    inside |= tile->inside();
+    nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
+  }
   CandidatePartition part;
-  part.sub_graph = std::move(sub_graph);
+  part.sub_graph = SubGraph::Make(graph, std::move(inside), std::move(nested));
   part.spec = spec;
-  part.rule = "merged";
+  part.rule = kMergedRule;
   part.is_primitive = true;
   return part;
 }
 
-/*! \brief The parts with those inside `merged` replaced by it. */
-Parts Replace(const Parts& parts, const CandidatePartition& merged) {
-  Parts result;
-  for (const CandidatePartition& part : parts) {
-    if (!part.sub_graph.inside().IsSubsetOf(merged.sub_graph.inside())) result.push_back(part);
+/*! \brief Chooses the joined parts that let all parts run one after the other. */
+class Joiner {
+ public:
+  Joiner(const DataflowGraph& graph, const Parts& parts, const Parts& joined)
+      : graph_(graph), parts_(parts), joined_(joined), is_joined_(joined.size(), false) {
+    std::vector<int> holder(graph.size(), -1);
+    for (size_t k = 0; k < joined.size(); ++k) {
+      joined[k].sub_graph.inside().ForEach([&](NodeIndex i) { holder[i] = static_cast<int>(k); });
+    }
+    for (const CandidatePartition& part : parts) {
+      joined_of_.push_back(holder[part.sub_graph.inside().First()]);
+    }
   }
-  result.push_back(merged);
-  return result;
-}
+
+  /*!
+   * \brief Joins those of [begin, end) one after the other, each if it can. Where all can, none
+   * stands in the way of another (a cycle among some would be one among all, as in no joined part
+   * its tiles feed each other in a circle), so halves are looked at only where they cannot.
+   */
+  void Join(size_t begin, size_t end) {
+    if (begin == end) return;
+    std::fill(is_joined_.begin() + begin, is_joined_.begin() + end, true);
+    if (FindCycle(graph_, Sets()).empty()) return;
+    std::fill(is_joined_.begin() + begin, is_joined_.begin() + end, false);
+    if (end - begin == 1) return;
+    const size_t middle = begin + (end - begin) / 2;
+    Join(begin, middle);
+    Join(middle, end);
+  }
+
+  Parts Result() const {
+    Parts result;
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (!IsInJoined(p)) result.push_back(parts_[p]);
+    }
+    for (size_t k = 0; k < joined_.size(); ++k) {
+      if (is_joined_[k]) result.push_back(joined_[k]);
+    }
+    return result;
+  }
+
+ private:
+  bool IsInJoined(size_t part) const {
+    return joined_of_[part] >= 0 && is_joined_[joined_of_[part]];
+  }
+  std::vector<IndexSet> Sets() const {
+    std::vector<IndexSet> sets;
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (!IsInJoined(p)) sets.push_back(parts_[p].sub_graph.inside());
+    }
+    for (size_t k = 0; k < joined_.size(); ++k) {
+      if (is_joined_[k]) sets.push_back(joined_[k].sub_graph.inside());
+    }
+    return sets;
+  }
+
+  const DataflowGraph& graph_;
+  const Parts& parts_;
+  const Parts& joined_;
+  std::vector<int> joined_of_;  // of a part, -1 for none
+  std::vector<bool> is_joined_;
+};
 
 }  // namespace
 
 bool HasAcyclicQuotient(const DataflowGraph& graph, const Parts& parts) {
-  std::vector<int> part_of(graph.size(), -1);
-  for (size_t p = 0; p < parts.size(); ++p) {
-    parts[p].sub_graph.inside().ForEach([&](NodeIndex i) { part_of[i] = static_cast<int>(p); });
-  }
-  std::vector<std::set<int>> readers(parts.size());
-  std::vector<int> waiting(parts.size(), 0);
-  for (size_t p = 0; p < parts.size(); ++p) {
-    std::vector<NodeIndex> open = parts[p].sub_graph.inputs();
-    while (!open.empty()) {
-      const NodeIndex input = open.back();
-      open.pop_back();
-      const int producer = part_of[input];
-      if (producer < 0) {  // a variable, which stands for its value when it is let-bound
-        open.insert(open.end(), graph[input].inputs.begin(), graph[input].inputs.end());
-      } else if (readers[producer].insert(static_cast<int>(p)).second) {
-        ++waiting[p];
-      }
-    }
-  }
-  std::vector<int> ready;
-  for (size_t p = 0; p < parts.size(); ++p) {
-    if (waiting[p] == 0) ready.push_back(static_cast<int>(p));
-  }
-  size_t num_done = 0;
-  for (; num_done < ready.size(); ++num_done) {
-    for (int reader : readers[ready[num_done]]) {
-      if (--waiting[reader] == 0) ready.push_back(reader);
-    }
-  }
-  return num_done == parts.size();
+  std::vector<IndexSet> sets;
+  for (const CandidatePartition& part : parts) sets.push_back(part.sub_graph.inside());
+  return FindCycle(graph, sets).empty();
 }
 
-Parts MergeParts(const DataflowGraph& graph, const Parts& parts) {
+Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scope) {
   std::map<int, std::vector<const SubGraph*>> tiles_of_spec;
   for (const CandidatePartition& part : parts) {
-    if (part.is_primitive) tiles_of_spec[part.spec].push_back(&part.sub_graph);
+    if (!part.is_primitive) continue;
+    if (scope == MergeScope::kAll || part.is_joinable)
+      tiles_of_spec[part.spec].push_back(&part.sub_graph);
   }
-  Parts result = parts;
+  Parts joined;
   for (const auto& [spec, tiles] : tiles_of_spec) {
-    for (const auto& region : RegionMerger(graph, tiles).Merge()) {
-      if (region.size() < 2) continue;
-      Parts merged = Replace(result, Joined(graph, region, spec));
-      if (HasAcyclicQuotient(graph, merged)) result = std::move(merged);
+    for (const Region& region : RegionMerger(graph, tiles).Merge()) {
+      if (region.size() > 1) joined.push_back(Joined(graph, region, spec));
     }
   }
-  return result;
+  Joiner joiner(graph, parts, joined);
+  joiner.Join(0, joined.size());
+  return joiner.Result();
 }
 
 }  // namespace tvm::collage

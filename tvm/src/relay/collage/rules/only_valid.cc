@@ -26,9 +26,7 @@ class OnlyValid : public PartitionRule {
   }
 
   std::string Summary() const override {
-    return "OnlyValid(depth " + std::to_string(config_.max_depth) + ", exits " +
-           std::to_string(config_.max_exits) + (config_.allow_taps ? ", taps, " : ", no taps, ") +
-           sub_rule_->Summary() + ")";
+    return "OnlyValid(" + config_.Summary() + ", " + sub_rule_->Summary() + ")";
   }
 
  private:

@@ -3,6 +3,45 @@
 
 namespace tvm::collage {
 
+namespace {
+
+/*! \brief Why it can be no part for the backend; empty when it can. Rules may be users' own. */
+std::string WhyRefused(const PartitionSpec& backend, const DataflowGraph& graph, int spec,
+                       const CandidatePartition& candidate) {
+  const SubGraph& sub_graph = candidate.sub_graph;
+  if (candidate.spec != spec) {
+    return "it is for backend " + std::to_string(candidate.spec) + ", the rule was asked by " +
+           std::to_string(spec);
+  }
+  if (sub_graph.inside().size() != graph.size()) return "it is of another graph";
+  std::string why;
+  if (!sub_graph.IsValid(graph, SubGraphConfig(), &why)) return why;
+  const bool is_bare = !candidate.is_primitive && sub_graph.nested().empty();
+  if (is_bare && backend.is_external) {
+    return "neither wrapped for " + backend.name + " (rule Primitive) nor a composite";
+  }
+  return is_bare || IsDataflow(graph, sub_graph.inside()) ? "" : kNotDataflow;
+}
+
+}  // namespace
+
+std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph& graph, int spec,
+                                                             RuleLog* log) const {
+  std::vector<CandidatePartition> result;
+  for (CandidatePartition& candidate : rule->AllCandidates(graph, spec, log)) {
+    candidate.is_primitive &= is_external;
+    std::string why = WhyRefused(*this, graph, spec, candidate);
+    if (why.empty()) {
+      result.push_back(std::move(candidate));
+      continue;
+    }
+    const IndexSet& inside = candidate.sub_graph.inside();
+    const bool is_ours = inside.size() == graph.size();
+    log->Refuse(candidate.rule, is_ours ? inside : IndexSet(graph.size()), std::move(why));
+  }
+  return result;
+}
+
 std::string PartitionSpec::Summary() const {
   return name + (is_external ? " (external): " : ": ") + (rule ? rule->Summary() : "no rule");
 }

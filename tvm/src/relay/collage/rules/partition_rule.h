@@ -15,7 +15,7 @@
 
 namespace tvm::collage {
 
-class PartitionRule {
+class COLLAGE_API PartitionRule {
  public:
   explicit PartitionRule(std::string name) : name_(std::move(name)) {}
   virtual ~PartitionRule() = default;
@@ -40,11 +40,19 @@ struct PartitionSpec {
   bool is_external = false;
   RulePtr rule;
 
+  /*!
+   * \brief The rule's candidates for this backend. One for TVM is never wrapped, FuseOps decides;
+   * one for an external backend that is neither wrapped nor made of composites is refused, since
+   * nothing would hand it over. So is what is not valid, or would make a function of what is no
+   * dataflow (IsDataflow): every rule's candidates come through here, users' own too.
+   */
+  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
+                                                RuleLog* log) const;
   std::string Summary() const;
 };
 
 /*! \brief `outer/inner`, or the one that is not empty. */
-std::string NestRuleNames(const std::string& outer, const std::string& inner);
+COLLAGE_API std::string NestRuleNames(const std::string& outer, const std::string& inner);
 
 }  // namespace tvm::collage
 

@@ -4,6 +4,7 @@
 
 #include "combinators.h"
 #include "region_merger.h"
+#include "work_estimate.h"
 
 namespace tvm::collage {
 namespace {
@@ -87,13 +88,28 @@ std::vector<Tiles> Pieces(const DataflowGraph& graph, const Tiles& tiles) {
   return pieces;
 }
 
+/*! \brief The tiles by falling work, those that launch no kernel left out. */
+Tiles MostExpensive(const DataflowGraph& graph, const Tiles& tiles) {
+  std::vector<std::pair<double, const SubGraph*>> priced;
+  for (const SubGraph* tile : tiles) {
+    const double work = WorkOf(graph, *tile);
+    if (work > 0) priced.emplace_back(work, tile);
+  }
+  std::stable_sort(priced.begin(), priced.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  Tiles result;
+  for (const auto& [work, tile] : priced) result.push_back(tile);
+  return result;
+}
+
 class Region : public PartitionRule {
  public:
-  Region(RulePtr sub_rule, SubGraphConfig config, bool keep_parts)
+  Region(RulePtr sub_rule, SubGraphConfig config, bool keep_parts, int max_cuts)
       : PartitionRule("region"),
         sub_rule_(std::move(sub_rule)),
         config_(config),
-        keep_parts_(keep_parts) {}
+        keep_parts_(keep_parts),
+        max_cuts_(max_cuts) {}
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
@@ -102,8 +118,34 @@ class Region : public PartitionRule {
     if (keep_parts_) {
       for (const CandidatePartition& candidate : sub_candidates) result.Add(candidate);
     }
-    for (Tiles& merged : RegionMerger(graph, ChooseTiles(graph, sub_candidates)).Merge()) {
-      for (const Tiles& tiles : Pieces(graph, WithoutBorderGlue(graph, std::move(merged)))) {
+    for (const Tiles& region : RegionMerger(graph, ChooseTiles(graph, sub_candidates)).Merge()) {
+      AppendAreas(graph, {region}, spec, log, &result);
+      AppendCutAreas(graph, region, spec, log, &result);
+    }
+    return result.Take();
+  }
+
+  std::string Summary() const override {
+    const std::string cuts = max_cuts_ > 0 ? "cuts " + std::to_string(max_cuts_) + ", " : "";
+    return "Region(" + cuts + sub_rule_->Summary() + ")";
+  }
+
+ private:
+  /*! \brief What is left of the region without its most expensive tile, without two, ... */
+  void AppendCutAreas(const DataflowGraph& graph, const Tiles& region, int spec, RuleLog* log,
+                      CandidateSet* out) const {
+    const Tiles dear = max_cuts_ > 0 ? MostExpensive(graph, region) : Tiles();
+    Tiles left = region;
+    for (size_t cut = 0; cut < dear.size() && static_cast<int>(cut) < max_cuts_; ++cut) {
+      left.erase(std::find(left.begin(), left.end(), dear[cut]));
+      AppendAreas(graph, RegionMerger(graph, left).Merge(), spec, log, out);
+    }
+  }
+
+  void AppendAreas(const DataflowGraph& graph, const std::vector<Tiles>& regions, int spec,
+                   RuleLog* log, CandidateSet* out) const {
+    for (const Tiles& region : regions) {
+      for (const Tiles& tiles : Pieces(graph, WithoutBorderGlue(graph, region))) {
         if (tiles.size() < 2) continue;
         std::vector<NestedSubGraph> nested;
         for (const SubGraph* tile : tiles) {
@@ -115,27 +157,24 @@ class Region : public PartitionRule {
         candidate.rule = name();
         std::string why;
         if (candidate.sub_graph.IsValid(graph, config_, &why)) {
-          result.Add(std::move(candidate));
+          out->Add(std::move(candidate));
         } else {
           log->Refuse(name(), candidate.sub_graph.inside(), why);
         }
       }
     }
-    return result.Take();
   }
 
-  std::string Summary() const override { return "Region(" + sub_rule_->Summary() + ")"; }
-
- private:
   RulePtr sub_rule_;
   SubGraphConfig config_;
   bool keep_parts_;
+  int max_cuts_;
 };
 
 }  // namespace
 
-RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config, bool keep_parts) {
-  return std::make_shared<Region>(std::move(sub_rule), config, keep_parts);
+RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config, bool keep_parts, int max_cuts) {
+  return std::make_shared<Region>(std::move(sub_rule), config, keep_parts, max_cuts);
 }
 
 }  // namespace tvm::collage

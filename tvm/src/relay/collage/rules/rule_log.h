@@ -13,7 +13,7 @@
 
 namespace tvm::collage {
 
-struct RuleLog {
+struct COLLAGE_API RuleLog {
   /*! \brief A match that its predicate, or a sub-graph that a limit, turned down. */
   struct Refusal {
     std::string rule;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules by name, so that a target can ask for one (attribute partition_rule) and a plugin written
+// in C++ can bring one. Test: tvm/tests/cpp/rules_registry_test.cc.
+#ifndef TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_
+#define TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "partition_rule.h"
+
+namespace tvm::collage {
+
+/*! \brief Makes the rule anew for each run of the pass; must not return null. */
+using RuleMaker = std::function<RulePtr()>;
+
+/*! \brief A second rule of the same name replaces the first. */
+COLLAGE_API void RegisterRule(const std::string& name, RuleMaker make);
+/*! \brief The rule of that name, null when there is none. */
+COLLAGE_API RulePtr FindRule(const std::string& name);
+/*! \brief Sorted. */
+COLLAGE_API std::vector<std::string> RegisteredRuleNames();
+
+/*! \brief As a static variable of a plugin: registers while its library is being loaded. */
+struct RuleRegistration {
+  RuleRegistration(const std::string& name, RuleMaker make) { RegisterRule(name, std::move(make)); }
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_
