@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `collage`, also `python -m tvm.relay.collage`. Test: test_cli_store.py.
+
+Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong arguments; 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from ..errors import CollageError
+from . import store
+
+# Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
+# and returns the exit code.
+_COMMANDS = (store,)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = make_parser().parse_args(arguments)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever reads has seen enough; Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (CollageError, OSError) as error:
+        if options.json:
+            print(json.dumps({"error": str(error), "kind": type(error).__name__}))
+        else:
+            print(f"collage: {error}", file=sys.stderr)
+        return 1
+
+
+def make_parser() -> argparse.ArgumentParser:
+    import tvm_collage
+
+    parser = argparse.ArgumentParser(
+        prog="collage",
+        description="Collage for TVM: each part of a model on the backend measured fastest.",
+        epilog="Exit codes: 0 done; 1 it cannot be done, or a check found a fault; 2 wrong "
+        "arguments.",
+    )
+    parser.add_argument("--version", action="version", version=tvm_collage.__version__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return parser

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage store`: look into the store of measured costs, and move costs between stores.
+
+Docs: docs/store.md. Test: test_cli_store.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import CollageError
+from ..measure import STATUSES
+from ..store import CostKey, CostStore, StoreError, store_path
+from ..store.explain import explain, summary_lines
+from ..store.salvage import salvage
+from ..store.transfer import read_lines, to_line
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("store", help="the store of measured costs")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    def add(name: str, run: Any, help: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=help, description=help)
+        action.add_argument("--store", default="", help="its file, by default the user's own")
+        action.add_argument("--json", action="store_true", help="print JSON")
+        action.set_defaults(run=run)
+        return action
+
+    _add_filters(add("list", _list, "print costs"))
+    action = add("explain", _explain, "tell which costs serve here and now, and why others do not")
+    _add_filters(action)
+    action.add_argument(
+        "--set",
+        metavar="PART=VALUE",
+        type=_part,
+        action="append",
+        default=[],
+        help=f"ask for another value of a part of the key ({', '.join(CostKey._fields)})",
+    )
+    action = add("export", _export, "write costs as lines of JSON")
+    _add_filters(action)
+    action.add_argument("--output", default="-", help="a file; - is standard output")
+    action.add_argument("--salvage", action="store_true", help="what a damaged file still holds")
+    action = add("import", _import, "add exported costs; of equal keys the newer one stays")
+    action.add_argument("input", help="a file of `collage store export`; - is standard input")
+    add("check", _check, "read everything, tell whether it is sound")
+
+
+def _add_filters(action: argparse.ArgumentParser) -> None:
+    action.add_argument("candidate", nargs="?", default="", help="a hash, or how it begins")
+    action.add_argument("--backend", default="")
+    action.add_argument("--status", default="", choices=["", *STATUSES], metavar="STATUS")
+
+
+def _filters(options: argparse.Namespace) -> dict[str, str]:
+    return {name: getattr(options, name) for name in ("candidate", "backend", "status")}
+
+
+def _part(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or name not in CostKey._fields:
+        raise argparse.ArgumentTypeError(f"{text!r} is no PART=VALUE")
+    return name, value
+
+
+def _path(options: argparse.Namespace) -> Path:
+    path, _ = store_path(options.store)
+    if path is None:
+        raise CollageError("there is no store (COLLAGE_STORE=none): name its file by --store")
+    return path
+
+
+def _open(options: argparse.Namespace, **how: Any) -> CostStore:
+    return CostStore(_path(options), **how)
+
+
+def _list(options: argparse.Namespace) -> int:
+    with _open(options, create=False, write=False) as store:
+        rows = store.rows(**_filters(options))
+    if options.json:
+        print(json.dumps([row.to_json() for row in rows], indent=1))
+        return 0
+    for row in rows:
+        key = row.key
+        backend = f"{key.backend} {key.backend_version}".strip()
+        print(key.candidate, row.measured_at[:19], backend, row.label, row.cost.Summary(), sep="  ")
+    failed = sum(row.cost.is_failure for row in rows)
+    print(f"{len(rows)} costs, {failed} of them failures; {store.path}")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    with _open(options, create=False, write=False) as store:
+        explained = explain(store.rows(**_filters(options)), dict(options.set))
+    if not explained:
+        raise CollageError("no cost in the store is of these: such candidates were never measured")
+    if options.json:
+        print(json.dumps([item.to_json() for item in explained], indent=1))
+    elif options.candidate:
+        print("\n".join(item.Summary() for item in explained))
+    else:
+        print("\n".join(summary_lines(explained)))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    if options.salvage:
+        rows = salvage(_path(options))
+    else:
+        with _open(options, create=False, write=False) as store:
+            rows = store.rows(**_filters(options))
+    if options.output == "-":
+        sys.stdout.writelines(map(to_line, rows))
+    else:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.writelines(map(to_line, rows))
+    print(f"collage: {len(rows)} costs exported", file=sys.stderr)
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    if options.input == "-":
+        rows = read_lines(sys.stdin, "standard input")
+    else:
+        with open(options.input, encoding="utf-8") as file:
+            rows = read_lines(file, options.input)
+    with _open(options) as store:
+        changed = store.merge(rows)
+    counts = {"read": len(rows), "changed": changed, "store": str(store.path)}
+    print(
+        json.dumps(counts)
+        if options.json
+        else "{read} costs read, {changed} of them new or newer; {store}".format(**counts)
+    )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    count, path = 0, _path(options)
+    try:
+        with CostStore(path, create=False, write=False) as store:
+            problems, count = store.problems(), len(store.rows())
+    except StoreError as error:
+        problems = [str(error)]
+    if options.json:
+        report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
+        print(json.dumps(report, indent=1))
+    else:
+        verdict = "FAULTY" if problems else f"sound, {count} costs"
+        print("\n".join([*problems, f"{path}: {verdict}"]))
+    return 1 if problems else 0

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a store's file: writable where it can be, checked before anything relies on it.
+
+Test: test_store_faults.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from .errors import StoreCorruptError, StoreMissingError
+from .row import COLUMNS
+from .schema import check_version
+
+# A write takes milliseconds; past this something holds the file.
+BUSY_SECONDS = 15.0
+
+
+def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite3.Connection, bool]:
+    """A checked connection in autocommit mode, and whether it can write.
+
+    Raises StoreError of some kind and SQLite's own errors.
+    """
+    exists = path.exists()
+    if not exists and not create:
+        raise StoreMissingError(path, "there is no such file")
+    if not exists:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    is_writable = not exists or _is_writable(path)
+    connection = sqlite3.connect(
+        _uri(path, is_writable),
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        # One thread at a time uses it, but not always the one that opened it.
+        check_same_thread=False,
+    )
+    try:
+        if not write:
+            connection.execute("PRAGMA query_only = ON")
+        check_version(connection, path, write and is_writable)
+        _check_content(connection, path)
+        if write and is_writable:
+            _use_wal(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, write and is_writable
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Every page is sound and every column there."""
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StoreCorruptError(path, f"the file is damaged ({verdict})")
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(cost)")]
+    if sorted(columns) != sorted(COLUMNS):
+        raise StoreCorruptError(path, "its table lacks columns or has others")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Readers and a writer do not wait for each other; a commit survives the process's death.
+
+    SQLite does not wait by itself for the moment that the change of the mode needs.
+    """
+    give_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _is_writable(path: Path) -> bool:
+    """SQLite also needs to put files beside it."""
+    return all(os.access(each, os.W_OK, effective_ids=True) for each in (path, path.parent))
+
+
+def _uri(path: Path, is_writable: bool) -> str:
+    uri = path.absolute().as_uri()
+    if is_writable:  # also for reading alone: SQLite then cleans up after itself
+        return f"{uri}?mode=rwc"
+    # Without a log beside it nobody is writing; SQLite then need not make files of its own.
+    has_log = path.with_name(path.name + "-wal").exists()
+    can_share = os.access(path.parent, os.W_OK, effective_ids=True)
+    return f"{uri}?mode=ro" if has_log or can_share else f"{uri}?mode=ro&immutable=1"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store's file: look up, keep, list, merge, check. Test: test_store.py.
+
+Each `put` is a transaction of its own, so whatever was put is kept, whatever happens to the process
+after. Every method raises a StoreError when the file will not do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .connect import connect
+from .errors import StoreReadOnlyError, reported
+from .key import CostKey
+from .row import COLUMNS, StoredCost
+
+_KEY_IS = " AND ".join(f"{name} = ?" for name in CostKey._fields)
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM cost"
+_INSERT = f"INSERT INTO cost ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_REPLACE = f"{_INSERT} ON CONFLICT ({', '.join(CostKey._fields)}) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in COLUMNS[len(CostKey._fields) :]
+)
+_REPLACE_OLDER = f"{_REPLACE} WHERE excluded.measured_at > cost.measured_at"
+
+
+class CostStore:
+    """An open store. `is_read_only`: look-ups work, `put` and `merge` raise StoreReadOnlyError."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        write: bool = True,
+    ) -> None:
+        """Open the file, by default made when missing. `write`: whether to write at all."""
+        self.path = Path(path)
+        with reported(self.path):
+            self._connection, writable = connect(self.path, create, write)
+        self.is_read_only = not writable
+
+    def get(self, key: CostKey) -> StoredCost | None:
+        found = self._query(f"{_SELECT} WHERE {_KEY_IS}", key)
+        return _readable(found[0]) if found else None
+
+    def nearest(self, key: CostKey) -> StoredCost | None:
+        """The row of the same candidate that differs in the fewest parts, the newest of equals."""
+        rows = self.rows(candidate=key.candidate)
+        rows.sort(key=lambda row: row.measured_at, reverse=True)
+        return min(rows, key=lambda row: len(key.differences(row.key)), default=None)
+
+    def rows(self, *, candidate: str = "", backend: str = "", status: str = "") -> list[StoredCost]:
+        """Rows in the order of their keys; `candidate` is the beginning of a hash. Rows that make
+        no sense are left out (`problems` names them)."""
+        wanted = {"backend": backend, "status": status}
+        conditions = ["candidate >= ?", "candidate < ?"]
+        values = [candidate, candidate + "\x7f"]
+        for column, value in wanted.items():
+            if value:
+                conditions.append(f"{column} = ?")
+                values.append(value)
+        found = self._query(f"{_SELECT} WHERE {' AND '.join(conditions)}", values)
+        return [row for row in map(_readable, found) if row is not None]
+
+    def put(self, row: StoredCost) -> None:
+        """Keep a row, in place of one with the same key. Committed when this returns."""
+        self._must_write()
+        with reported(self.path):
+            self._connection.execute(_REPLACE, row.values())
+
+    def merge(self, rows: Iterable[StoredCost]) -> int:
+        """Keep the newer of equal keys; all rows or, on any error, none. Returns how many changed
+        the store."""
+        self._must_write()
+        with reported(self.path):
+            before = self._connection.total_changes
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                values = (row.values() for row in rows)
+                self._connection.executemany(_REPLACE_OLDER, values)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return self._connection.total_changes - before
+
+    def problems(self) -> list[str]:
+        """What is wrong, by SQLite's full check and row by row; empty for a sound store."""
+        found = [row[0] for row in self._query("PRAGMA integrity_check") if row[0] != "ok"]
+        for values in self._query(_SELECT):
+            try:
+                StoredCost.of_values(values)
+            except ValueError as error:
+                found.append(f"row {values[0]} of {values[1]}: {error}")
+        return found
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> CostStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _query(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        with reported(self.path):
+            return self._connection.execute(sql, tuple(values)).fetchall()
+
+    def _must_write(self) -> None:
+        if self.is_read_only:
+            raise StoreReadOnlyError(self.path, "the file is read-only")
+
+
+def _readable(values: tuple[Any, ...]) -> StoredCost | None:
+    """A row that is not one (a later status, a hand's edit) is no answer, but no fault either."""
+    try:
+        return StoredCost.of_values(values)
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the machine and of this installation decides a cost: parts of a store's key.
+
+Test: test_store_key.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from typing import NamedTuple
+
+import tvm
+
+from ..measure import MeasureOptions
+from ..measure.options import MEASURING_VERSION
+
+# Options of measuring that change what is measured. How long it takes is a row's allowed_seconds,
+# since a careful measurement also serves who asks for less.
+_DECISIVE = (
+    "builder",
+    "build_step",
+    "measure_step",
+    "seed",
+    "memory_limit_bytes",
+    "sample_seconds",
+)
+# Variables of the thread pools, with what they are unless somebody sets them.
+_USUAL_THREADING = {
+    "TVM_BIND_THREADS": "0",
+    "GOMP_SPINCOUNT": "1000",
+    "OMP_WAIT_POLICY": "",
+    "OMP_PROC_BIND": "",
+    "OMP_PLACES": "",
+}
+# Fields of /proc/cpuinfo, of x86 and of Arm.
+_CPU_FIELDS = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")
+
+
+class Environment(NamedTuple):
+    """Key parts that are the same for all candidates of a search; meanings in schema.CREATE."""
+
+    device: str
+    cpu: str
+    threads: str
+    tvm: str
+    measuring: str
+
+    @classmethod
+    def here(cls, options: MeasureOptions | None = None) -> Environment:
+        """This machine, as the worker processes see it."""
+        return cls(
+            "cpu", cpu_model(), thread_text(), tvm_build(), measuring_text(options or _DEFAULTS)
+        )
+
+
+def cpu_model(path: str = "/proc/cpuinfo") -> str:
+    """e.g. "AMD EPYC, cpu family 25, model 17, stepping 1": cloud machines share the mere name."""
+    fields: dict[str, str] = {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                fields.setdefault(name.strip(), value.strip())
+    except OSError:
+        pass  # no Linux
+    first = fields.pop("model name", platform.machine())
+    rest = [f"{name} {fields[name]}" for name in _CPU_FIELDS if name in fields]
+    return ", ".join([first, *rest])
+
+
+def thread_text() -> str:
+    """TVM's threads, as workers inherit them, then what else of their settings is not usual: fewer
+    cores than threads, OpenMP's own number, how threads wait and where they are put."""
+    cores = len(os.sched_getaffinity(0))
+    threads = os.environ.get("TVM_NUM_THREADS", "").strip() or str(cores)
+    words = [threads]
+    if threads.isdecimal() and cores < int(threads):
+        words.append(f"cores {cores}")
+    for name, usual in {"OMP_NUM_THREADS": threads, **_USUAL_THREADING}.items():
+        value = os.environ.get(name, "").strip() or usual
+        if value != usual:
+            words.append(f"{name} {value}")
+    return ", ".join(words)
+
+
+def tvm_build() -> str:
+    """e.g. "0.19.0 c4dc0c29f LLVM 22.1.8", and where schedules come from if not from TVM alone."""
+    info = tvm.support.libinfo()
+    text = f"{tvm.__version__} {info['GIT_COMMIT_HASH'][:9]} LLVM {info['LLVM_VERSION']}"
+    schedules = os.environ.get("TOPHUB_LOCATION", "NONE")
+    return text if schedules == "NONE" else f"{text} TopHub {schedules}"
+
+
+_DEFAULTS = MeasureOptions()
+
+
+def measuring_text(options: MeasureOptions) -> str:
+    """The way of measuring: its version, then decisive options that are not at their defaults."""
+    chosen = {
+        name: getattr(options, name)
+        for name in _DECISIVE
+        if getattr(options, name) != getattr(_DEFAULTS, name)
+    }
+    text = str(MEASURING_VERSION)
+    return f"{text} {json.dumps(chosen, sort_keys=True)}" if chosen else text

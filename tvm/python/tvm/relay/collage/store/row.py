@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row of the store: its key, a cost, and when and how it came about. Test: test_store.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import Any
+
+from ..measure import Cost
+from .key import CostKey
+
+COST_FIELDS = tuple(field.name for field in dataclasses.fields(Cost))
+COLUMNS = (*CostKey._fields, *COST_FIELDS, "measured_at", "label", "allowed_seconds")
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredCost:
+    """One row. `measured_at` is UTC in ISO 8601 with microseconds, so that texts sort as times."""
+
+    key: CostKey
+    cost: Cost
+    measured_at: str
+    label: str = ""
+    allowed_seconds: float = 0.0
+
+    def values(self) -> tuple[Any, ...]:
+        """In the order of COLUMNS."""
+        cost = {name: getattr(self.cost, name) for name in COST_FIELDS}
+        # What a candidate printed before it died may be any bytes.
+        cost["message"] = self.cost.message.encode("utf-8", "backslashreplace").decode()
+        return (*self.key, *cost.values(), self.measured_at, self.label, self.allowed_seconds)
+
+    @classmethod
+    def of_values(cls, values: tuple[Any, ...]) -> StoredCost:
+        """Inverse of values(). ValueError, saying what is wrong, for what can be no row."""
+        return cls.from_json(dict(zip(COLUMNS, values, strict=True)))
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(zip(COLUMNS, self.values(), strict=True))
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> StoredCost:
+        """Inverse of to_json; `allowed_seconds` and `label` may be missing. ValueError."""
+        fields = {"allowed_seconds": 0.0, "label": "", **fields}
+        if set(fields) != set(COLUMNS):
+            raise ValueError(f"missing or unknown columns: {sorted(set(fields) ^ set(COLUMNS))}")
+        for name, value in fields.items():
+            if not isinstance(value, _TYPES.get(name, str)) or isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}")
+        return cls(
+            CostKey(*(fields[name] for name in CostKey._fields)),
+            Cost(**{name: fields[name] for name in COST_FIELDS}),
+            utc(datetime.datetime.fromisoformat(fields["measured_at"])),
+            fields["label"],
+            fields["allowed_seconds"],
+        )
+
+
+_OPTIONAL_NUMBER, _NUMBER = (int, float, type(None)), (int, float)
+# Columns that are no text.
+_TYPES: dict[str, Any] = {
+    "seconds": _OPTIONAL_NUMBER,
+    "low": _OPTIONAL_NUMBER,
+    "high": _OPTIONAL_NUMBER,
+    "rounds": int,
+    "border_seconds": _NUMBER,
+    "allowed_seconds": _NUMBER,
+}
+
+
+def utc(time: datetime.datetime) -> str:
+    """The form of `measured_at`. ValueError without a time zone."""
+    if time.tzinfo is None:
+        raise ValueError(f"measured_at {time} has no time zone")
+    return time.astimezone(datetime.UTC).isoformat(timespec="microseconds")
+
+
+def now() -> str:
+    return utc(datetime.datetime.now(datetime.UTC))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store's table, its versions, and the way from each to the next.
+
+`check_version` is the only place that writes the schema. Test: test_store_faults.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from .errors import StoreForeignError, StoreNewerError, StoreReadOnlyError
+
+# In the file's header: "CLGe", so that other programs' SQLite files are told apart.
+APPLICATION_ID = 0x434C4765
+VERSION = 2
+
+# Key columns first; they stand in the order of key.CostKey. Times are in seconds.
+CREATE = """
+CREATE TABLE cost (
+  candidate       TEXT NOT NULL,  -- structural hash of the weight-free candidate, 16 hex digits
+  backend         TEXT NOT NULL,  -- who runs it: tvm, transition or an external backend's name
+  backend_version TEXT NOT NULL,  -- Backend.version(); empty for TVM itself
+  target          TEXT NOT NULL,  -- host target that it was built for
+  device          TEXT NOT NULL,  -- kind of device that ran it: cpu
+  cpu             TEXT NOT NULL,  -- model, family and stepping of the processor
+  threads         TEXT NOT NULL,  -- threads of TVM, and what is unusual about threads
+  options         TEXT NOT NULL,  -- JSON: opt_level and what of the PassContext changes a build
+  tvm             TEXT NOT NULL,  -- TVM's version, commit and LLVM, and TopHub where it is used
+  measuring       TEXT NOT NULL,  -- this tool's way of measuring, and settings that change results
+  status          TEXT NOT NULL,  -- of measure.STATUSES
+  seconds         REAL,           -- median of one run; null for a failure
+  low             REAL,           -- lower end of the median's 95 % interval
+  high            REAL,           -- upper end of it
+  rounds          INTEGER NOT NULL,  -- samples
+  border_seconds  REAL NOT NULL,     -- layout transforms at the borders, not in seconds
+  message         TEXT NOT NULL,     -- why it failed, or a remark
+  measured_at     TEXT NOT NULL,     -- UTC, 2026-01-31T12:00:00.000000+00:00
+  label           TEXT NOT NULL,     -- for people: backend and operators; no part of the key
+  allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit
+  PRIMARY KEY (candidate, backend, backend_version, target, device, cpu, threads, options, tvm,
+               measuring)
+) WITHOUT ROWID
+"""
+
+# Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
+# rows count as measured in no time, so they answer only where the interval is narrow.
+MIGRATIONS = {1: "ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0"}
+
+
+def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writable: bool) -> None:
+    """Make the table in an empty file, migrate an older one, refuse what is not ours.
+
+    Raises StoreForeignError, StoreNewerError, StoreReadOnlyError (an older file that cannot be
+    migrated) and SQLite's own errors.
+    """
+    if _is_current(connection, path):
+        return
+    if not writable:
+        raise StoreReadOnlyError(path, "it has an older layout, or none yet, and is read-only")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster.
+        while not _is_current(connection, path):
+            version = _pragma(connection, "user_version")
+            connection.execute(MIGRATIONS[version] if version else CREATE)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {version + 1 if version else VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _is_current(connection: sqlite3.Connection, path: os.PathLike[str]) -> bool:
+    """Whether the file has this version; False for an empty or older one."""
+    owner, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    if owner == 0 and version == 0 and _table_count(connection) == 0:
+        return False
+    if owner != APPLICATION_ID:
+        raise StoreForeignError(path, "another program's SQLite file")
+    if version > VERSION:
+        raise StoreNewerError(path, f"it has layout {version}, and this version knows {VERSION}")
+    if version != VERSION and version not in MIGRATIONS:
+        raise StoreForeignError(path, f"its layout {version} was never one of ours")
+    return version == VERSION
+
+
+def _table_count(connection: sqlite3.Connection) -> int:
+    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
