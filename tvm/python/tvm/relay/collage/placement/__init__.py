@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placements: what runs where in a module, saved to a file and replayed without measuring."""
+
+from .file import load_placement, save_placement
+from .types import (
+    Composite,
+    Machine,
+    MadeWith,
+    Node,
+    PartCost,
+    PlacedFunction,
+    PlacedPart,
+    Placement,
+)
+
+__all__ = [
+    "Composite",
+    "MadeWith",
+    "Machine",
+    "Node",
+    "PartCost",
+    "PlacedFunction",
+    "PlacedPart",
+    "Placement",
+    "load_placement",
+    "save_placement",
+]

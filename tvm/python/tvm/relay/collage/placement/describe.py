@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module's functions as a placement knows them, without parts yet; placements from what ships.
+
+Test: test_placement_replay.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+from tvm._ffi import get_global_func
+
+from .._plain import plain
+from .made_with import made_with_now
+from .types import Composite, Node, PartCost, PlacedFunction, PlacedPart, Placement
+
+
+def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
+    """The functions of a typed module that can be partitioned, by name, with keys."""
+    can_be_partitioned = get_global_func("collage.view.CanBePartitioned")
+    found = []
+    for var, function in mod.functions_items():
+        if not can_be_partitioned(function):
+            continue
+        key, weights, rows = plain(get_global_func("collage.DescribeFunction")(function))
+        nodes = tuple(Node(*row) for row in rows)
+        found.append(PlacedFunction(str(var.name_hint), key, weights, nodes, ()))
+    return sorted(found, key=lambda function: function.name)
+
+
+def make_placement(
+    plan: str,
+    mod: tvm.IRModule,
+    host: Any,
+    parts: Mapping[str, Sequence[PlacedPart]],
+    opt_level: int,
+) -> Placement:
+    """The placement of `parts` by function of a typed module, made here and now.
+
+    `opt_level` is the PassContext's in which the module was prepared.
+    """
+    functions = tuple(
+        dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
+        for function in describe_functions(mod)
+    )
+    used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
+    return Placement(plan, made_with_now(host, used, opt_level), functions)
+
+
+def parts_from_rows(rows: Any) -> list[PlacedPart]:
+    """The parts in rows of the pass (ffi/placement.h)."""
+    return [_part(*row) for row in rows]
+
+
+def _part(backend, rule, label, nodes, composites, is_primitive, status, seconds, message):
+    has_cost = status in ("measured", "estimated")
+    return PlacedPart(
+        backend=str(backend),
+        rule=str(rule),
+        label=str(label),
+        nodes=tuple(nodes),
+        composites=tuple(
+            Composite(str(name), tuple(inside), plain(attrs)) for name, inside, attrs in composites
+        ),
+        is_primitive=bool(plain(is_primitive)),
+        cost=PartCost(str(status), float(plain(seconds)) if has_cost else None, str(message)),
+    )

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A placement's file: JSON, written at once or not at all, one node and one part a line.
+
+Test: test_placement_file.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from typing import Any
+
+from ..errors import PlacementError
+from .json_form import from_json, to_json
+from .types import Placement
+
+
+def save_placement(placement: Placement, path: str | os.PathLike) -> None:
+    """Write the file; another process sees the old one or the whole new one.
+
+    PlacementError when it cannot be written, and, before anything is written, when the file could
+    not be read again: an attribute of a composite may be what no file holds.
+    """
+    path = os.fspath(path)
+    value = to_json(placement)
+    try:
+        from_json(value)
+    except PlacementError as error:
+        text = f"the placement of plan {placement.plan!r} cannot be saved: {error}"
+        raise PlacementError(text, "plan") from error
+    text = _text(value)
+    temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise PlacementError(
+                f"placement file {path!r} cannot be written: {error.strerror}", "file"
+            ) from error
+        raise
+
+
+def load_placement(path: str | os.PathLike) -> Placement:
+    """Read a file that `save_placement` wrote; it is never changed.
+
+    PlacementError says what is wrong with it; whether it fits a module and this machine is checked
+    when it is replayed.
+    """
+    path = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file, parse_constant=_no_number)
+    except OSError as error:
+        raise PlacementError(
+            f"placement file {path!r} cannot be read: {error.strerror}", "file"
+        ) from error
+    except ValueError as error:
+        raise PlacementError(
+            f"placement file {path!r} is cut off or no JSON ({error}): make the placement again",
+            "file",
+        ) from error
+    try:
+        return from_json(value)
+    except PlacementError as error:
+        raise PlacementError(f"placement file {path!r}: {error}", error.kind) from error
+
+
+def _text(value: dict[str, Any]) -> str:
+    head = [f" {json.dumps(key)}: {_line(item)}" for key, item in value.items()]
+    head.pop()  # functions, the last field
+    functions = ",\n".join(_function_text(function) for function in value["functions"])
+    return "{\n" + ",\n".join(head) + f',\n "functions": [\n{functions}\n ]\n}}\n'
+
+
+def _function_text(function: dict[str, Any]) -> str:
+    fields = []
+    for name, item in function.items():
+        text = _line(item)
+        if isinstance(item, (list, tuple)) and item:
+            text = "[\n" + ",\n".join(f"    {_line(row)}" for row in item) + "\n   ]"
+        fields.append(f'   "{name}": {text}')
+    return "  {\n" + ",\n".join(fields) + "\n  }"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number in JSON")

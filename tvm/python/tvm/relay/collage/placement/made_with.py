@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions, target and machine of this process, and how a saved placement's differ from them.
+
+Test: test_placement_replay.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tvm
+import tvm_collage
+
+from ..build.target import maskable_features, read_cpu_flags
+from ..store.environment import cpu_model, tvm_build
+from .types import Machine, MadeWith, Placement
+
+
+def made_with_now(host: Any, backends: Iterable[str], opt_level: int) -> MadeWith:
+    """What a placement for the host target with parts of these backends would be made with."""
+    versions = {name: backend_version(name) for name in sorted(set(backends))}
+    return MadeWith(
+        tvm_collage.__version__,
+        tvm_build(),
+        versions,
+        str(host),
+        opt_level,
+        this_machine(),
+    )
+
+
+def current_opt_level() -> int:
+    """That of the current PassContext, which decides about the passes before partitioning."""
+    return int(tvm.transform.PassContext.current().opt_level)
+
+
+def backend_version(name: str) -> str:
+    """The version of an external backend; "" for one that has none or only a pattern table."""
+    from ..backends import find_backend
+
+    backend = find_backend(name)
+    return backend.version() if backend else ""
+
+
+def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
+    """CPU, vector instructions and threads of this process."""
+    features = tuple(sorted(maskable_features() & read_cpu_flags(cpuinfo)))
+    return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
+
+
+def differences(placement: Placement, host: Any) -> Iterator[tuple[str, str]]:
+    """(kind, what differs) of versions, machine and target: here first, then in the placement."""
+    then = placement.made_with
+    now = made_with_now(host, then.backends, then.opt_level)
+    for name, here, there in (
+        ("tvm-collage", now.collage, then.collage),
+        ("TVM", now.tvm, then.tvm),
+        *((f"backend {key}", now.backends[key], then.backends[key]) for key in then.backends),
+    ):
+        if here != there:
+            yield "version", f"{name} is of version {here or 'none'}, not {there or 'none'}"
+    if now.machine.cpu != then.machine.cpu:
+        yield "machine", f"the CPU is {now.machine.cpu!r}, not {then.machine.cpu!r}"
+    if now.machine.features != then.machine.features:
+        yield "machine", "the CPU " + _feature_difference(now.machine, then.machine)
+    if now.machine.threads != then.machine.threads:
+        yield "machine", f"TVM runs {now.machine.threads} threads, not {then.machine.threads}"
+    if now.target != then.target:
+        yield "target", f"the host target is {now.target!r}, not {then.target!r}"
+
+
+def _feature_difference(now: Machine, then: Machine) -> str:
+    more = sorted(set(now.features) - set(then.features))
+    fewer = sorted(set(then.features) - set(now.features))
+    pieces = ([f"has {', '.join(more)}"] if more else []) + (
+        [f"lacks {', '.join(fewer)}"] if fewer else []
+    )
+    return " and ".join(pieces)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A placement put onto a module again: checked, then rewritten by the pass's own C++; no measuring.
+
+Precondition: the module is typed and prepared as the one that the placement was made for.
+Test: test_placement_replay.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tvm
+from tvm._ffi import get_global_func
+
+from ..errors import PlacementError
+from ..options import CollageOptions
+from ..targets import is_external
+from .describe import describe_functions
+from .file import load_placement
+from .made_with import current_opt_level, differences
+from .types import Node, PlacedFunction, PlacedPart, Placement
+
+_logger = logging.getLogger(__name__)
+
+
+def apply_placement(
+    mod: tvm.IRModule,
+    placement: Placement,
+    host: Any,
+    external: Iterable[str],
+    allow: Sequence[str] = (),
+) -> tvm.IRModule:
+    """`mod` with its parts where the placement has them, as the pass gave it.
+
+    `host` is the host target, `external` names the other targets' kinds. `allow` names kinds of
+    differences (option placement_allow) that are logged rather than refused. PlacementError says
+    what else does not fit.
+    """
+    check_placement(mod, placement, host, external, allow)
+    return rewrite(mod, _parts(placement))
+
+
+def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:
+    """`mod` with these parts by function. PlacementError when they cannot be parts of it."""
+    return get_global_func("collage.ApplyPlacement")(mod, _rows(parts))
+
+
+def check_placement(
+    mod: tvm.IRModule,
+    placement: Placement,
+    host: Any,
+    external: Iterable[str],
+    allow: Sequence[str] = (),
+) -> None:
+    """Raise PlacementError with the first reason why the placement is not for this module here."""
+    _check_backends(placement, host.kind.name, sorted(external))
+    for kind, text in differences(placement, host):
+        _refuse(kind, text, allow)
+    made_at = placement.made_with.opt_level
+    here = {function.name: function for function in describe_functions(mod)}
+    for function in placement.functions:
+        if function.name not in here:
+            raise PlacementError(
+                f"the module has no function @{function.name}, for which the placement was made "
+                f"(it has {_names(here)})",
+                "module",
+            )
+        _check_function(here.pop(function.name), function, made_at, allow)
+    if here:
+        raise PlacementError(f"the placement was made without function {_names(here)}", "module")
+
+
+def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[Any]]:
+    """Rows of parts by function for the pass that compiles `mod`; `placement_allow` holds."""
+    placement = load_placement(path)
+    external = [t.kind.name for t in config.primitive_targets if is_external(t)]
+    allow = CollageOptions.current().placement_allow
+    check_placement(mod, placement, config.host_target, external, allow)
+    return _rows(_parts(placement))
+
+
+def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
+    """What a backend gets functions of is for a target of this build; the rest is for none."""
+    for function in placement.functions:
+        for number, part in enumerate(function.parts):
+            if not part.is_compiled or (part.backend == host and not part.is_primitive):
+                continue
+            where = f"part {number} of function @{function.name} ({part.label})"
+            if part.backend not in external:
+                raise PlacementError(
+                    f"{where} is for backend {part.backend!r}, which is not among the targets "
+                    f"(external ones are {', '.join(external) or 'none'}): add it to the target "
+                    "list",
+                    "backend",
+                )
+            if part.backend not in placement.made_with.backends:
+                raise PlacementError(
+                    f"{where} is for backend {part.backend!r}, which made_with has no version of"
+                )
+
+
+def _check_function(
+    here: PlacedFunction, there: PlacedFunction, made_at: int, allow: Sequence[str]
+) -> None:
+    name = here.name
+    if here.key != there.key or len(here.nodes) != len(there.nodes):
+        hint = ""
+        if made_at != current_opt_level():
+            hint = f"; it was prepared at opt_level {made_at}, this one at {current_opt_level()}"
+        raise PlacementError(f"function @{name} {_module_difference(here, there)}{hint}", "module")
+    if here.weights != there.weights:
+        _refuse("weights", f"the weights of function @{name} are others", allow)
+
+
+def _module_difference(here: PlacedFunction, there: PlacedFunction) -> str:
+    """The first operator that differs, and how; else the first node."""
+    count = ""
+    if len(here.nodes) != len(there.nodes):
+        count = f"has {len(here.nodes)} nodes, not {len(there.nodes)}; it "
+    ours, theirs = _calls(here), _calls(there)
+    for number, ((index, now), (_, then)) in enumerate(zip(ours, theirs, strict=False)):
+        if (_name(now), now.types) != (_name(then), then.types):
+            what = f"{_name(now)} {now.types}, not {_name(then)} {then.types}"
+            return f"{count}differs first in operator {number} (node {index}), which is {what}"
+    if len(ours) != len(theirs):
+        return f"{count}has {len(ours)} operators, not {len(theirs)}"
+    # The same operators, with other attributes or wired otherwise; then what they read.
+    pairs = [(index, now, then) for (index, now), (_, then) in zip(ours, theirs, strict=True)]
+    pairs += [(k, *pair) for k, pair in enumerate(zip(here.nodes, there.nodes, strict=False))]
+    for index, now, then in pairs:
+        if now.key != then.key and now.text == then.text:
+            return (
+                f"{count}differs first in attributes, type or device of node {index}, {_shown(now)}"
+            )
+        if now.key != then.key:
+            return f"{count}differs first in node {index}: {_shown(now)}, not {_shown(then)}"
+    return f"{count}gives another of its values as result"
+
+
+def _calls(function: PlacedFunction) -> list[tuple[int, Node]]:
+    return [(k, node) for k, node in enumerate(function.nodes) if "(" in node.text]
+
+
+def _name(node: Node) -> str:
+    return node.text.partition("(")[0]
+
+
+def _shown(node: Node) -> str:
+    return f"{node.text} {node.types}".strip()
+
+
+def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
+    if kind in allow:
+        _logger.warning("a placement is used although %s", text)
+        return
+    raise PlacementError(
+        f"the placement was made for something else: {text}; make it again, or allow it by the "
+        f"option relay.collage.placement_allow=[{kind!r}]",
+        kind,
+    )
+
+
+def _parts(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
+    return {function.name: function.parts for function in placement.functions}
+
+
+def _rows(parts_of: Mapping[str, Sequence[PlacedPart]]) -> dict[str, list[Any]]:
+    """Parts as ffi/placement.h takes them."""
+    return {name: [_row(part) for part in parts] for name, parts in parts_of.items()}
+
+
+def _row(part: PlacedPart) -> list[Any]:
+    nodes = tvm.runtime.ShapeTuple
+    return [
+        part.backend,
+        part.rule,
+        part.label,
+        nodes(part.nodes),
+        [[item.name, nodes(item.nodes), item.attrs] for item in part.composites],
+        _boxed(part.is_primitive),
+        part.cost.status,
+        _boxed(float(part.cost.seconds or 0.0)),
+        part.cost.message,
+    ]
+
+
+def _boxed(value: bool | float) -> Any:
+    return tvm.runtime.convert(value)
+
+
+def _names(functions: Iterable[str]) -> str:
+    return ", ".join(f"@{name}" for name in sorted(functions)) or "none"

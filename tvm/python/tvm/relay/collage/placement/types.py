@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a placement holds (RFC 0062's chosen partitions, with their costs), as plain data.
+
+The fields here are the file's format: json_form.py reads, writes and describes them from these
+classes alone. Test: test_placement_file.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from typing import Any, NewType
+
+from ..measure.cost import STATUSES
+
+KEY = {"pattern": "^[0-9a-f]{16}$"}
+NOT_NEGATIVE = {"minimum": 0}
+
+# A number, a text or a list of attributes, mixed and nested as it may be.
+Attribute = NewType("Attribute", object)
+
+
+def _field(meaning: str, **limits: Any) -> Any:
+    return dataclasses.field(metadata={"meaning": meaning, **limits})
+
+
+@dataclasses.dataclass(frozen=True)
+class Composite:
+    """Nodes of a part that are one function with a Composite attribute."""
+
+    name: str = _field("the pattern's name, as dnnl.conv2d_relu")
+    nodes: tuple[int, ...] = _field("node indexes, all of them in the part", **NOT_NEGATIVE)
+    attrs: dict[str, Attribute] = _field("further attributes of the function")
+
+
+@dataclasses.dataclass(frozen=True)
+class PartCost:
+    """What the part was measured to cost alone, when the placement was made."""
+
+    status: str = _field("as in docs/measuring.md", enum=STATUSES)
+    seconds: float | None = _field("of one run; null without a cost", **NOT_NEGATIVE)
+    message: str = _field("why there is no cost, or what is odd about it")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedPart:
+    """Nodes that run together on one backend."""
+
+    backend: str = _field("the target's kind; of the host, as llvm, or host where no kernel runs")
+    rule: str = _field("the partition rules that made the candidate, outermost first")
+    label: str = _field("backend and operators, for people")
+    nodes: tuple[int, ...] = _field("post-dfs indexes of the function's nodes", **NOT_NEGATIVE)
+    composites: tuple[Composite, ...] = _field("disjoint")
+    is_primitive: bool = _field("a function that the backend compiles, not left in the body")
+    cost: PartCost = _field("for people; replaying does not look at it")
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the backend gets a function of it: the part itself or a composite inside."""
+        return self.is_primitive or bool(self.composites)
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """What stood at an index of the function, to say what differs when the module does."""
+
+    text: str = _field("operator or kind of node, and the indexes that it reads")
+    types: str = _field("element type and shape, several for a tuple")
+    key: str = _field("hash of the node with its attributes, type and inputs", **KEY)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedFunction:
+    """A global function: which nodes it had, and where they run."""
+
+    name: str = _field("the global function")
+    key: str = _field("hash of its structure, without the values of weights", **KEY)
+    weights: str = _field("hash of the values of its weights", **KEY)
+    nodes: tuple[Node, ...] = _field("by index")
+    parts: tuple[PlacedPart, ...] = _field("disjoint; what none holds runs on the host target")
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What decides about speed on the machine."""
+
+    cpu: str = _field("the CPU's name, family and model")
+    features: tuple[str, ...] = _field("its vector instructions that compilers use, sorted")
+    threads: int = _field("threads of TVM's runtime", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeWith:
+    """What the placement was made with; a difference is refused unless it is allowed."""
+
+    collage: str = _field("version of tvm-collage")
+    tvm: str = _field("version of TVM and of its LLVM")
+    backends: dict[str, str] = _field("version of each external backend that has a part")
+    target: str = _field("the host target")
+    opt_level: int = _field("of the PassContext that prepared the module", **NOT_NEGATIVE)
+    machine: Machine = _field("where costs were measured")
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """The chosen parts of a module's functions, and what they were chosen with."""
+
+    plan: str = _field("collage, collage-merged, tvm, or the backend that took all it could")
+    made_with: MadeWith = _field("checked when the placement is replayed")
+    functions: tuple[PlacedFunction, ...] = _field("by name")
+
+    def Summary(self) -> str:
+        """One line: the plan, its parts by backend, what it was made with."""
+        parts = [part for function in self.functions for part in function.parts]
+        counts = Counter(part.backend for part in parts if part.is_compiled)
+        shown = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
+        nodes = sum(len(function.nodes) for function in self.functions)
+        made = self.made_with
+        return (
+            f"placement of plan {self.plan}: {shown or 'no part'} besides {made.target}, "
+            f"{nodes} nodes in {len(self.functions)} functions, made with tvm-collage "
+            f"{made.collage} on {made.machine.cpu}, {made.machine.threads} threads"
+        )
+
+    def function(self, name: str) -> PlacedFunction:
+        """The function of that name. KeyError when the placement has none."""
+        return {function.name: function for function in self.functions}[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, in the form of docs/placement.schema.json."""
+        from .json_form import to_json
+
+        return to_json(self)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the file, at once or not at all."""
+        from .file import save_placement
+
+        save_placement(self, path)
