@@ -51,6 +51,17 @@ def library_path(name: str) -> str | None:
     return None
 
 
+def include_directory() -> str:
+    """Return the directory of the headers for plugins: ``#include "rules/rule_registry.h"``.
+
+    A wheel carries them; in an editable install they are the source tree's.
+    """
+    in_wheel = os.path.join(_HERE, "include")
+    tree = os.path.dirname(os.path.dirname(_HERE))
+    in_tree = os.path.join(tree, "src", "relay", "collage")
+    return in_wheel if os.path.isdir(in_wheel) else in_tree
+
+
 def check_base_version(found: str) -> None:
     """Raise ImportError when ``found`` is not the release of TVM that we lean on."""
     if found != BASE_TVM_VERSION:

@@ -25,6 +25,7 @@ from .errors import (  # noqa: E402
     ExecutorError,
     HostTargetError,
     ModuleError,
+    PlacementError,
     UnknownBackendError,
 )
 
@@ -40,6 +41,20 @@ _LAZY = {
     "optimize": "optimizer",
     "Result": "optimizer",
     "CollageOptions": "options",
+    "Placement": "placement",
+    "load_placement": "placement",
+    "CandidatePartition": "views",
+    "Match": "matches",
+    "find_matches": "matches",
+    "DataflowGraph": "views",
+    "IndexSet": "views",
+    "OpKind": "views",
+    "PartitionSpec": "views",
+    "SubGraph": "views",
+    "SubGraphConfig": "views",
+    "candidates": "views",
+    "dataflow_graph": "views",
+    "partition_specs": "views",
 }
 
 __all__ = [
@@ -53,6 +68,7 @@ __all__ = [
     "MEASURE_REPEAT",
     "MockCostEstimator",
     "ModuleError",
+    "PlacementError",
     "UnknownBackendError",
     "WARMUP_MIN_REPEAT_MS",
     *_LAZY,

@@ -4,6 +4,9 @@
 Internal errors are not here; they stay RuntimeError or TVMError. Test: test_errors.py.
 """
 
+from tvm._ffi import register_func
+from tvm._ffi.base import ERROR_TYPE, register_error
+
 
 class CollageError(Exception):
     """Base of the errors below."""
@@ -27,3 +30,22 @@ class ModuleError(CollageError, ValueError):
 
 class ExecutorError(CollageError, ValueError):
     """The executor cannot run what an external backend compiles."""
+
+
+@register_error
+class PlacementError(CollageError, ValueError):
+    """A saved placement cannot be used, or none can be saved.
+
+    kind: "file" (unreadable, cut off, of another schema), "module", "weights", "backend",
+    "version", "machine", "target", "parts" (what it names cannot be) or "plan" (cannot be saved).
+    """
+
+    def __init__(self, message: str, kind: str = "parts"):
+        super().__init__(message)
+        self.kind = kind
+
+
+@register_func("tvm.relay.collage.raise_error", override=True)
+def _raise_error(kind, message):
+    """Raise what C++ found wrong, as TVM's FFI knows its class."""
+    raise {"RuntimeError": RuntimeError, **ERROR_TYPE}[kind](message)

@@ -15,6 +15,7 @@ from tvm import relay
 from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 
+from ._plain import plain
 from .measured import LazySession, measure_batch, measure_transitions
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -70,14 +71,24 @@ def _carried(method):
 class CostEstimator(Object):
     """Measures candidates in worker processes (RFC 0062, CostEstimator).
 
-    A subclass overrides ``estimate_batch``. ``reports`` collects what the pass decided, a dict for
-    each function it partitioned.
+    A subclass overrides ``estimate_batch``, or ``price_batch`` when it needs no modules, which
+    take time to make. ``reports`` collects what the pass decided, a dict for each function it
+    partitioned.
     """
 
     __slots__ = ("__dict__",)
 
     # Are layout transforms between parts charged? They are measured, so only where costs are.
     has_transitions = True
+
+    # (signatures, numbers of op calls, targets) -> as estimate_batch; signatures are texts that are
+    # equal for candidates that must cost the same. None: modules are wanted.
+    price_batch = None
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "estimate_batch" in vars(cls) and "price_batch" not in vars(cls):
+            cls.price_batch = None
 
     def __init__(self):
         self.reports = []
@@ -91,6 +102,7 @@ class CostEstimator(Object):
         self.__init_handle_by_constructor__(
             get_global_func("collage.MakeCostEstimator"),
             twin._estimate,
+            twin._estimate_prices if self.price_batch is not None else None,
             twin._observe,
             twin._transitions if self.has_transitions else None,
         )
@@ -116,6 +128,17 @@ class CostEstimator(Object):
         answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         return [_boxed(answer) for answer in answers]
 
+    @_carried
+    def _estimate_prices(self, rows, targets):
+        targets = list(targets)
+        fields = [line.split() for line in rows.splitlines()]
+        answers = self.price_batch(
+            [signature for signature, _, _ in fields],
+            [int(count) for _, count, _ in fields],
+            [targets[int(place)] for _, _, place in fields],
+        )
+        return "\n".join(_line(answer) for answer in answers)
+
     def transition_seconds(self, types, target):
         """Return the seconds of one layout transform of each tensor type on the host target."""
         with self._workers.active():
@@ -128,7 +151,7 @@ class CostEstimator(Object):
 
     @_carried
     def _observe(self, report):
-        self.reports.append(_plain(report))
+        self.reports.append(plain(report))
 
 
 class FunctionCosts(CostEstimator):
@@ -169,19 +192,30 @@ class MockCostEstimator(FunctionCosts):
     def __init__(self, target_costs, max_estimates=0):
         self._target_costs = {str(kind): int(cost) for kind, cost in target_costs.items()}
         self._max_estimates = operator.index(max_estimates)
-        super().__init__(self._price)
+        super().__init__(self._price_of_module)
 
-    def _price(self, mod, target):
+    def price_batch(self, signatures, num_calls, targets):
+        answers = []
+        for signature, count, target in zip(signatures, num_calls, targets, strict=True):
+            key = (signature, target.kind.name)
+            if key not in self._known:
+                self._known[key] = measured(self._price_of(target, [count]))
+            answers.append(self._known[key])
+        return answers
+
+    def _price_of_module(self, mod, target):
+        return self._price_of(target, [_count_calls(f.body) for f in mod.functions.values()])
+
+    def _price_of(self, target, counts):
+        """The price of functions of so many calls."""
         if self._max_estimates and len(self._known) >= self._max_estimates:
             raise ValueError(f"more than {self._max_estimates} distinct candidates were generated")
         kind = target.kind.name
         if kind not in self._target_costs:
             raise ValueError(f"MockCostEstimator has no cost for target kind {kind!r}")
+        benefit = _FUSION_BENEFIT
         return sum(
-            self._target_costs[kind]
-            * (1 - _FUSION_BENEFIT ** _count_calls(function.body))
-            / (1 - _FUSION_BENEFIT)
-            for function in mod.functions.values()
+            self._target_costs[kind] * (1 - benefit**count) / (1 - benefit) for count in counts
         )
 
 
@@ -195,13 +229,24 @@ class CustomCostEstimator(FunctionCosts):
 
 def _boxed(answer):
     """One row of an estimator's answer as C++ takes it; ValueError when it is none."""
+    status, seconds, message = _checked(answer)
+    return [status, tvm.runtime.convert(seconds), message]
+
+
+def _checked(answer):
     try:
         status, seconds, message = answer
-        return [str(status), tvm.runtime.convert(float(seconds)), str(message)]
+        return str(status), float(seconds), str(message)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"estimate_batch gives [status, seconds, message] for each candidate, not {answer!r}"
         ) from error
+
+
+def _line(answer):
+    """One row of `price_batch`'s answer as a line for C++; ValueError when it is none."""
+    status, seconds, message = _checked(answer)
+    return f"{status}\t{seconds!r}\t{' '.join(message.split())}"
 
 
 def _count_calls(body):
@@ -214,14 +259,3 @@ def _count_calls(body):
 
     relay.analysis.post_order_visit(body, visit)
     return count
-
-
-def _plain(value):
-    """TVM containers and boxes as Python's own."""
-    if isinstance(value, (tvm.ir.container.Map, dict)):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (tvm.ir.container.Array, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (str, tvm.runtime.String)):
-        return str(value)
-    return getattr(value, "value", value)

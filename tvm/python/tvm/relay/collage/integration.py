@@ -26,6 +26,7 @@ def install():
     _wrap(build_module, "build", "_collage_stock_build", _build)
     _wrap(build_module, "create_executor", "_collage_stock_create_executor", _create_executor)
     _wrap(vm, "compile", "_collage_stock_compile", _compile_vm)
+    tvm.register_func("tvm.relay.collage.read_placement", _read_placement, override=True)
 
 
 def _wrap(module, name, kept_as, ours):
@@ -110,6 +111,13 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)
     executor.collage = result
     return executor
+
+
+def _read_placement(path, mod, config):
+    """The pass's, under the option relay.collage.placement: rows of parts by function, checked."""
+    from .placement.replay import read_placement
+
+    return read_placement(str(path), mod, config)
 
 
 def _as_module(mod):

@@ -23,6 +23,8 @@ TVM_BACKEND = "tvm"
 TRANSITION = "transition"
 # More builds at once gain little and each holds a TVM in memory.
 _MOST_WORKERS = 8
+# Options of a session that are none of measuring.
+_OF_SESSION = ("progress", "store", "retry_failed")
 # What was warned about in this process, which happens once.
 _warned = set()
 
@@ -38,7 +40,10 @@ def measuring_session(options=None, external_targets=()):
         return
     new = _new_estimator(options or CollageOptions.current(), external_targets)
     with new as estimator, _as_session(estimator):
-        yield estimator
+        try:
+            yield estimator
+        finally:
+            _logger.info("costs: %s", estimator.Summary())
 
 
 class LazySession:
@@ -59,7 +64,7 @@ class LazySession:
             yield _session.get()
             return
         current = CollageOptions.current()
-        options = (_measure_options(current), current.progress)
+        options = (_measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
         if options != self._options:
             self.close()
             self._estimator, self._options = _new_estimator(current, ()), options
@@ -92,7 +97,7 @@ def measure_batch(mods, targets, labels):
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
         try:
-            built = candidate_module(mod, backend, build_target, build_options)
+            built = candidate_module(mod, backend, build_target, build_options, labels[index])
         except (Unsupported, ValueError, tvm.TVMError) as error:
             reason = f"{labels[index]}: {describe(error)}"
             _logger.warning("a candidate cannot be measured: %s", reason)
@@ -120,7 +125,9 @@ def measure_transitions(types, target):
 
     build_options = _build_options()
     candidates = [
-        candidate_module(_transform_of(tensor), TRANSITION, str(target), build_options)
+        candidate_module(
+            _transform_of(tensor), TRANSITION, str(target), build_options, f"transform {tensor}"
+        )
         for tensor in types
     ]
     with measuring_session() as estimator:
@@ -164,11 +171,54 @@ def _as_session(estimator):
 def _new_estimator(options, external_targets):
     from .measure import MeasuredCostEstimator, make_progress
 
+    measure_options = _measure_options(options)
     return MeasuredCostEstimator(
-        _measure_options(options),
+        measure_options,
         progress=make_progress(options.progress),
+        store=_open_store(options, measure_options),
         imports=own_backend_modules(external_targets),
     )
+
+
+def _open_store(options, measure_options):
+    """The store of costs that the options name, None for none.
+
+    A file that the user named must do: StoreError otherwise. Without the default one, a search
+    just measures.
+    """
+    from .store import CostStore, StoredCosts, StoreError, store_path
+
+    path, is_named = store_path(options.store)
+    if path is None:
+        return None
+    try:
+        store = CostStore(path)
+    except StoreError as error:
+        if is_named:
+            raise
+        _warn_once(f"{error}; costs are measured and not kept")
+        return None
+    return StoredCosts(store, measure_options, stored_version, retry_failed=options.retry_failed)
+
+
+def stored_version(backend):
+    """The version that keys a backend's stored costs; None when they cannot be stored.
+
+    TVM's own candidates are keyed by TVM's build.
+    """
+    from .backends import find_backend
+
+    if backend in (TVM_BACKEND, TRANSITION):
+        return ""
+    found = find_backend(backend)
+    # What is defined in a script fails in workers: true now, wrong once it has a module of its own.
+    if found is None or type(found).__module__ == "__main__":
+        return None
+    try:
+        return found.version() or None
+    except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its rows alone
+        _warn_once(f"backend {backend!r} has no version, so its costs are not stored: {error}")
+        return None
 
 
 def _measure_options(options):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tvm
@@ -18,25 +20,21 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
-from .errors import UnknownBackendError
+from .errors import PlacementError
 from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
-from .measure import Cost
 from .measured import measuring_session, own_backend_modules
 from .module_check import check_module
 from .options import PREFIX, CollageOptions, check_options
+from .placement import Placement, load_placement
+from .placement.replay import apply_placement
+from .plans import MERGED, OP_LEVEL, TVM_ALONE, Plans
 from .targets import TargetList, parse_targets
 
 _logger = logging.getLogger(__name__)
 
-# Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
-TVM_ALONE = "tvm"
-OP_LEVEL = "collage"
-# The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
-MERGED = "collage-merged"
 
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Result:
     """What Collage decided for a module.
 
@@ -46,6 +44,8 @@ class Result:
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
+    placement: the placement of what ships, made at its first use; PlacementError says why there is
+        none. Saved to a file it gives the same module again without measuring.
     guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
         which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
         the cost of each of its parts was measured, else TVM alone.
@@ -58,6 +58,19 @@ class Result:
     partitioned: list[dict[str, Any]]
     seconds: dict[str, float]
     guard_skipped: str = ""
+    make_placement: Callable[[], Placement] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
+
+    @functools.cached_property
+    def placement(self) -> Placement:
+        if self.make_placement is None:
+            raise PlacementError(f"plan {self.plan!r} was made without a placement", "plan")
+        return self.make_placement()
+
+    def save_placement(self, path: str | os.PathLike) -> None:
+        """Write the placement of what ships to a file (docs/placement.md)."""
+        self.placement.save(path)
 
     @property
     def library(self) -> Any:
@@ -69,6 +82,13 @@ class Result:
         from .report import result_to_json
 
         return result_to_json(self)
+
+    def Summary(self) -> str:
+        """One line: what ships, how fast, what it runs on, the time it took to find out."""
+        return self.to_json()["summary"]
+
+    def __repr__(self) -> str:
+        return f"Result({self.Summary()})"
 
     def show(self) -> None:
         """Print the table of plans and of the parts."""
@@ -84,53 +104,121 @@ def optimize(
     options: Any = None,
     *,
     build_options: dict[str, Any] | None = None,
+    placement: Placement | str | os.PathLike | None = None,
 ) -> Result:
     """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
 
     `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
     CollageOptions, by default those of the current PassContext. `build_options`: further arguments
-    of `build_library` for the graph executor's libraries that the guard builds. Raises the errors
-    of `collage.errors`; whatever fails while measuring is data in the result.
+    of `build_library` for the graph executor's libraries that the guard builds. `placement`, or the
+    file that the option of that name names, is used instead of measuring anything. Raises the
+    errors of `collage.errors`; whatever fails while measuring is data in the result.
     """
     more = build_options or {}
+    if options is not None and not isinstance(options, CollageOptions):
+        raise TypeError(
+            f"optimize takes options as CollageOptions(...), got {type(options).__name__}"
+        )
     if options is None:
-        return _optimize(mod, params, parse_targets(targets), CollageOptions.current(), more)
+        return _optimize(
+            mod, params, parse_targets(targets), CollageOptions.current(), more, placement
+        )
     with _options_set(dataclasses.asdict(options)):
-        return _optimize(mod, params, parse_targets(targets), options, more)
+        return _optimize(mod, params, parse_targets(targets), options, more, placement)
 
 
-def _optimize(mod, params, targets: TargetList, options, build_options) -> Result:
-    check_options(options)
+def _optimize(mod, params, targets: TargetList, options, build_options, placement) -> Result:
+    placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
     opt_level = tvm.transform.PassContext.current().opt_level
     clock = _Phases()
     with clock.phase("prepare"):
         prepared = prepare(mod, params, targets.host, opt_level=opt_level)
+    if placement is not None:
+        return _replay(prepared, targets, options, placement, clock)
+    plans = Plans(prepared, targets)
     if not targets.external:
-        return Result(prepared, targets.host, TVM_ALONE, None, [], clock.seconds)
+        return Result(
+            prepared,
+            targets.host,
+            TVM_ALONE,
+            None,
+            [],
+            clock.seconds,
+            make_placement=plans.maker(TVM_ALONE),
+        )
     with measuring_session(options, targets.external):
-        estimator = CostEstimator()
+        estimator, again = CostEstimator(), CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
             # The workers' costs are known by now, so this is the same plan and takes no measuring.
-            merged = partition(prepared, targets, CostEstimator(), merge_parts=True)
-    if not options.guard:
-        return Result(partitioned, targets.host, OP_LEVEL, None, estimator.reports, clock.seconds)
-    singles, failed = _single_backend_plans(prepared, targets)
+            merged = partition(prepared, targets, again, merge_parts=True)
+    if options.guard:
+        plans.add_single_backends()
     # The op-level plan takes part even when it equals another, so that its figure is always shown.
-    plans = {TVM_ALONE: prepared, **singles, OP_LEVEL: partitioned}
-    if not tvm.ir.structural_equal(merged, partitioned):
-        plans[MERGED] = merged
-    found, skipped = None, ""
-    with clock.phase("guard"), guard_progress(options.progress) as on_step:
+    plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+    name, found, skipped = OP_LEVEL, None, ""
+    if options.guard:
+        if not tvm.ir.structural_equal(merged, partitioned):
+            plans.add_found(MERGED, merged, again.reports)
+        with clock.phase("guard"):
+            found, skipped = _guard(plans, targets, options, opt_level, build_options)
+        if found is not None:
+            name = found.winner
+        else:
+            name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
+            _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+    return Result(
+        plans.modules[name],
+        targets.host,
+        name,
+        found,
+        estimator.reports,
+        clock.seconds,
+        skipped,
+        plans.maker(name),
+    )
+
+
+def _placement_of(given: Any) -> Placement | None:
+    """What was given as a placement or its file, None for none."""
+    if isinstance(given, (str, os.PathLike)):
+        return load_placement(given)
+    if given is None or isinstance(given, Placement):
+        return given
+    raise TypeError(
+        f"placement takes a Placement or the path of its file, got {given!r:.60}: "
+        "collage.load_placement(path) and result.placement give one"
+    )
+
+
+def _replay(prepared, targets: TargetList, options, placement: Placement, clock) -> Result:
+    """What the placement says, without measuring."""
+    external = [target.kind.name for target in targets.external]
+    with clock.phase("replay"):
+        mod = apply_placement(prepared, placement, targets.host, external, options.placement_allow)
+    return Result(
+        mod,
+        targets.host,
+        placement.plan,
+        None,
+        [],
+        clock.seconds,
+        make_placement=lambda: placement,
+    )
+
+
+def _guard(plans, targets, options, opt_level, build_options) -> tuple[GuardResult | None, str]:
+    """The guard's result, or why it could not measure."""
+    with guard_progress(options.progress) as on_step:
         try:
             found = guard(
-                plans,
+                plans.modules,
                 TVM_ALONE,
                 lambda module: build_library(
                     module, targets.host, opt_level=opt_level, **build_options
                 ),
-                failed=failed,
+                failed=plans.failed,
                 rounds=options.guard_rounds,
                 seed=options.seed,
                 imports=own_backend_modules(targets.external),
@@ -138,13 +226,8 @@ def _optimize(mod, params, targets: TargetList, options, build_options) -> Resul
                 on_step=on_step,
             )
         except GuardUnavailable as error:
-            skipped = str(error)
-    if found is not None:
-        name = found.winner
-    else:
-        name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
-        _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
-    return Result(plans[name], targets.host, name, found, estimator.reports, clock.seconds, skipped)
+            return None, str(error)
+    return found, ""
 
 
 def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
@@ -161,35 +244,16 @@ def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> t
 def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
     """The current PassContext with Collage options over its own."""
     context = tvm.transform.PassContext.current()
+    more = {PREFIX + name: value for name, value in options.items()}
+    # TVM's own error, of the options that it registers, is a page of stack frames.
+    check_options(more)
     return tvm.transform.PassContext(
         opt_level=context.opt_level,
         required_pass=context.required_pass,
         disabled_pass=context.disabled_pass,
         instruments=context.instruments,
-        config={**context.config, **{PREFIX + name: value for name, value in options.items()}},
+        config={**context.config, **more},
     )
-
-
-def _single_backend_plans(
-    prepared: tvm.IRModule, targets: TargetList
-) -> tuple[dict[str, tvm.IRModule], dict[str, Cost]]:
-    """Each external backend alone: it takes all that it can, TVM the rest.
-
-    A plan that cannot be made is a failed cost: a kind with TVM's own pattern table alone, which no
-    backend is registered for, or a predicate or pass that fails on this module.
-    """
-    from .backends import greedy_partition
-
-    plans, failed = {}, {}
-    for name in dict.fromkeys(target.kind.name for target in targets.external):
-        try:
-            plans[name] = greedy_partition(prepared, name)
-        except UnknownBackendError as error:
-            failed[name] = Cost.failed("unsupported", str(error))
-        except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
-            text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
-            failed[name] = Cost.failed("compile_failed", text)
-    return plans, failed
 
 
 def _is_all_measured(reports: list[dict[str, Any]]) -> bool:

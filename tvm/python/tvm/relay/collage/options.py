@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collage's options in Python: the C++ table's names, types and defaults. Test: test_options.py."""
+"""Collage's options in Python, as the C++ table has them. Test: test_options.py."""
 
 import dataclasses
+from typing import Any, NamedTuple
 
 import tvm
 from tvm._ffi import get_global_func
@@ -9,10 +10,22 @@ from tvm._ffi import get_global_func
 PREFIX = "relay.collage."
 
 
-def option_table():
-    """Return [(name, default, meaning), ...] in the order of the C++ table (ffi/options.h)."""
+class Option(NamedTuple):
+    """A row of the table; takes: what values it takes, as errors say it."""
+
+    name: str
+    default: Any
+    meaning: str
+    takes: str
+
+
+def option_table() -> list[Option]:
+    """Return the rows in the order of the C++ table (ffi/options.h)."""
     rows = get_global_func("collage.OptionTable")()
-    return [(str(name), _plain(default), str(text)) for name, default, text in rows]
+    return [
+        Option(str(name), _plain(default), str(meaning), str(takes))
+        for name, default, meaning, takes in rows
+    ]
 
 
 def _plain(value):
@@ -23,38 +36,12 @@ def _plain(value):
     return getattr(value, "value", value)
 
 
-def _at_least(least):
-    return lambda value: value >= least, f"an int >= {least}"
+def check_options(config):
+    """Raise what is wrong with the options of a PassContext's config, or of what is to be one.
 
-
-def _more_than_zero():
-    return lambda value: value > 0, "a number > 0"
-
-
-def _one_of(*names):
-    return lambda value: value in names, "one of " + ", ".join(names)
-
-
-# Option -> (is a value of its type allowed?, what is).
-_RANGES = {
-    "tvm_max_depth": _at_least(1),
-    "byoc_max_depth": _at_least(1),
-    "max_candidates_per_node": _at_least(1),
-    "guard_rounds": _at_least(1),
-    "measure_seconds": _more_than_zero(),
-    "measure_timeout": _more_than_zero(),
-    "workers": _at_least(0),
-    "seed": _at_least(0),
-    "progress": _one_of("auto", "rich", "quiet", "json"),
-}
-
-
-def check_options(options):
-    """Raise a ValueError that names the first option whose value is out of its range."""
-    for name, (is_allowed, takes) in _RANGES.items():
-        value = getattr(options, name)
-        if not is_allowed(value):
-            raise ValueError(f"option {PREFIX}{name} takes {takes}, got {value!r}")
+    TypeError or ValueError that names the first such option, what it takes and what it got.
+    """
+    get_global_func("collage.CheckOptions")(config)
 
 
 def _field(name, default):
@@ -69,18 +56,22 @@ def _to_config(self):
 
 
 def _current(cls):
-    """Return the options of the innermost PassContext, defaults where it sets none."""
+    """Return the options of the innermost PassContext, defaults where it sets none.
+
+    ValueError names an option whose value is out of its range.
+    """
     config = tvm.transform.PassContext.current().config
+    check_options(config)
     names = [field.name for field in dataclasses.fields(cls)]
     return cls(**{name: _plain(config[PREFIX + name]) for name in names if PREFIX + name in config})
 
 
 CollageOptions = dataclasses.make_dataclass(
     "CollageOptions",
-    [_field(name, default) for name, default, _ in option_table()],
+    [_field(option.name, option.default) for option in option_table()],
     namespace={
         "__doc__": "Options of Collage, one field a row of the C++ table:\n\n"
-        + "\n".join(f"{name} = {value!r}: {text}" for name, value, text in option_table()),
+        + "\n".join(f"{row.name} = {row.default!r}: {row.meaning}" for row in option_table()),
         "to_config": _to_config,
         "current": classmethod(_current),
     },

@@ -23,10 +23,12 @@ def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -
     (``relay.build_module.bind_params_by_name``) and the backend's preamble has run, if wanted.
     """
     backend = require_backend(backend_name)
-    rows = [_row_of_merge_composite(row) for row in relevant_patterns(mod, backend.patterns())]
+    patterns = relevant_patterns(mod, backend.patterns())
+    rows = [_row_of_merge_composite(row) for row in patterns]
     passes = [
         relay.transform.InferType(),
         relay.transform.MergeComposite(rows),
+        _add_attrs(patterns),
         relay.transform.AnnotateTarget([backend_name], include_non_call_ops=False),
     ]
     if not op_level:
@@ -37,11 +39,57 @@ def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -
 
 
 def _row_of_merge_composite(row: tuple) -> tuple:
-    """Return (name, pattern[, predicate]): TVM reads a row of another length as the one before.
-
-    Attrs, the fourth field of TVM's tables, are for whoever partitions by them; this does not.
-    """
-    name, pattern, *rest = row
-    if not rest or rest[0] is None:
+    """Return (name, pattern[, predicate]): TVM reads a row of another length as the one before."""
+    name, pattern, predicate, attrs = (*row, None, None)[:4]
+    if attrs is not None:
+        predicate = _with_attrs(predicate, attrs)
+    if predicate is None:
         return name, pattern
-    return name, pattern, never_raises(name, rest[0])
+    return name, pattern, never_raises(name, predicate)
+
+
+def _with_attrs(predicate, attrs):
+    """As in the pass, a match whose attributes cannot be had is none."""
+
+    def accepts(expr):
+        answer = True if predicate is None else predicate(expr)
+        accepted = not answer if isinstance(answer, str) else bool(answer)
+        if accepted:
+            _composite_attrs(attrs, expr)
+        return answer
+
+    return accepts
+
+
+def _composite_attrs(attrs, expr):
+    """What the attrs getter gives, as function attributes; ValueError for what can be none."""
+    return tvm.get_global_func("collage.CompositeAttrs")(attrs(expr))
+
+
+def _add_attrs(patterns: list[tuple]):
+    """The pass that gives composites what the fourth fields of their rows say."""
+    getters = {row[0]: row[3] for row in patterns if len(row) > 3 and row[3] is not None}
+
+    @relay.transform.function_pass(opt_level=0)
+    def add_attrs(function, mod, context):
+        return _AttrsAdder(getters).visit(function) if getters else function
+
+    return add_attrs
+
+
+class _AttrsAdder(relay.ExprMutator):
+    """A getter sees a composite's body, whose inputs are the composite's parameters."""
+
+    def __init__(self, getters):
+        super().__init__()
+        self._getters = getters
+
+    def visit_function(self, function):
+        attrs = function.attrs or {}
+        label = str(attrs["Composite"]) if "Composite" in attrs else None
+        if label not in self._getters:
+            return super().visit_function(function)
+        found = _composite_attrs(self._getters[label], function.body)
+        for key, value in found.items():
+            function = function.with_attr(key, value)
+        return function

@@ -22,6 +22,9 @@ class Backend:
         kind: ``OP_LEVEL`` (a call or composite at a time) or ``GRAPH_LEVEL`` (a region at a time).
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
+        local_predicates: do its predicates look only at the matched calls: their ops, attributes
+            and types, and constants of up to 16 elements that they read? Then one answer does for
+            all equal matches of a model.
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
             bare, outside of any pattern. What it raises means no; a text is a reason for no.
     """
@@ -30,6 +33,7 @@ class Backend:
     kind: str = OP_LEVEL
     device_type: int = 1
     can_be_wrong: bool = False
+    local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
 
     def version(self) -> str:
@@ -44,10 +48,21 @@ class Backend:
         """Return (composite name, pattern[, predicate[, attrs]]) entries.
 
         The predicate gets the matched expression and answers with a bool, or a text that says why
-        not; what it raises is a refusal. Largest first, as for TVM's pattern tables. A
-        composite's name begins with ``<name>.``.
+        not; what it raises is a refusal. ``attrs`` gets it too and gives a dict of further
+        attributes of the composite function (ints, floats, strs or lists of such). Largest
+        first, as for TVM's pattern tables. A composite's name begins with ``<name>.``.
         """
         return []
+
+    def partition_rule(self, options):
+        """Return the rule that finds the backend's candidates, a rule of ``collage.rules``.
+
+        By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may
+        take that as a part of its own. ``options``: the current CollageOptions.
+        """
+        from ..rules import backend_rule
+
+        return backend_rule(self)
 
     def preamble(self, mod: IRModule) -> IRModule:
         """Return the module as the backend likes it, before partitioning."""

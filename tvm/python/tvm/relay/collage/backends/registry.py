@@ -37,6 +37,7 @@ def register_backend(backend: Backend) -> Backend:
     if type(backend).constants is not Backend.constants:
         tvm.register_func(f"{prefix}.constant_updater", backend.constants, override=True)
     _tables.register_pattern_table(backend.name, backend.patterns)
+    tvm.get_global_func("collage.SetLocalPredicates")(backend.name, backend.local_predicates)
     _register_op_predicates(backend)
     return backend
 
@@ -55,15 +56,22 @@ def _guarded(backend):
 
 
 def _register_op_predicates(backend):
-    """Put the backend's predicates where AnnotateTarget looks, in place of any others."""
-    key = f"target.{backend.name}"
+    """Put the backend's predicates where AnnotateTarget looks, in place of any others, and those
+    that give reasons where our rules look first."""
+    for_tvm = backend.op_predicates
+    for_rules = {op: predicate.with_reason for op, predicate in for_tvm.items()}
+    for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
+        _set_op_attrs(f"{key}.{backend.name}", predicates)
+
+
+def _set_op_attrs(key, values):
     for name in tvm.ir.Op.list_op_names():
         op = tvm.ir.Op.get(name)
         # TVM refuses to read an attribute that no op has ever had.
         if op.has_attr(key) and op.get_attr(key) is not None:
             op.reset_attr(key)
-        if name in backend.op_predicates:
-            tvm.ir.register_op_attr(name, key, backend.op_predicates[name])
+        if name in values:
+            tvm.ir.register_op_attr(name, key, values[name])
 
 
 def _check_patterns(backend):

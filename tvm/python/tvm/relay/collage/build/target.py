@@ -65,6 +65,11 @@ def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
     ]
 
 
+def maskable_features() -> frozenset[str]:
+    """The kernel's names of the vector instructions that decide what compilers emit."""
+    return frozenset(_MASKABLE_X86.values())
+
+
 def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
     """Feature flags that Linux reports for an x86 CPU; empty elsewhere."""
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+from ..build.library import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from .guard_progress import OnStep
@@ -74,10 +75,12 @@ def guard(
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``imports`` modules that the
     processes import; ``on_step`` is told of each plan to build and of each round. Raises
-    GuardUnavailable when inputs cannot be made up or no plan builds, RuntimeError when none ran.
+    GuardUnavailable when inputs cannot be made up, when functions are called that the graph
+    executor does not compile, or when no plan builds; RuntimeError when none ran.
     """
     on_step = on_step or (lambda text, done, total: None)
     steps = len(plans) + rounds
+    _check_functions(plans[reference])
     try:
         inputs = _random_inputs(plans[reference], seed)
     except Unsupported as error:
@@ -115,6 +118,22 @@ def guard(
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
     return GuardResult(comparisons, winner, kept, used, unverified)
+
+
+def _check_functions(mod: tvm.IRModule) -> None:
+    """GuardUnavailable for functions beside main: TVM builds such a library, but none that runs."""
+    names = [
+        var.name_hint
+        for var, function in mod.functions_items()
+        if var.name_hint != "main"
+        and isinstance(function, tvm.relay.Function)
+        and not is_external_function(function)
+    ]
+    if names:
+        listed = ", ".join(f"@{name}" for name in sorted(names)[:3])
+        raise GuardUnavailable(
+            f"main calls {listed}, and the graph executor takes one function alone; not measured"
+        )
 
 
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:

@@ -4,7 +4,7 @@ elsewhere and reaches this only through BatchEstimator. Docs: docs/measuring.md.
 
 from .candidate import CandidateModule, candidate_module, deployable_module
 from .cost import STATUSES, Cost, Unsupported
-from .estimator import BatchEstimator, FunctionCostEstimator, MeasuredCostEstimator
+from .estimator import BatchEstimator, FunctionCostEstimator, KeptCosts, MeasuredCostEstimator
 from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
 from .options import MeasureOptions
 from .pass_context import context_from_json, context_to_json
@@ -25,6 +25,7 @@ __all__ = [
     "Interval",
     "Job",
     "JsonLinesProgress",
+    "KeptCosts",
     "MeasureOptions",
     "MeasuredCostEstimator",
     "Progress",

@@ -27,7 +27,8 @@ class CandidateModule:
 
     `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
     function, that stand for weights; `hash` is the structural hash of the weight-free module (with
-    the values of constants up to 16 elements); `build_options` are keywords for the builder.
+    the values of constants up to 16 elements); `build_options` are keywords for the builder;
+    `label` is for people.
     """
 
     backend: str
@@ -36,6 +37,7 @@ class CandidateModule:
     module: str = dataclasses.field(repr=False)
     weights: WeightNames = dataclasses.field(default_factory=dict, compare=False, repr=False)
     build_options: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    label: str = dataclasses.field(default="", compare=False)
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
@@ -70,6 +72,7 @@ def candidate_module(
     backend: str,
     target: tvm.target.Target | str,
     build_options: dict[str, Any] | None = None,
+    label: str = "",
 ) -> CandidateModule:
     """The candidate that `function` (or a module's main) computes.
 
@@ -87,6 +90,7 @@ def candidate_module(
         module=tvm.ir.save_json(weight_free),
         weights=names,
         build_options=dict(build_options or {}),
+        label=label,
     )
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs of candidates by measuring them in worker processes. Test: test_measure_estimator.py.
 
-The memory cache: key CandidateModule.key() (the estimator's options are fixed for its life, so they
-are no part of it); failures are kept as well; it lives as long as the estimator. `hits` counts
-candidates answered by it or by an equal one of the same call, `misses` those measured.
+Costs are looked for in memory, then in the store if there is one, then measured. The memory cache:
+key CandidateModule.key() (the estimator's options are fixed for its life, so they are no part of
+it); failures are kept as well; it lives as long as the estimator. `hits` counts candidates answered
+by it or by an equal one of the same call, `stored` those answered by the store, `misses` those
+measured.
 """
 
 from __future__ import annotations
@@ -35,6 +37,18 @@ class BatchEstimator(Protocol):
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]: ...
 
 
+class KeptCosts(Protocol):
+    """Costs that outlive the estimator: store.StoredCosts."""
+
+    def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]: ...
+
+    def keep(self, candidate: CandidateModule, cost: Cost) -> None: ...
+
+    def close(self) -> None: ...
+
+    def Summary(self) -> str: ...
+
+
 class FunctionCostEstimator:
     """Costs by a function of the user's: seconds, a Cost, or an exception, which fails just that
     candidate as unsupported."""
@@ -57,8 +71,9 @@ class MeasuredCostEstimator:
     """Builds candidates in up to `workers` processes at once and measures them one by one.
 
     Batches alternate: while one worker measures, none builds. A candidate that hangs, dies or
-    raises costs itself a failure, never the others. Close it (or use `with`) to end its workers;
-    they also end with the object and with the interpreter.
+    raises costs itself a failure, never the others. Workers start when something is to be measured.
+    Close it (or use `with`) to end them and close the store; they also end with the object and with
+    the interpreter.
     """
 
     def __init__(
@@ -66,12 +81,13 @@ class MeasuredCostEstimator:
         options: MeasureOptions | None = None,
         *,
         progress: Progress | None = None,
+        store: KeptCosts | None = None,
         **changes: Any,
     ) -> None:
         """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2)."""
         self.options = dataclasses.replace(options or MeasureOptions(), **changes)
-        self.hits = 0
-        self.misses = 0
+        self.hits = self.stored = self.misses = 0
+        self._store = store
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
         self._pool = self._new_pool()
@@ -83,10 +99,13 @@ class MeasuredCostEstimator:
         """
         keys = [candidate.key() for candidate in candidates]
         new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
-        self.misses += len(new)
-        self.hits += len(keys) - len(new)
-        self._progress.begin(len(new), len(keys) - len(new))
-        todo = list(new.items())
+        hits = len(keys) - len(new)
+        stored = self._take_from_store(new)
+        todo = [item for item in new.items() if item[0] not in self._cache]
+        self.hits += hits
+        self.stored += stored
+        self.misses += len(todo)
+        self._progress.begin(len(todo), hits, stored)
         try:
             with tempfile.TemporaryDirectory(prefix="collage-measure-") as folder:
                 for start in range(0, len(todo), self.options.batch):
@@ -106,6 +125,9 @@ class MeasuredCostEstimator:
 
     def close(self) -> None:
         self._pool.close()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def __enter__(self) -> MeasuredCostEstimator:
         return self
@@ -115,7 +137,19 @@ class MeasuredCostEstimator:
 
     def Summary(self) -> str:
         failed = sum(cost.is_failure for cost in self._cache.values())
-        return f"{self.misses} measured, {self.hits} from memory, {failed} failed"
+        counts = f"{self.misses} measured, {self.hits} from memory"
+        if self._store is None:
+            return f"{counts}, {failed} failed"
+        return f"{counts}, {self.stored} stored, {failed} failed; store: {self._store.Summary()}"
+
+    def _take_from_store(self, new: dict[str, CandidateModule]) -> int:
+        """Put what the store knows into memory; how many costs that is."""
+        if self._store is None or not new:
+            return 0
+        found = zip(new, self._store.look_up(list(new.values())), strict=True)
+        costs = {key: cost for key, cost in found if cost is not None}
+        self._cache.update(costs)
+        return len(costs)
 
     def _new_pool(self) -> WorkerPool:
         return WorkerPool(
@@ -164,6 +198,8 @@ class MeasuredCostEstimator:
     def _record(self, item: tuple[str, CandidateModule], cost: Cost) -> None:
         key, candidate = item
         self._cache[key] = cost
+        if self._store is not None:
+            self._store.keep(candidate, cost)
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 
+# Part of the key of stored costs (store/). Raise it when what is built or timed for a candidate, or
+# what its cost means, changes: rows of other versions are then measured again.
+MEASURING_VERSION = 1
+
 
 @dataclasses.dataclass(frozen=True)
 class MeasureOptions:

@@ -22,7 +22,8 @@ _QUIET_SECONDS = 1.0
 class Progress:
     """Counts of one estimate() call; this class itself shows nothing.
 
-    total: distinct candidates to measure; cached: candidates answered without. Subclasses show the
+    total: distinct candidates to measure; cached: candidates answered from memory; stored: distinct
+    candidates answered by the store. Subclasses show the
     counts in show(), which comes after each change once a second has passed, and in hide().
     """
 
@@ -30,12 +31,12 @@ class Progress:
         self._clock = clock
         self._began = clock()
         self._is_shown = False
-        self.total = self.cached = self.built = self.done = self.failed = 0
+        self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
 
-    def begin(self, total: int, cached: int) -> None:
+    def begin(self, total: int, cached: int, stored: int = 0) -> None:
         self._began = self._clock()
         self._is_shown = False
-        self.total, self.cached = total, cached
+        self.total, self.cached, self.stored = total, cached, stored
         self.built = self.done = self.failed = 0
 
     def on_built(self) -> None:
@@ -80,7 +81,7 @@ class Progress:
 
 
 class JsonLinesProgress(Progress):
-    """One JSON object a line: total, cached, built, done, failed, seconds, eta_seconds."""
+    """One JSON object a line: the counts, seconds, eta_seconds."""
 
     def __init__(self, stream: TextIO | None = None, clock=time.monotonic) -> None:
         super().__init__(clock)
@@ -88,7 +89,8 @@ class JsonLinesProgress(Progress):
 
     def show(self) -> None:
         fields: dict[str, Any] = {
-            name: getattr(self, name) for name in ("total", "cached", "built", "done", "failed")
+            name: getattr(self, name)
+            for name in ("total", "cached", "stored", "built", "done", "failed")
         }
         fields["seconds"] = round(self.seconds, 3)
         eta = self.eta_seconds
@@ -111,7 +113,8 @@ class RichProgress(Progress):
             self._bar = self._make_bar()
             self._bar.start()
             self._task = self._bar.add_task("measuring", total=2 * self.total, counts="")
-        text = f"{self.done}/{self.total} candidates, {self.cached} cached, {self.failed} failed"
+        text = f"{self.done}/{self.total} candidates, {self.cached} in memory, "
+        text += f"{self.stored} stored, {self.failed} failed"
         self._bar.update(self._task, completed=self.built + self.done, counts=text)
 
     def hide(self) -> None:

@@ -17,7 +17,8 @@ from tvm.relay.function import Function
 from .inputs import random_weights
 
 # Constants up to this many elements stay as they are: axes, exponents, quantisation scales, clip
-# bounds. Their values can change what is compiled; those of larger ones (weights) cannot.
+# bounds. Their values can change what is compiled; those of larger ones (weights) cannot. The same
+# number as in ffi/weights.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
 

@@ -14,6 +14,7 @@ from ..measure.cost import format_seconds
 from ..optimizer import MERGED, OP_LEVEL, TVM_ALONE
 from .placement import placement_of
 from .plans import compare_plans
+from .unplaced import unplaced_to_json
 
 # Columns of a part in the pass's report.
 _BACKEND, _RULE, _LABEL, _STATUS, _SECONDS, _MESSAGE, _IS_KERNEL = range(7)
@@ -28,7 +29,9 @@ def result_to_json(result: Any) -> dict[str, Any]:
     plan: what ships. plans: rows of compare_plans from the guard, [] without one. guard_skipped and
     unverified: why nothing was measured end to end, or compared with TVM's outputs. placement: what
     the shipped module runs where. functions: the op-level search by function; its parts are those
-    of the plan "collage" whether that ships or not. seconds: time by phase. summary: one line.
+    of the plan "collage" whether that ships or not, `unplaced` says why its operators on TVM are on
+    no other backend, `skipped` why a function was left as it was ("" when it was not). seconds:
+    time by phase. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -92,6 +95,9 @@ def _function(row: dict[str, Any], host: str) -> dict[str, Any]:
         "parts": parts,
         "backends": _backends(parts),
         "failures": [_failure(group, host) for group in _groups(row["failed"], _WHY)],
+        "unplaced": unplaced_to_json(row),
+        "unplaced_left_out": row["unplaced_left_out"],
+        "skipped": row["skipped"],
     }
 
 

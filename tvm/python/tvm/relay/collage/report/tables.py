@@ -11,9 +11,11 @@ from rich.table import Table
 
 from ..measure.cost import format_seconds
 from .facts import Summary, ratio_text, result_to_json
+from .unplaced import reason_text
 
 # Rows of one table at most; the JSON has them all.
 _MOST_ROWS = 25
+_MOST_REASONS = 12
 _NO_WIDTH = 120  # a log has no width of its own
 
 
@@ -148,7 +150,23 @@ def failures_table(function: dict[str, Any]) -> Table:
     return table
 
 
+def unplaced_table(function: dict[str, Any]) -> Table:
+    """Operators on TVM, and why each other backend did not get them, the dearest first."""
+    table = Table()
+    for name in ("operator", "count", "backend", "why it is not there"):
+        table.add_column(name, justify="right" if name == "count" else "left")
+    for row in function["unplaced"][:_MOST_REASONS]:
+        cells = (row["op"], str(row["operators"]), row["backend"], reason_text(row))
+        table.add_row(*(escape(cell) for cell in cells))
+    _add_rest(table, function["unplaced"], _MOST_REASONS)
+    return table
+
+
 def _print_function(function: dict[str, Any], report: dict[str, Any], console: Console) -> None:
+    if function["skipped"]:
+        text = f"Not partitioned: @{function['function']}: {function['skipped']}"
+        console.print(escape(text), highlight=False)
+        return
     name = "" if function["function"] == "main" else f" of @{function['function']}"
     ships = "" if report["plan"].startswith("collage") else "; measured, but not what ships"
     if function["parts"]:
@@ -156,12 +174,14 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         print_titled(title, parts_table(function), console)
     if function["failures"]:
         print_titled("What failed while measuring, and why", failures_table(function), console)
+    if function["unplaced"]:
+        print_titled(f"Why operators{name} stay on TVM", unplaced_table(function), console)
     console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
     for line in function["cuts"]:
         console.print(f"Limit that cut: {escape(line)}", highlight=False)
 
 
-def _add_rest(table: Table, rows: list[Any]) -> None:
-    left = len(rows) - _MOST_ROWS
+def _add_rest(table: Table, rows: list[Any], most: int = _MOST_ROWS) -> None:
+    left = len(rows) - most
     if left > 0:
         table.add_row("...", f"{left} more rows")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oneDNN backend, named ``dnnl`` as in TVM. Test: test_onednn_*.py."""
 
+import os
+
 import tvm
 
 from ..interface import GRAPH_LEVEL, Backend
@@ -13,12 +15,16 @@ class DnnlBackend(Backend):
 
     name = "dnnl"
     kind = GRAPH_LEVEL
+    local_predicates = True
 
     def __init__(self):
         self.op_predicates = bare_op_predicates()
 
     def version(self) -> str:
-        return str(tvm.get_global_func("collage.onednn.version")())
+        text = str(tvm.get_global_func("collage.onednn.version")())
+        # Both names limit the instructions that kernels use, and so what they cost.
+        limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA")
+        return f"{text} up to {limit}" if limit else text
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)
@@ -27,7 +33,7 @@ class DnnlBackend(Backend):
         return str(probe()) or None
 
     def patterns(self) -> list[tuple]:
-        return pattern_table()
+        return list(pattern_table())
 
     def compile(self, function):
         return compile_partition(function)

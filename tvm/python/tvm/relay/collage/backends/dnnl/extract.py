@@ -4,15 +4,19 @@
 Precondition: types are inferred. Test: test_onednn_patterns.py.
 """
 
-from tvm import ir, relay
+from collections.abc import Iterator
 
-from .flatten import Flattener, add_input
+from tvm import ir, relay
+from tvm._ffi import get_global_func
+
+from .flatten import Flattener, add_input, key_of
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .graph import Graph
 from .lower import lower
 
 _FAR_ENOUGH = 40
+_static_type = get_global_func("collage.StaticType")
 
 
 def lower_calls(root, calls: list) -> Graph:
@@ -21,13 +25,14 @@ def lower_calls(root, calls: list) -> Graph:
     All that they read and that is neither a constant nor one of them is an input.
     """
     graph = Graph()
-    inside = set(calls)
+    inside = {key_of(call) for call in calls}
     scope = {}
     for call in calls:
         for argument in _operands(call):
-            is_known = argument in inside or argument in scope
+            key = key_of(argument)
+            is_known = key in inside or key in scope
             if not is_known and not isinstance(argument, relay.Constant):
-                scope[argument] = add_input(graph, argument.checked_type, "an operand")
+                scope[key] = add_input(graph, argument.checked_type, "an operand")
     graph.outputs = [Flattener(graph).run(root, scope)]
     graph = fuse(lower(graph))
     graph.remove_unused()
@@ -40,30 +45,42 @@ def _operands(call):
         yield from argument.fields if isinstance(argument, relay.Tuple) else [argument]
 
 
-def find_chain(expr, anchor_op: str | None, chain: list[str]) -> list | None:
-    """Return the calls from expr back to the anchor's call, or None when they are no such chain.
+def find_chains(expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]:
+    """Yield each such chain as the calls from expr back to the anchor's; none when there is none.
 
-    Without an anchor the chain is an activation by itself.
+    A sum of two anchors ends two of them. Without an anchor the chain is an activation by itself.
     """
     if not chain:
         if anchor_op is None:
-            return []
-        return [expr] if _is_call_of(expr, anchor_op) else None
+            yield []
+        elif _is_call_of(expr, anchor_op):
+            yield [expr]
+        return
     before, step = chain[:-1], chain[-1]
     if step in ("bias", "sum"):
-        if not (_is_call_of(expr, "add") or _is_call_of(expr, "nn.bias_add")):
-            return None
-        for operand in expr.args if _is_call_of(expr, "add") else expr.args[:1]:
-            found = find_chain(operand, anchor_op, before)
-            if found:
-                return [expr, *found]
-        return None
+        operands = []
+        if _is_call_of(expr, "add"):
+            operands = expr.args
+        elif _is_call_of(expr, "nn.bias_add"):
+            operands = expr.args[:1]
+        if operands and step == "sum" and not _are_alike(expr.args):
+            return
+        for operand in operands:
+            for found in find_chains(operand, anchor_op, before):
+                yield [expr, *found]
+        return
     piece = _function_piece(expr)
     if piece is None:
-        return None
+        return
     source, calls = piece
-    found = find_chain(source, anchor_op, before)
-    return None if found is None else [*calls, *found]
+    for found in find_chains(source, anchor_op, before):
+        yield [*calls, *found]
+
+
+def _are_alike(operands) -> bool:
+    """Tell whether a post-op sum can be meant: it broadcasts nothing. Spares lowering biases."""
+    first, second = (_static_type(operand.checked_type) for operand in operands)
+    return first == second
 
 
 def _is_call_of(expr, op: str) -> bool:
@@ -72,29 +89,31 @@ def _is_call_of(expr, op: str) -> bool:
 
 def _function_piece(expr):
     """Return (variable, calls) of the largest elementwise function of one variable at expr."""
-    graph, scope, call_of = Graph(), {}, {}
-    reached, frontier = [], [expr]
+    graph, scope = Graph(), {}
+    reached, frontier, expr_of = {}, [expr], {}
     while frontier and len(reached) < _FAR_ENOUGH:
         each = frontier.pop(0)
+        expr_of[key_of(each)] = each
         is_elementwise = (
             isinstance(each, relay.Call)
             and isinstance(each.op, ir.Op)
             and each.op.name in EVALUABLE_OPS
         )
-        if is_elementwise and each not in reached:
-            reached.append(each)
-            frontier.extend(each.args)
+        if is_elementwise and key_of(each) not in reached:
+            reached[key_of(each)] = list(each.args)
+            frontier.extend(reached[key_of(each)])
     if not reached:
         return None
-    inside = set(reached)
-    for call in reached:
-        for argument in call.args:
-            if argument in inside or argument in scope or isinstance(argument, relay.Constant):
+    for arguments in reached.values():
+        for argument in arguments:
+            key = key_of(argument)
+            expr_of[key] = argument
+            if key in reached or key in scope or isinstance(argument, relay.Constant):
                 continue
-            scope[argument] = add_input(graph, argument.checked_type, "an operand")
+            scope[key] = add_input(graph, argument.checked_type, "an operand")
     flattener = Flattener(graph)
     graph.outputs = [flattener.run(expr, scope)]
-    call_of = {tensor: each for each, tensor in scope.items()}
+    call_of = {tensor: expr_of[key] for key, tensor in scope.items() if key in expr_of}
     found = function_ending_at(graph, graph.nodes[-1])
     if found is None:
         return None

@@ -6,18 +6,29 @@ Precondition: types are inferred. Test: test_onednn_codegen.py.
 """
 
 from tvm import ir, relay
+from tvm._ffi import get_global_func
 
 from ..errors import UnsupportedOpError
 from .graph import Graph, Node
 
+_static_type = get_global_func("collage.StaticType")
 
-def static_shape(tensor_type, what: str) -> tuple[int, ...]:
-    """Return a tensor type's extents as ints; UnsupportedOpError when one is unknown."""
-    if not all(
-        isinstance(extent, (int, relay.expr.tvm.tir.IntImm)) for extent in tensor_type.shape
-    ):
+
+def key_of(expr) -> int:
+    """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
+    return expr.handle.value
+
+
+def static_type(tensor_type, what: str) -> tuple[tuple[int, ...], str]:
+    """Return a tensor type's extents and dtype; UnsupportedOpError for other and dynamic types."""
+    # One call for all: each read from Python takes microseconds, and predicates ask a lot.
+    text = _static_type(tensor_type)
+    if not text:
+        raise UnsupportedOpError("dnnl", what, f"its type {tensor_type} is not a tensor")
+    dtype, *extents = text.split()
+    if "?" in extents:
         raise UnsupportedOpError("dnnl", what, f"its shape {list(tensor_type.shape)} is dynamic")
-    return tuple(int(extent) for extent in tensor_type.shape)
+    return tuple(map(int, extents)), dtype
 
 
 def flatten(function: relay.Function) -> Graph:
@@ -25,7 +36,7 @@ def flatten(function: relay.Function) -> Graph:
     graph = Graph()
     scope = {}
     for param in function.params:
-        scope[param] = add_input(graph, param.checked_type, param.name_hint)
+        scope[key_of(param)] = add_input(graph, param.checked_type, param.name_hint)
     result = Flattener(graph).run(function.body, scope)
     graph.outputs = list(result) if isinstance(result, tuple) else [result]
     return graph
@@ -40,9 +51,7 @@ def add_input(graph: Graph, tensor_type, what: str):
 
 
 def _typed_tensor(graph: Graph, tensor_type, what: str) -> int:
-    if not isinstance(tensor_type, ir.TensorType):
-        raise UnsupportedOpError("dnnl", what, f"its type {tensor_type} is not a tensor")
-    return graph.new_tensor(static_shape(tensor_type, what), tensor_type.dtype)
+    return graph.new_tensor(*static_type(tensor_type, what))
 
 
 class Flattener:
@@ -53,51 +62,54 @@ class Flattener:
         self.constants = {}
 
     def run(self, body, scope):
-        """Return the tensor of body, or the tuple of tensors of a tuple."""
-        stack = [body]
+        """Return the tensor of body, or the tuple of tensors of a tuple; `scope` by key_of."""
+        stack = [(body, None)]
         while stack:
-            expr = stack[-1]
-            if expr in scope:
-                stack.pop()
+            expr, children = stack.pop()
+            if key_of(expr) in scope:
                 continue
-            missing = [child for child in _children(expr) if child not in scope]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            scope[expr] = self._visit(expr, scope)
-            stack.pop()
-        return scope[body]
+            if children is None:
+                children = children_of(expr)
+                missing = [child for child in children if key_of(child) not in scope]
+                if missing:
+                    stack.append((expr, children))
+                    stack.extend((child, None) for child in reversed(missing))
+                    continue
+            scope[key_of(expr)] = self._visit(expr, children, scope)
+        return scope[key_of(body)]
 
-    def _visit(self, expr, scope):
+    def _visit(self, expr, children, scope):
         if isinstance(expr, relay.Constant):
-            if expr not in self.constants:
-                self.constants[expr] = self.graph.new_constant(expr.data)
-            return self.constants[expr]
+            key = key_of(expr)
+            if key not in self.constants:
+                self.constants[key] = self.graph.new_constant(expr.data)
+            return self.constants[key]
         if isinstance(expr, relay.Tuple):
-            return tuple(scope[each] for each in expr.fields)
+            return tuple(scope[key_of(each)] for each in children)
         if isinstance(expr, relay.TupleGetItem):
-            return scope[expr.tuple_value][expr.index]
+            return scope[key_of(children[0])][expr.index]
         if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
-            return self.run(expr.op.body, dict(zip(expr.op.params, (scope[a] for a in expr.args))))
+            params = [key_of(param) for param in expr.op.params]
+            return self.run(expr.op.body, dict(zip(params, (scope[key_of(a)] for a in children))))
         if isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op):
-            return self._call(expr, scope)
+            return self._call(expr, children, scope)
         raise UnsupportedOpError("dnnl", type(expr).__name__, "not an op, a tuple or a constant")
 
-    def _call(self, call, scope):
+    def _call(self, call, arguments, scope):
         inputs = []
-        for argument in call.args:
-            value = scope[argument]
+        for argument in arguments:
+            value = scope[key_of(argument)]
             inputs.extend(value if isinstance(value, tuple) else [value])
-        result_type = call.checked_type
+        result_type, name = call.checked_type, call.op.name
         is_tuple = isinstance(result_type, ir.TupleType)
         fields = result_type.fields if is_tuple else [result_type]
-        outputs = [_typed_tensor(self.graph, field, call.op.name) for field in fields]
+        outputs = [_typed_tensor(self.graph, field, name) for field in fields]
         # Of ops with several results we take those where only the first one counts.
-        self.graph.nodes.append(Node(call.op.name, inputs, outputs[0], call.attrs))
+        self.graph.nodes.append(Node(name, inputs, outputs[0], call.attrs))
         return tuple(outputs) if is_tuple else outputs[0]
 
 
-def _children(expr):
+def children_of(expr):
     if isinstance(expr, relay.Call):
         return list(expr.args)
     if isinstance(expr, relay.Tuple):

@@ -6,6 +6,8 @@ variable. It is evaluated in float64 on sample points and compared with oneDNN's
 parameters are read off at a few points first. Test: test_onednn_functions.py.
 """
 
+import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -49,6 +51,7 @@ _EVALUATE = {
 
 
 EVALUABLE_OPS = frozenset(_EVALUATE)
+_WITHOUT_ATTRS = EVALUABLE_OPS - {"nn.leaky_relu", "clip"}
 
 
 def _gelu_erf(x):
@@ -164,9 +167,18 @@ def _known_pieces(graph, root, producers, users):
         return
     for source, piece in _pieces_of_one_variable(graph, root, producers, users):
         if graph.shapes[source] == graph.shapes[root.output]:
-            post_op = match_function(lambda x, s=source, p=piece: _evaluate(graph, p, s, x))
+            if len(piece) == 1 and len(root.inputs) == 1 and root.op in _WITHOUT_ATTRS:
+                post_op = _match_op(root.op)
+            else:
+                post_op = match_function(lambda x, s=source, p=piece: _evaluate(graph, p, s, x))
             if post_op is not None:
-                yield post_op, source, piece
+                yield dataclasses.replace(post_op), source, piece
+
+
+@functools.cache
+def _match_op(op: str) -> PostOp | None:
+    """Return match_function of an op of one operand: nets have some hundred of a few."""
+    return match_function(functools.partial(_EVALUATE[op], None))
 
 
 def _pieces_of_one_variable(graph, root, producers, users):

@@ -6,6 +6,7 @@ that gives one primitive with just this chain, so table and codegen cannot disag
 Test: test_onednn_patterns.py.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from tvm import ir, relay
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 
 from ..errors import UnsupportedOpError
-from .extract import find_chain, lower_calls
+from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
 
 ANCHORS = {
@@ -115,13 +116,24 @@ def _pattern(anchor_op: str | None, chain: list[str]):
 
 
 def _predicate(anchor_op: str | None, chain: list[str]):
-    def accepts(expr) -> bool:
+    """Return what tells if one of the chains that end at an expression is one primitive.
+
+    A predicate does not learn which of them was matched; codegen computes any, at worst in more
+    primitives, and the candidate is measured.
+    """
+
+    def is_primitive(expr, calls) -> bool:
         try:
-            calls = find_chain(expr, anchor_op, chain)
             nodes = lower_calls(expr, calls).nodes if calls else []
         except UnsupportedOpError:
             return False
         return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
+
+    def accepts(expr) -> bool:
+        try:
+            return any(is_primitive(expr, calls) for calls in find_chains(expr, anchor_op, chain))
+        except UnsupportedOpError:
+            return False
 
     return accepts
 
@@ -147,7 +159,8 @@ def _expanded(chains: list[str]) -> list[list[str]]:
     ]
 
 
-def pattern_table() -> list[tuple]:
+@functools.cache
+def pattern_table() -> tuple[tuple, ...]:
     """Return (composite name, pattern, predicate) entries, those of more ops first."""
     entries = []
     for label, op in ANCHORS.items():
@@ -155,14 +168,14 @@ def pattern_table() -> list[tuple]:
         entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
     entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
-    return [
+    return tuple(
         (
             "dnnl." + "_".join(filter(None, [label, *chain])),
             _pattern(op, chain),
             _predicate(op, chain),
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
-    ]
+    )
 
 
 def _weight(chain) -> float:
@@ -182,7 +195,7 @@ def _takes_unmatched(op):
     is_composite = _predicate(op, [])
 
     def takes(call: relay.Call) -> bool:
-        return takes_call(call) and not is_composite(call)
+        return not is_composite(call) and takes_call(call)
 
     return takes
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans of a module that compete end to end, each with what makes its placement.
+
+Test: test_optimizer.py, test_placement_plans.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+
+from .errors import PlacementError, UnknownBackendError
+from .measure import Cost
+from .placement import Placement
+from .placement.describe import make_placement, parts_from_rows
+from .placement.lockstep import parts_of_partitioned
+from .placement.made_with import current_opt_level
+from .placement.replay import rewrite
+from .targets import TargetList
+
+# Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
+TVM_ALONE = "tvm"
+OP_LEVEL = "collage"
+# The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
+MERGED = "collage-merged"
+
+
+class Plans:
+    """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
+
+    modules: name -> module for the host target. failed: plans that cannot be made, with the reason.
+    """
+
+    def __init__(self, prepared: tvm.IRModule, targets: TargetList) -> None:
+        self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
+        self.failed: dict[str, Cost] = {}
+        self._prepared, self._targets = prepared, targets
+        self._opt_level = current_opt_level()
+        self._makers: dict[str, Callable[[], Placement]] = {}
+        self._keep(TVM_ALONE, dict)
+
+    def add_found(self, name: str, mod: tvm.IRModule, reports: list[dict[str, Any]]) -> None:
+        """A plan of the pass, with its reports by function."""
+        self.modules[name] = mod
+        rows = {
+            report["function"]: report["placement"] for report in reports if not report["skipped"]
+        }
+        self._keep(name, lambda: {key: parts_from_rows(get()) for key, get in rows.items()})
+
+    def add_single_backends(self) -> None:
+        """Each external backend alone: it takes all that it can, TVM the rest.
+
+        A plan that cannot be made is a failed cost: a kind with TVM's own pattern table alone,
+        which no backend is registered for, or a predicate or pass that fails on this module.
+        """
+        from .backends import greedy_partition
+
+        for name in dict.fromkeys(target.kind.name for target in self._targets.external):
+            try:
+                self._add_single(name, greedy_partition(self._prepared, name))
+            except UnknownBackendError as error:
+                self.failed[name] = Cost.failed("unsupported", str(error))
+            except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
+                text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
+                self.failed[name] = Cost.failed("compile_failed", text)
+
+    def maker(self, name: str) -> Callable[[], Placement]:
+        """What makes the plan's placement; it raises PlacementError when the plan has none."""
+        return self._makers[name]
+
+    def _add_single(self, name: str, mod: tvm.IRModule) -> None:
+        """What ships is rewritten from its parts, as every plan is, where it can be told apart."""
+        try:
+            parts = parts_of_partitioned(self._prepared, mod, name)
+            mod = rewrite(self._prepared, parts)
+        except PlacementError as error:
+            self._makers[name] = functools.partial(_raise, error)
+        except Exception as error:  # noqa: BLE001 - the plan itself is made, and ships if it wins
+            text = f"plan {name!r} cannot be saved as a placement: {error!r}"
+            self._makers[name] = functools.partial(_raise, PlacementError(text, "plan"))
+        else:
+            self._keep(name, lambda: parts)
+        self.modules[name] = mod
+
+    def _keep(self, name: str, parts: Callable[[], dict[str, Any]]) -> None:
+        self._makers[name] = lambda: make_placement(
+            name, self._prepared, self._targets.host, parts(), self._opt_level
+        )
+
+
+def _raise(error: PlacementError) -> Placement:
+    raise error

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why operators stay on TVM: the pass's reasons as JSON rows. Test: test_unplaced.py."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..measure.cost import format_seconds
+
+
+class Unplaced(NamedTuple):
+    """A row of the pass's report: equal operators that one backend did not get, for one reason.
+
+    why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
+        "no_pattern", or the status of a failed measurement.
+    seconds: of the plan's parts that hold them. backend_seconds and instead_seconds: of the
+        backend's candidates, and of what the plan has in their place; 0 unless why is "slower".
+    """
+
+    op: str
+    backend: str
+    why: str
+    message: str
+    rule: str
+    operators: int
+    seconds: float
+    backend_seconds: float
+    instead_seconds: float
+
+
+def unplaced_to_json(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of one function's report, the dearest operators first."""
+    return [Unplaced(*item)._asdict() for item in row["unplaced"]]
+
+
+def reason_text(row: dict[str, Any]) -> str:
+    """One line for a table: by how much it is slower, or the backend's own words."""
+    if row["why"] == "slower":
+        there, here = row["backend_seconds"], row["instead_seconds"]
+        times = f", {there / here:.2f} x as long" if here > 0 else ""
+        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{times}"
+    return f"{row['why']}: {row['message']}" if row["message"] else row["why"]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pattern tables and op predicates -> partition rules, for each external target kind.
+
+An entry is (name, pattern), (name, pattern, predicate) or (name, pattern, predicate, attrs getter).
+The predicate gets the matched expression and answers with a bool, or a text that says why not; the
+attrs getter gets it too and gives a dict of further attributes of the composite function.
+Test: test_rules.py, test_rules_backend.py.
+"""
+
+from tvm._ffi import get_global_func, register_func
+from tvm.relay.dataflow_pattern import DFPattern
+
+from ..backends.predicates import raised_is_reason
+from ..errors import UnknownBackendError
+
+_FIELDS = {2: "predicate", 3: "attrs getter"}
+
+
+def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
+    """Return the rule of one pattern-table entry of ``compiler``.
+
+    ValueError or TypeError, naming the backend and the entry, for one that is none.
+    """
+    if not 2 <= len(pattern_tuple) <= 4:
+        raise ValueError(
+            f"backend {compiler}: a pattern entry has 2 to 4 fields, got {len(pattern_tuple)}: "
+            f"{pattern_tuple[0]!r}; use (name, pattern[, predicate[, attrs]])"
+        )
+    name, pattern, predicate, attrs = (*pattern_tuple, None, None)[:4]
+    _check_field(compiler, name, "name", name, str, "a str")
+    _check_field(compiler, name, "pattern", pattern, DFPattern, "a DFPattern")
+    for position, field in _FIELDS.items():
+        value = (predicate, attrs)[position - 2]
+        if value is not None and not callable(value):
+            _check_field(compiler, name, field, value, (), "a function")
+    predicate = predicate and raised_is_reason(predicate)
+    attrs = attrs and raised_is_reason(attrs, "attrs getter")
+    return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
+
+
+def _check_field(compiler, entry, field, value, kinds, wanted):
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"backend {compiler}: the {field} of a pattern entry is {wanted}, "
+            f"got {type(value).__name__} in entry {entry!r}"
+        )
+
+
+@register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)
+def make_byoc_partition_rule(compiler):
+    """Return the partition rule of the external target kind ``compiler``.
+
+    A backend registered with Collage says it itself; any other with a pattern table in TVM gets the
+    prototype's way, in which patterns join freely, and one with op attributes ``target.<compiler>``
+    alone may join what these take. UnknownBackendError when there is nothing.
+    """
+    # Through the package's attribute: TVM's tests replace it.
+    import tvm.relay.op.contrib as contrib
+
+    from ..backends import find_backend
+    from ..options import CollageOptions
+    from .rule import PartitionRule
+
+    compiler = str(compiler)
+    backend = find_backend(compiler)
+    if backend:
+        rule = backend.partition_rule(CollageOptions.current())
+        if not isinstance(rule, PartitionRule):
+            raise TypeError(
+                f"backend {compiler}: partition_rule(options) returns a rule of collage.rules, "
+                f"got {type(rule).__name__}"
+            )
+        return rule
+    table = contrib.get_pattern_table(compiler)
+    if table is None and not get_global_func("collage.HasOpAttribute")(f"target.{compiler}"):
+        raise UnknownBackendError(
+            f"backend {compiler!r} has no patterns: register it with "
+            "collage.register_backend(...), or a table with register_pattern_table"
+        )
+    entries = _entries(compiler, table or [])
+    return get_global_func("collage.MakePatternBackendRule")(compiler, entries)
+
+
+def backend_rule(backend):
+    """Return the rule of a registered backend's patterns and op predicates, as its kind has it.
+
+    Its limits are those of the current options.
+    """
+    from ..backends import GRAPH_LEVEL
+
+    # A graph-level backend merges by regions; joining a few composites at a time is not its way.
+    regions = backend.default_rule() == GRAPH_LEVEL
+    entries = _entries(backend.name, backend.patterns())
+    return get_global_func("collage.MakeBackendRule")(backend.name, entries, "NoFusion", regions)
+
+
+def _entries(compiler, table):
+    return [make_labelled_dfpattern_partition_rule_wrapper(compiler, row) for row in table]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Base rules and rules over rules, by the names of RFC 0062; thin over C++ (docs/rules.md).
+
+Every function checks its arguments: TypeError or ValueError names rule and argument.
+Test: test_rules_objects.py, test_rules_*.py.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tvm._ffi
+from tvm import relay
+from tvm._ffi import get_global_func
+from tvm.relay import dataflow_pattern
+from tvm.runtime import Object
+
+from ..backends.predicates import raised_is_reason
+from .checks import check, check_function, check_limit
+from .combiners import Combiner
+
+
+@tvm._ffi.register_object("collage.PartitionRule")
+class PartitionRule(Object):
+    """Finds candidates in a function's graph; immutable, so it may be part of many others."""
+
+    def summary(self) -> str:
+        """Return the rule with its sub-rules on one line."""
+        return str(get_global_func("collage.rules.Summary")(self))
+
+    __repr__ = summary
+
+
+def DFPattern(
+    name: str,
+    pattern: dataflow_pattern.DFPattern,
+    predicate: Callable[[relay.Expr], bool | str] | None = None,
+) -> PartitionRule:
+    """Every match of ``pattern``, overlapping ones too, that ``predicate`` accepts.
+
+    The predicate gets the matched expression and answers with a bool, or a text that says why not;
+    what it raises is a refusal.
+    """
+    check("DFPattern", "name", name, str, "a str")
+    check("DFPattern", "pattern", pattern, dataflow_pattern.DFPattern, "a DFPattern")
+    check_function("DFPattern", "predicate", predicate)
+    return _make("DFPattern", name, pattern, predicate and raised_is_reason(predicate))
+
+
+def OpCallByKind() -> PartitionRule:
+    """Each op call that TVM can fuse (kinds up to OUT_ELEMWISE_FUSABLE)."""
+    return _make("OpCallByKind")
+
+
+def OpPredicate(name: str, predicate: str | Callable[[relay.Call], bool | str]) -> PartitionRule:
+    """Each op call that ``predicate`` accepts: a function, or an op attribute that holds one.
+
+    An attribute is usually ``target.<backend>``; ValueError when no op has it.
+    """
+    check("OpPredicate", "name", name, str, "a str")
+    if isinstance(predicate, str):
+        return _make("OpPredicateOfAttribute", name, predicate)
+    if predicate is None:
+        raise TypeError("rule OpPredicate: predicate is a function or an op attribute, got None")
+    check_function("OpPredicate", "predicate", predicate)
+    return _make("OpPredicate", name, raised_is_reason(predicate))
+
+
+def Glue() -> PartitionRule:
+    """Each tuple of tensors and each projection of one: what holds calls together."""
+    return _make("Glue")
+
+
+def Host() -> PartitionRule:
+    """Every node alone, free unless it launches a kernel; the pass always has this rule."""
+    return _make("Host")
+
+
+def Composite(
+    label: str,
+    sub_rule: PartitionRule,
+    attrs: Callable[[relay.Expr], dict[str, Any]] | None = None,
+) -> PartitionRule:
+    """Each sub-candidate as one function with ``Composite=label``.
+
+    ``attrs`` gets the composite's last expression and gives further attributes of that function:
+    ints, floats, strs or lists of such. What it raises or gives wrongly is a refusal.
+    """
+    check("Composite", "label", label, str, "a str")
+    _check_rule("Composite", sub_rule)
+    check_function("Composite", "attrs", attrs)
+    return _make("Composite", label, sub_rule, attrs and raised_is_reason(attrs, "attrs getter"))
+
+
+def Primitive(sub_rule: PartitionRule) -> PartitionRule:
+    """Sub-candidates, to be wrapped into functions for the backend's own compiler."""
+    return _make("Primitive", _check_rule("Primitive", sub_rule))
+
+
+def Joinable(sub_rule: PartitionRule) -> PartitionRule:
+    """Sub-candidates; those that the search chooses become one part with the ones they touch.
+
+    As for TVM's pattern tables. What is joined was never measured as such.
+    """
+    return _make("Joinable", _check_rule("Joinable", sub_rule))
+
+
+def Union(*sub_rules: PartitionRule) -> PartitionRule:
+    """All sub-candidates of all sub-rules, equal ones once."""
+    return _make("Union", [_check_rule("Union", rule) for rule in sub_rules])
+
+
+def OnlyValid(
+    sub_rule: PartitionRule, max_depth: int = 0, max_exits: int = 0, allow_taps: bool = True
+) -> PartitionRule:
+    """Sub-candidates within the limits (SubGraphConfig).
+
+    max_depth: calls on the longest path; max_exits: values used outside; 0 means no limit.
+    allow_taps: may a value be used both inside and outside?
+    """
+    limits = _limits("OnlyValid", max_depth, max_exits, allow_taps)
+    return _make("OnlyValid", _check_rule("OnlyValid", sub_rule), *limits)
+
+
+def Combine(
+    sub_rule: PartitionRule,
+    combiners: Iterable[Combiner],
+    max_depth: int = 8,
+    max_exits: int = 1,
+    allow_taps: bool = False,
+    max_candidates_per_node: int = 2048,
+) -> PartitionRule:
+    """Sub-candidates, and every union of them that the combiners build within the limits."""
+    combiners = [
+        check("Combine", "a combiner", combiner, Combiner, "a combiner of collage.rules")
+        for combiner in combiners
+    ]
+    limits = _limits("Combine", max_depth, max_exits, allow_taps)
+    most = check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, 1)
+    return _make("Combine", _check_rule("Combine", sub_rule), combiners, *limits, most)
+
+
+def Region(
+    sub_rule: PartitionRule,
+    max_depth: int = 0,
+    max_exits: int = 0,
+    allow_taps: bool = True,
+    keep_parts: bool = True,
+    max_cuts: int = 0,
+) -> PartitionRule:
+    """Maximal convex areas of sub-candidates, and with ``keep_parts`` these themselves.
+
+    ``max_cuts``: also the areas that are left of each without its most expensive part, without the
+    two most expensive, and so on; what is expensive is a static estimate from shapes.
+    """
+    limits = _limits("Region", max_depth, max_exits, allow_taps)
+    cuts = check_limit("Region", "max_cuts", max_cuts)
+    keep_parts = check("Region", "keep_parts", keep_parts, bool, "a bool")
+    return _make("Region", _check_rule("Region", sub_rule), *limits, keep_parts, cuts)
+
+
+def tvm_rule() -> PartitionRule:
+    """Return the rule that TVM's own targets have, within the limits of the current options."""
+    return _make("Tvm")
+
+
+def _make(constructor: str, *args: Any) -> PartitionRule:
+    return get_global_func(f"collage.rules.{constructor}")(*args)
+
+
+def _check_rule(rule: str, value: Any) -> PartitionRule:
+    return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
+
+
+def _limits(rule: str, max_depth: int, max_exits: int, allow_taps: bool) -> tuple[int, int, bool]:
+    return (
+        check_limit(rule, "max_depth", max_depth),
+        check_limit(rule, "max_exits", max_exits),
+        check(rule, "allow_taps", allow_taps, bool, "a bool"),
+    )

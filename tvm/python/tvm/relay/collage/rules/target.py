@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules by name, and rules that a target brings (RFC 0062, phase 1). Test: test_rules_backend.py.
+
+``Target("llvm -partition_rule=mine")`` asks for the rule registered as "mine", here or by a plugin
+in C++ (docs/rules.md); ``set_partition_rule`` is for all targets of a kind.
+"""
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+
+import tvm
+from tvm._ffi import get_global_func
+
+from .checks import check
+from .rule import PartitionRule
+
+
+def register_rule(name: str, rule: PartitionRule) -> PartitionRule:
+    """Make the rule known as ``name``; a second one of that name replaces the first."""
+    check("register_rule", "name", name, str, "a str")
+    if not name:
+        raise ValueError("register_rule: a name is not empty")
+    check("register_rule", "rule", rule, PartitionRule, "a rule of collage.rules")
+    get_global_func("collage.rules.Register")(name, rule)
+    return rule
+
+
+def registered_rule(name: str) -> PartitionRule:
+    """Return the rule of that name; ValueError lists the known ones."""
+    return get_global_func("collage.rules.Registered")(name)
+
+
+def registered_rules() -> list[str]:
+    """Return the names of all registered rules, sorted."""
+    return [str(name) for name in get_global_func("collage.rules.RegisteredNames")()]
+
+
+def load_plugin(path: str | os.PathLike) -> list[str]:
+    """Load a library that registers rules (docs/rules.md) and return the names that are new.
+
+    It stays loaded. OSError, with the loader's reason, when it cannot be loaded.
+    """
+    before = set(registered_rules())
+    try:
+        ctypes.CDLL(os.fspath(path))
+    except OSError as error:
+        raise OSError(f"cannot load the plugin {os.fspath(path)}: {error}") from error
+    return sorted(set(registered_rules()) - before)
+
+
+def set_partition_rule(
+    kind: str, rule: PartitionRule | Callable[[], PartitionRule] | str | None
+) -> None:
+    """Give all targets of a kind their rule: itself, what makes it anew for each run of the pass,
+    or its registered name. None takes it back. ValueError for a kind that TVM does not know.
+
+    What the function raises is, in the pass, a RuntimeError that names the kind.
+    """
+    if kind not in tvm.target.Target.list_kinds():
+        raise ValueError(f"set_partition_rule: TVM knows no target kind {kind!r}")
+    if not (rule is None or callable(rule)):
+        check("set_partition_rule", "rule", rule, (PartitionRule, str), "a rule, function or name")
+    if callable(rule) and not isinstance(rule, PartitionRule):
+        rule = _named_when_it_raises(kind, rule)
+    get_global_func("collage.SetPartitionRule")(kind, "" if rule is None else rule)
+
+
+def _named_when_it_raises(kind: str, make: Callable[[], PartitionRule]) -> Callable:
+    @functools.wraps(make, updated=())
+    def named():
+        try:
+            return make()
+        except Exception as error:
+            raise RuntimeError(
+                f"target {kind}: its partition_rule function raised {error!r}"
+            ) from error
+
+    return named
