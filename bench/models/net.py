@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a net of the benchmarks is: a builder, the published figures, inputs to run it on.
+
+Test: test_bench_models.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+
+
+@dataclasses.dataclass(frozen=True)
+class Net:
+    """A net by name.
+
+    build(batch) gives the model, with static shapes. parameters, macs: the figures to be checked
+    against, of batch 1, from `source`; None where none is published. tolerance: how far, as a
+    fraction, counted figures may be from them. limits: for inputs that are indices, how many
+    values there are.
+    """
+
+    name: str
+    title: str
+    build: Callable[[int], onnx.ModelProto]
+    source: str
+    parameters: float | None = None
+    macs: float | None = None
+    tolerance: float = 0.0
+    mac_tolerance: float = 0.01
+    limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def Summary(self) -> str:
+        return f"{self.name}: {self.title} ({self.source})"
+
+
+def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
+    """Arrays by input name: normal random numbers, or indices below the net's limits."""
+    rng = np.random.default_rng(seed)
+    weights = {item.name for item in model.graph.initializer}
+    arrays = {}
+    for item in model.graph.input:
+        if item.name in weights:
+            continue
+        shape = tuple(dim.dim_value for dim in item.type.tensor_type.shape.dim)
+        if item.name in net.limits:
+            arrays[item.name] = rng.integers(0, net.limits[item.name], shape, "int64")
+        else:
+            arrays[item.name] = rng.standard_normal(shape, "float32")
+    return arrays

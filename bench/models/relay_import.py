@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A net of the benchmarks as a Relay module, through TVM's ONNX importer.
+
+The importer has LLVM compile each bit of shape arithmetic, minutes of it in BERT; equal ones are
+computed once here. Test: test_bench_models.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+from onnx import helper
+
+
+def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
+    """Module and parameters; the model's shapes are static."""
+    from tvm import relay
+
+    # Shapes that are computed need the numbers they are computed from.
+    is_computed = any(node.op_type == "Shape" for node in model.graph.node)
+    with _remembered_folding():
+        source = model if is_computed else _with_constant_nodes(model)
+        mod, params = relay.frontend.from_onnx(source, freeze_params=is_computed)
+    return relay.transform.DynamicToStatic()(mod) if is_computed else mod, params
+
+
+def _with_constant_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy whose shapes, axes and scalars are nodes: parameters are unknown to the importer."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    weights = [item for item in copy.graph.initializer if not _is_small(item)]
+    nodes = [
+        helper.make_node("Constant", [], [item.name], value=item)
+        for item in copy.graph.initializer
+        if _is_small(item)
+    ] + list(copy.graph.node)
+    for field, items in (("initializer", weights), ("node", nodes)):
+        copy.graph.ClearField(field)
+        getattr(copy.graph, field).extend(items)
+    return copy
+
+
+def _is_small(item: onnx.TensorProto) -> bool:
+    return item.data_type == onnx.TensorProto.INT64 or math.prod(item.dims) <= 16
+
+
+@contextlib.contextmanager
+def _remembered_folding() -> Iterator[None]:
+    """TVM's FoldConstantExpr remembers what constant expressions came to."""
+    import tvm
+    from tvm.relay import analysis, transform
+
+    stock = transform.FoldConstantExpr
+    known: dict[int, list[tuple[Any, Any]]] = {}
+
+    def fold(expr: Any, mod: Any) -> Any:
+        if analysis.free_vars(expr):
+            return stock(expr, mod)
+        entries = known.setdefault(tvm.ir.structural_hash(expr), [])
+        for asked, answer in entries:
+            if tvm.ir.structural_equal(asked, expr):
+                return answer
+        entries.append((expr, stock(expr, mod)))
+        return entries[-1][1]
+
+    transform.FoldConstantExpr = fold
+    try:
+        yield
+    finally:
+        transform.FoldConstantExpr = stock

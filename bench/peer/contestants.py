@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frameworks that a user could pick instead, as contestants of measure.compare.
+
+Factories are called in a process of their own, with the ONNX file and the inputs (.npz, arrays by
+name). What is not installed is found out without importing it. Test: test_bench_peers.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from tvm.relay.collage.measure import Contestant
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """A framework: the package it needs, the factory of its contestant."""
+
+    name: str
+    package: str
+    factory: str
+
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.package) is not None
+
+    def contestant(self, model: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
+        """The environment's TVM_NUM_THREADS says how many threads it takes."""
+        threads = int(environment["TVM_NUM_THREADS"])
+        arguments = {"model": model, "inputs": inputs, "threads": threads}
+        return Contestant(self.name, f"{__name__}:{self.factory}", arguments, environment)
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer("onnxruntime", "onnxruntime", "onnxruntime_session"),
+        Peer("openvino", "openvino", "openvino_model"),
+        Peer("inductor", "torch", "inductor_model"),
+    )
+}
+
+
+def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
+    """onnxruntime on its own CPU provider."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    values = _arrays(inputs)
+    return _Runnable(lambda: session.run(None, values), lambda answer: answer)
+
+
+def openvino_model(model: str, inputs: str, threads: int) -> Any:
+    """OpenVINO set up for latency, in fp32 (on some CPUs it would choose bf16)."""
+    import openvino
+
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(model), "CPU", settings)
+    request = compiled.create_infer_request()
+    for name, value in _arrays(inputs).items():
+        request.set_tensor(name, openvino.Tensor(value))
+
+    def outputs(_: Any) -> list[np.ndarray]:
+        return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
+
+    return _Runnable(request.infer, outputs)
+
+
+def inductor_model(model: str, inputs: str, threads: int) -> Any:
+    """PyTorch's compiler on the net as a torch.fx graph; ValueError for an operator not known.
+
+    Frozen: weights are constants, which it folds and packs once, as every other contestant does.
+    """
+    import onnx
+    import torch
+    import torch._inductor.config
+
+    from .torch_import import to_torch
+
+    torch.set_num_threads(threads)
+    torch._inductor.config.freezing = True
+    graph = onnx.load(model)
+    compiled = torch.compile(to_torch(graph), fullgraph=True, dynamic=False)
+    values = _arrays(inputs)
+    tensors = [torch.from_numpy(values[name]) for name in values]
+
+    def run() -> Any:
+        with torch.no_grad():
+            return compiled(*tensors)
+
+    return _Runnable(run, lambda answer: [item.numpy() for item in answer])
+
+
+class _Runnable:
+    """What measuring wants: run() and outputs()."""
+
+    def __init__(self, run: Any, outputs: Any) -> None:
+        self.run = run
+        self._outputs = outputs
+
+    def outputs(self) -> list[np.ndarray]:
+        return self._outputs(self.run())
+
+
+def _arrays(file: str) -> dict[str, np.ndarray]:
+    with np.load(file, allow_pickle=False) as values:
+        return {name: values[name] for name in values.files}

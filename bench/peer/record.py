@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One net's comparison as a JSON record, and what records say together.
+
+Ratios are peer / ours of median latencies: above 1 where ours is faster. Test:
+test_bench_peers.py.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tvm.relay.collage.measure import Comparison
+from tvm.relay.collage.measure.interleave import paired_ratio
+
+OURS = "collage"
+# Parts of Collage's plan that a record keeps, those that take longest.
+_PARTS = 8
+
+
+def make_record(
+    key: Mapping[str, Any],
+    comparisons: Sequence[Comparison],
+    peers: Sequence[str],
+    failures: Mapping[str, str],
+    built: Mapping[str, Any],
+) -> dict[str, Any]:
+    """A record: rows of contestants, the fastest peer, the slowest parts of our plan.
+
+    key: net, batch and threads. peers: names that stand for a framework. failures: contestants that
+    were not even built, with the reason. built: facts of the builds, kept as they are.
+    """
+    by_name = {item.name: item for item in comparisons}
+    ours = by_name.get(OURS)
+    rows = [_row(item, ours, item.name in peers) for item in comparisons]
+    named = {row["name"] for row in rows}
+    rows += [
+        _failed_row(name, text, name in peers)
+        for name, text in failures.items()
+        if name not in named
+    ]
+    usable = [row for row in rows if row["is_peer"] and row["seconds"] is not None]
+    fastest = min(usable, key=lambda row: row["seconds"], default=None)
+    return {
+        **key,
+        "rows": rows,
+        "fastest_peer": fastest["name"] if fastest else None,
+        "ratio": fastest["ratio"] if fastest else None,
+        **built,
+    }
+
+
+def _row(item: Comparison, ours: Comparison | None, is_peer: bool) -> dict[str, Any]:
+    ratio = None
+    if ours is not None and ours.cost.is_usable and item.cost.is_usable:
+        ratio = list(paired_ratio(item.samples, ours.samples))
+    error = item.output_error
+    return {
+        "name": item.name,
+        "is_peer": is_peer,
+        "status": item.cost.status,
+        "seconds": item.cost.seconds,
+        "low": item.cost.low,
+        "high": item.cost.high,
+        "fastest": min(item.samples) if item.samples else None,
+        "rounds": item.cost.rounds,
+        "ratio": ratio,
+        "output_error": error if error is not None and math.isfinite(error) else None,
+        "message": item.cost.message,
+    }
+
+
+def _failed_row(name: str, message: str, is_peer: bool) -> dict[str, Any]:
+    row = dict.fromkeys(("seconds", "low", "high", "fastest", "ratio", "output_error"))
+    return row | {
+        "name": name,
+        "is_peer": is_peer,
+        "status": "compile_failed",
+        "rounds": 0,
+        "message": message,
+    }
+
+
+def slowest_parts(report: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The parts of the op-level plan that take longest: backend, ops, count, seconds, share."""
+    parts = [part for row in (report or {}).get("functions", []) for part in row["parts"]]
+    parts.sort(key=lambda part: -part["total_seconds"])
+    keys = ("backend", "ops", "count", "total_seconds", "share")
+    return [{key: part[key] for key in keys} for part in parts[:_PARTS]]
+
+
+def failed_alone(report: Mapping[str, Any] | None) -> dict[str, str]:
+    """Backends whose plan alone Collage's guard could not build or run, with the reason."""
+    return {
+        f"{row['name']} alone": row["message"]
+        for row in (report or {}).get("plans", [])
+        if row["is_single_backend"] and row["seconds"] is None
+    }
+
+
+def geometric_means(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
+    """Peer -> (geometric mean of peer / ours, number of nets that both ran); and "fastest peer"."""
+    ratios: dict[str, list[float]] = {}
+    for record in records:
+        for row in record["rows"]:
+            if row["is_peer"] and row["ratio"]:
+                ratios.setdefault(row["name"], []).append(row["ratio"][0])
+        if record["ratio"]:
+            ratios.setdefault("fastest peer", []).append(record["ratio"][0])
+    return {
+        name: (statistics.geometric_mean(values), len(values)) for name, values in ratios.items()
+    }
+
+
+def verdict(record: Mapping[str, Any]) -> str:
+    """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, or "no result"."""
+    if not record["ratio"]:
+        return "no result"
+    _, low, high = record["ratio"]
+    if high < 1:
+        return "slower"
+    return "faster" if low > 1 else "level"
