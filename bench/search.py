@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""From prepared module to plan without measuring: where the time goes, beside TVM's own prototype.
+
+Each run is a fresh process, the sides in turn. `dnnl` is what the product does, at mock prices:
+llvm and our oneDNN table with regions. `random` is the same at costs that make the search work:
+by chance, a tenth failing, with transitions. `same` gives both sides the one rule set that the
+prototype can take: TVM's oneDNN pattern table, on the external target kind of the base package.
+
+Ends with 1 when a plan is not proven optimal, when a limit other than max_depth cut something, or
+when a published net took half a second or more from module to plan (`--allow-slow`: on a machine
+that has other work, that is no error). See docs/search.md. Test: test_search_bench.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import search_nets
+
+ROOT = Path(__file__).resolve().parent.parent
+PRICES = {"llvm": 3, "dnnl": 2, "ccompiler": 2}
+SIDES = ("dnnl", "random", "same")
+TO_PLAN = ("types", "rules", "import", "candidates", "estimate", "search", "deploy", "report")
+PHASES = (*TO_PLAN, "other", "rewrite")  # all but "rewrite" count as "to plan"
+SIZES = (100, 300, 1000, 3000, 10000)
+LONGEST = 0.5  # seconds from module to plan, of a published net
+
+
+def _environment(is_stock: bool) -> dict[str, str]:
+    variables = {"TOPHUB_LOCATION": "NONE", **os.environ}
+    variables.pop("COLLAGE_DISABLE", None)
+    return {**variables, "COLLAGE_DISABLE": "1"} if is_stock else variables
+
+
+def run_ours(*arguments: str) -> dict:
+    """A fresh process of search_child.py."""
+    script = Path(__file__).with_name("search_child.py")
+    output = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        env=_environment(False),
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    ).stdout
+    return json.loads(output.splitlines()[-1])
+
+
+def run_stock(path: Path, depth: int, timeout: float) -> dict:
+    """The prototype in a fresh process; {"failed": why} when it gives no plan in time."""
+    script = Path(__file__).with_name("search_stock.py")
+    command = [sys.executable, str(script), str(path), "--depth", str(depth)]
+    command += ["--prices", json.dumps(PRICES)]
+    try:
+        done = subprocess.run(
+            command, env=_environment(True), capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"> {timeout:g} s"}
+    if done.returncode != 0:
+        return {"failed": done.stderr.strip().splitlines()[-1][:120]}
+    result = json.loads(done.stdout.splitlines()[-1])
+    # What the prototype logs: the sum of its plan's costs, in microseconds.
+    cost = re.search(r"Estimated overall cost is ([\d.e+]+)us", done.stderr)
+    return {**result, "price": float(cost[1]) * 1e-6 if cost else None}
+
+
+def compare(name: str, path: Path, depth: int, args) -> dict:
+    """All sides on one net at one depth, in turn; the first round of a timeout is the last."""
+    sides = {side: [] for side in (*SIDES, "stock")}
+    for _ in range(args.rounds):
+        for side in SIDES:
+            arguments = ("partition", str(path), str(depth), side, json.dumps(PRICES))
+            sides[side].append(run_ours(*arguments))
+        failed = sides["stock"] and "failed" in sides["stock"][-1]
+        if not failed and not args.no_stock:
+            sides["stock"].append(run_stock(path, depth, args.timeout))
+    result = {"net": name, "depth": depth, "runs": sides, "ratios": {}}
+    stock = [run for run in sides["stock"] if "failed" not in run]
+    for side in ("dnnl", "same") if stock else ():
+        pairs = zip(sides[side], stock)
+        ratios = sorted(ours["cpu_seconds"] / theirs["cpu_seconds"] for ours, theirs in pairs)
+        result["ratios"][side] = [ratios[0], statistics.median(ratios), ratios[-1]]
+    return result
+
+
+def faults(result: dict, allow_slow: bool) -> list[str]:
+    """What must not be, a line each: a slow published net, a limit that cut, no proven optimum."""
+    found = []
+    for side in SIDES:
+        runs = result["runs"][side]
+        where = f"{result['net']}, depth {result['depth']}, {side}: "
+        seconds = _median(runs, "plan_seconds")
+        if result["net"] in search_nets.REAL and seconds >= LONGEST and not allow_slow:
+            found.append(where + f"{seconds:.3f} s from module to plan")
+        last = runs[-1]
+        found += [where + cut for cut in last["cuts"] if "limit max_depth cut" not in cut]
+        if last["limit"] != "no limit binding":
+            found.append(where + last["limit"])
+        if not last["optimal"]:
+            found.append(where + "the plan is not proven optimal")
+    return found
+
+
+def _median(runs: list[dict], key: str) -> float:
+    return statistics.median(run[key] for run in runs)
+
+
+def _head() -> str:
+    phases = " ".join(f"{name[:6]:>6}" for name in PHASES)
+    return (
+        f"{'net depth':20} {'rules':6} {'to plan: s':>10} {'CPU s':>6} {'whole: s':>8} {'CPU s':>6}"
+        f"  CPU: {phases}  {'nodes':>6} {'cands':>6} {'states':>8} {'widest':>6} {'MB':>6} plan"
+    )
+
+
+def _row(head: str, side: str, runs: list[dict]) -> str:
+    last = runs[-1]
+    phases = " ".join(
+        f"{statistics.median(run['cpu_phases'].get(phase, 0.0) for run in runs):6.3f}"
+        for phase in PHASES
+    )
+    return (
+        f"{head:20} {side:6} {_median(runs, 'plan_seconds'):10.3f}"
+        f" {_median(runs, 'plan_cpu_seconds'):6.3f} {_median(runs, 'seconds'):8.3f}"
+        f" {_median(runs, 'cpu_seconds'):6.3f}       {phases}  {last['nodes']:6}"
+        f" {last['candidates']:6} {last['states']:8} {last['widest']:6}"
+        f" {_median(runs, 'peak_mb'):6.1f} {last['price']:.6g}"
+        f" {'optimal' if last['optimal'] else 'NOT OPTIMAL'}; "
+        + "; ".join([*last["cuts"], last["limit"]])
+    )
+
+
+def report(result: dict) -> None:
+    """Prints one net at one depth."""
+    for side in SIDES:
+        head = f"{result['net']} d{result['depth']}" if side == SIDES[0] else ""
+        print(_row(head, side, result["runs"][side]), flush=True)
+        if side in result["ratios"]:
+            low, middle, high = result["ratios"][side]
+            print(f"{'':27} whole pass, CPU, ours / stock: {middle:.3f} [{low:.3f} .. {high:.3f}]")
+    stock = result["runs"]["stock"]
+    if stock:
+        last = stock[-1]
+        text = last.get("failed") or (
+            f"whole: {_median(stock, 'seconds'):.3f} s, CPU {_median(stock, 'cpu_seconds'):.3f} s,"
+            f" peak {last['peak_mb']:.1f} MB, plan {last['price']:.6g}"
+        )
+        print(f"{'':20} stock  {text}", flush=True)
+
+
+def main() -> None:
+    """Prepares, compares, reports; ends with 1 where there are faults."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("nets", nargs="*", help="of the published nets, or kind:nodes; all")
+    parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for the prototype")
+    parser.add_argument("--no-stock", action="store_true", help="ours alone")
+    parser.add_argument(
+        "--allow-slow", action="store_true", help="do not fail on half a second: a busy machine"
+    )
+    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/search.json")
+    args = parser.parse_args()
+    if args.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    synthetic = [f"{kind}:{size}" for kind in search_nets.SYNTHETIC for size in SIZES]
+    folder = args.output.parent / "search_nets"
+    folder.mkdir(parents=True, exist_ok=True)
+    print(_head())
+    results = []
+    for name in args.nets or [*search_nets.REAL, *synthetic]:
+        path = folder / f"{name.replace(':', '_')}.json"
+        run_ours("prepare", name, str(path))
+        for depth in args.depths:
+            results.append(compare(name, path, depth, args))
+            report(results[-1])
+    args.output.write_text(json.dumps(results, indent=2) + "\n")
+    found = [line for result in results for line in faults(result, args.allow_slow)]
+    for line in found:
+        print(f"FAULT {line}", flush=True)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

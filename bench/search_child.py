@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One run of the pass for bench/search.py in a process of its own; prints one line of JSON.
+
+Test: test_search_bench.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+
+import search_nets
+import tvm
+from peak_memory import PeakMemory
+from random_costs import RandomCosts
+from search_module import load_module, save_module
+from tvm.relay.collage import MockCostEstimator
+from tvm.relay.collage.build import prepare
+from tvm.relay.collage.optimizer import partition
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.op.contrib import dnnl, register_pattern_table
+
+_SEARCH = re.compile(r"(\d+) states expanded of .*widest position (\d+)\), (.*), \d+ ms")
+
+
+def build(name: str):
+    """The net of that name: one of REAL, or kind:nodes."""
+    if name in search_nets.REAL:
+        return search_nets.REAL[name][0]()
+    kind, nodes = name.split(":")
+    return search_nets.SYNTHETIC[kind](int(nodes))
+
+
+def prepare_net(name: str, path: str) -> dict:
+    """Prepares the net as `optimize` would and saves it."""
+    mod, params = build(name)
+    save_module(prepare(mod, params, tvm.target.Target("llvm"), opt_level=3), path)
+    return {}
+
+
+def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
+    """The saved net through the pass; `side` is one of search.SIDES. Seconds are (wall, CPU)."""
+    external = "ccompiler" if side == "same" else "dnnl"
+    if external == "ccompiler":
+        table = dnnl.pattern_table()
+        register_pattern_table(external, lambda: table)
+    mod = load_module(path)
+    targets = parse_targets([tvm.target.Target("llvm"), tvm.target.Target(external)])
+    if side == "random":
+        estimator = RandomCosts(seed=1, fails=0.1, transition=3e-7)
+    else:
+        estimator = MockCostEstimator(prices)
+    peak = PeakMemory()
+    began, began_cpu = time.perf_counter(), time.process_time()
+    partition(mod, targets, estimator, tvm_max_depth=depth, byoc_max_depth=depth)
+    whole = (time.perf_counter() - began, time.process_time() - began_cpu)
+    peak_mb = peak.megabytes()
+    [report] = estimator.reports
+    states, widest, limit = _SEARCH.search(report["search"]).groups()
+    phases = {
+        str(name): tuple(map(float, seconds))
+        for name, seconds in tvm.get_global_func("collage.LastPhases")().items()
+    }
+    # Around the pass: TVM's pass context, and what is loaded when it is first used.
+    phases["other"] = tuple(
+        whole[k] - sum(seconds[k] for seconds in phases.values()) for k in (0, 1)
+    )
+    return {
+        "seconds": whole[0],
+        "cpu_seconds": whole[1],
+        "plan_seconds": whole[0] - phases["rewrite"][0],
+        "plan_cpu_seconds": whole[1] - phases["rewrite"][1],
+        "phases": {name: seconds[0] for name, seconds in phases.items()},
+        "cpu_phases": {name: seconds[1] for name, seconds in phases.items()},
+        "peak_mb": peak_mb,
+        "price": report["seconds"],
+        "nodes": report["nodes"],
+        "candidates": report["candidates"],
+        "states": int(states),
+        "widest": int(widest),
+        "limit": limit,
+        "cuts": report["cuts"],
+        "optimal": report["is_optimal"],
+    }
+
+
+def main() -> None:
+    """Either of `prepare NAME FILE` and `partition FILE DEPTH SIDE PRICES`."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    preparing = commands.add_parser("prepare")
+    preparing.add_argument("name")
+    preparing.add_argument("path")
+    partitioning = commands.add_parser("partition")
+    partitioning.add_argument("path")
+    partitioning.add_argument("depth", type=int)
+    partitioning.add_argument("side")
+    partitioning.add_argument("prices", type=json.loads)
+    args = parser.parse_args()
+    if args.command == "prepare":
+        result = prepare_net(args.name, args.path)
+    else:
+        result = partition_net(args.path, args.depth, args.side, args.prices)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
