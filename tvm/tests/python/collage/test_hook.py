@@ -4,6 +4,7 @@
 import base64
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import logging
 import os
@@ -114,13 +115,19 @@ def test_stock_files_are_untouched():
         assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value, file
 
 
-def test_interpreter_start_costs_under_two_milliseconds():
-    costs = []
-    for _ in range(5):
-        done = run_python("-X", "importtime", "-c", "pass")
-        lines = [line for line in done.stderr.splitlines() if line.endswith(" tvm_collage_hook")]
-        costs.append(int(lines[0].split("|")[1]))
-    assert min(costs) < 2000, f"microseconds: {costs}"
+def test_interpreter_start_loads_the_hook_and_no_other_module():
+    """What keeps the start cheap; milliseconds would test the machine instead."""
+    folder = Path(importlib.util.find_spec("tvm_collage_hook").origin).parent
+    done = run_python(
+        *("-S", "-c"),  # without site, so without the .pth that calls the hook
+        "import os, sys\n"
+        f"sys.path.append({str(folder)!r})\n"
+        "before = set(sys.modules)\n"
+        "import tvm_collage_hook\n"
+        "tvm_collage_hook.install()\n"
+        "print(*(set(sys.modules) - before))",
+    )
+    assert done.stdout.split() == ["tvm_collage_hook"], done.stderr
 
 
 def test_interpreter_start_and_look_up_change_nothing():
