@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets tests import the real tvm and helper modules beside them; their worker processes as well."""
+"""Lets tests import the real tvm and helper modules beside them; their worker processes as well.
 
+The user's store of costs stays out of it: a test that wants a store names one of its own.
+"""
+
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ["COLLAGE_STORE"] = "none"
 
 # pytest's importlib mode takes this tree's folder tvm/ for the package of that name.
 if getattr(sys.modules.get("tvm"), "__file__", None) is None:

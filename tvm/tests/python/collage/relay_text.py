@@ -4,7 +4,7 @@
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.relay.collage import MockCostEstimator
+from tvm.relay.collage import MockCostEstimator, dataflow_graph
 from tvm.relay.op.contrib import register_pattern_table
 from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
@@ -21,10 +21,9 @@ def parse(text):
 
 def graph_rows(function):
     """Return what the partitioner sees of a function: (text, types, op kind, region, placed)."""
-    rows = tvm.get_global_func("collage.GraphSummary")(function)
     return [
-        (str(text), str(types), int(kind), int(region), bool(placed))
-        for text, types, kind, region, placed in rows
+        (node.Summary(), " ".join(map(str, node.types)), node.kind, node.region, node.is_placeable)
+        for node in dataflow_graph(function)
     ]
 
 

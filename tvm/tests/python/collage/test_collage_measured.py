@@ -57,9 +57,9 @@ def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
     assert kernels and all(row[3] == "measured" and row[4] > 0 for row in kernels)
     parts = sum(row[4] for row in report["parts"])
     backends = {row[0] for row in report["parts"]}
-    if len(backends) == 1:
+    if backends == {"dnnl"}:
         assert report["seconds"] == pytest.approx(parts)
-    else:  # and transitions between layouts
+    else:  # and transitions of TVM's blocked layout, where the model begins and ends too
         assert report["seconds"] >= parts * (1 - 1e-9)
     assert report["failed"] == []
     used = {row[0] for row in kernels}

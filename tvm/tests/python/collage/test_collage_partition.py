@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
 
+import numpy as np
 import pytest
 import tvm
 from relay_text import (
@@ -117,10 +118,48 @@ def test_tuples_in_and_out(backend):
     assert names == [f"collage_{NAME}_concatenate", f"collage_{NAME}_nn_relu"]
 
 
-def test_equal_parts_get_names_of_their_own(backend):
-    text = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(tanh(nn.relu(%x))))) }"
+def symbols(mod):
+    """What backends compile: the distinct global_symbols of parts."""
+    return {str(mod[name].attrs["global_symbol"]) for name in part_names(mod)}
+
+
+def test_equal_parts_share_a_symbol(backend):
+    text = """
+    def @helper(%x: $T) -> $T { nn.relu(tan(%x)) }
+    def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(@helper(%x)))) }
+    """
+    result = partitioned(text, backend)
     name = f"collage_{NAME}_nn_relu"
-    assert part_names(partitioned(text, backend)) == [name, f"{name}_1", f"{name}_2"]
+    assert part_names(result) == [name, f"{name}_1", f"{name}_2"]
+    assert symbols(result) == {name}
+
+
+@pytest.mark.parametrize("second, count", [("add(%0, 2f)", 1), ("add(%0, 3f)", 2)])
+def test_parts_that_constants_tell_apart_have_symbols_of_their_own(backend, second, count):
+    text = f"def @main(%x: $T) -> $T {{ %0 = tanh(add(%x, 2f)); {second} }}"
+    name = f"collage_{NAME}_add"
+    assert symbols(partitioned(text, backend)) == {name, f"{name}_1"} - {f"{name}_{count}"}
+
+
+def test_weights_that_differ_at_their_end_alone_are_told_apart(backend):
+    values = np.zeros((2, 400), "float32")
+    other = values.copy()
+    other[-1, -1] = 1
+    x = relay.var("x", shape=(2, 400))
+    body = x
+    for weight in (values, other, values):
+        body = relay.tanh(relay.add(body, relay.const(weight)))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+    name = f"collage_{NAME}_add"
+    assert symbols(partitioned(mod, backend)) == {name, f"{name}_1"}
+
+
+def test_parts_of_other_shapes_are_told_apart(backend):
+    text = """def @main(%x: $T, %y: Tensor[(3, 4), float32]) {
+      (nn.relu(tanh(nn.relu(%x))), nn.relu(%y))
+    }"""
+    name = f"collage_{NAME}_nn_relu"
+    assert symbols(partitioned(text, backend)) == {name, f"{name}_2"}
 
 
 def test_a_name_that_the_module_has_already_is_not_taken(backend):
@@ -291,6 +330,7 @@ def test_a_long_chain_does_not_recurse(backend):
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
     result = partition(mod, [backend], CHEAP, byoc_fusion_style=ALONE)
     assert len(part_names(result)) == depth // 2
+    assert symbols(result) == {f"collage_{NAME}_nn_relu"}
 
 
 # What the estimator is told and may answer.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo: its pieces, what it refuses, a small model through all of it, one real model."""
 
+import datetime
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import demo_checks
 import demo_models
 import demo_ocr
 import demo_onnx
+from tvm.relay.collage.store import CostStore
 
 
 def record(**changes):
@@ -167,6 +169,9 @@ def run(tmp_path, *arguments):
 
 def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(demo_models.MODELS, "small", lambda: small_model(tmp_path))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "costs.sqlite").write_text("of the run before")
+    began = datetime.datetime.now(datetime.UTC).isoformat()
     code, report = run(tmp_path, "--quick", "--models", "small")
     text = capsys.readouterr().out
     assert report["broken"] == [] and code == 0
@@ -175,6 +180,9 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     assert {"tvm", "dnnl", "collage", "final", "onnxruntime"} <= set(plans)
     assert plans["onnxruntime"]["output_error"] == 0.0
     assert all(plan["output_error"] <= 1e-4 for plan in plans.values())
+    with CostStore(tmp_path / "out" / "costs.sqlite", create=False) as store:
+        measured_at = [row.measured_at for row in store.rows()]
+    assert measured_at and min(measured_at) > began, "every run measures"
     shipped = plans[model["collage"]["plan"]]
     assert plans["final"]["seconds"] == shipped["seconds"]  # one library, measured once
     assert model["text"] == model["reference_text"] and model["text"] in text

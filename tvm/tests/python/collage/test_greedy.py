@@ -103,6 +103,29 @@ def test_rows_of_two_to_four_fields(register):
     ]
 
 
+def test_the_fourth_field_gives_attributes_of_the_composite(register):
+    def attrs(expr):
+        if expr.op.name == "tanh":
+            raise KeyError("no such attribute")
+        return {"rank": len(expr.checked_type.shape), "names": ["a"], "scale": 0.5}
+
+    register(Greedy([("greedy.relu", RELU, None, attrs), ("greedy.tanh", TANH, None, attrs)]))
+    mod = backends.greedy_partition(module(), "greedy")
+    # As in the pass, a match whose attributes cannot be had is none.
+    assert composites(mod) == ["greedy.relu"]
+    found = []
+
+    def visit(expr):
+        if isinstance(expr, relay.Function) and "Composite" in (expr.attrs or {}):
+            found.append(expr.attrs)
+
+    for function in mod.functions.values():
+        relay.analysis.post_order_visit(function, visit)
+    [attrs] = found
+    assert attrs["rank"] == len(mod["main"].params[0].checked_type.shape)
+    assert (list(attrs["names"]), attrs["scale"].value) == (["a"], 0.5)
+
+
 def test_op_level_keeps_matches_apart(register):
     register(Greedy([("greedy.relu", RELU), ("greedy.tanh", TANH)]))
     merged = backends.greedy_partition(module(), "greedy")

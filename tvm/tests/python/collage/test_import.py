@@ -224,3 +224,17 @@ def test_ten_thousand_calls_deep_does_not_overflow_the_stack():
 def test_an_untyped_function_has_no_types():
     x = relay.var("x", shape=(2, 4))
     assert {row[1] for row in graph_rows(relay.Function([x], relay.tanh(x)))} == {""}
+
+
+@pytest.mark.parametrize(
+    "shape, text", [((1, 64, 7), "1 64 7"), ((), ""), ((2, relay.Any()), "2 ?"), ((0,), "0")]
+)
+def test_types_and_shapes_are_read_in_one_piece(shape, text):
+    kind = relay.TensorType(shape, "int8")
+    assert tvm.get_global_func("collage.StaticType")(kind) == f"int8 {text}"
+    assert tvm.get_global_func("collage.PlainInts")(kind.shape) == text
+
+
+def test_only_a_tensors_type_is_read_in_one_piece():
+    kind = relay.TupleType([relay.TensorType((2,))])
+    assert tvm.get_global_func("collage.StaticType")(kind) == ""

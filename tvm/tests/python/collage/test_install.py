@@ -221,6 +221,8 @@ def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     ours = run(python, "-c", code)
     assert ours.stdout.strip() == str(site / "tvm_collage" / "collage"), ours.stderr
     assert (site / "tvm_collage" / "lib" / "libtvm_collage.so").is_file()
+    command = run(python.with_name("collage"), "--version")
+    assert command.stdout.strip() == tvm_collage.__version__, command.stderr
 
     assert run(*into, "uninstall", "--yes", "tvm-collage").returncode == 0
     stock = run(python, "-c", code)

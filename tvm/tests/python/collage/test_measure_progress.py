@@ -16,7 +16,7 @@ class Clock:
 
 
 def drive(progress, clock):
-    progress.begin(total=4, cached=2)
+    progress.begin(total=4, cached=2, stored=3)
     for i in range(4):
         clock.now += 0.4
         progress.on_built()
@@ -33,6 +33,7 @@ def test_json_lines_after_the_first_second():
     assert lines[0] == {
         "total": 4,
         "cached": 2,
+        "stored": 3,
         "built": 2,
         "done": 1,
         "failed": 1,
@@ -57,7 +58,7 @@ def test_rich_bar():
     clock, stream = Clock(), io.StringIO()
     terminal = console.Console(file=stream, force_terminal=True, width=120)
     drive(measure.RichProgress(terminal, clock), clock)
-    assert "4/4 candidates, 2 cached, 1 failed" in stream.getvalue()
+    assert "4/4 candidates, 2 in memory, 3 stored, 1 failed" in stream.getvalue()
 
 
 def test_kinds():

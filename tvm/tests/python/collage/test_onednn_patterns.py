@@ -8,7 +8,12 @@ import pytest
 import tvm
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
 from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import optimizer, rules
 from tvm.relay.collage.backends import get_backend, greedy_partition
+from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.dataflow_pattern import is_op, wildcard
 
 nn = relay.nn
 
@@ -97,6 +102,64 @@ def test_spellings_of_hardswish(name):
     assert composites(HARDSWISHES[name](nn.bias_add(conv(X), constant(2, 16)))) == [
         "dnnl.conv2d_bias_hardswish"
     ]
+
+
+def conv_bias_sum_relu():
+    """The end of a residual block with a convolution on either way."""
+    convs = [nn.bias_add(conv(data), constant(2, 16)) for data in (X, var("x2", 1, 8, 10, 10))]
+    return nn.relu(relay.add(*convs))
+
+
+def sums_of_convs(graph):
+    chain = is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())
+    return collage.find_matches(is_op("nn.relu")(is_op("add")(chain, wildcard())), graph)
+
+
+def test_a_sum_of_two_convolutions_is_offered_to_either():
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(conv_bias_sum_relu())))
+    targets = [tvm.target.Target(name) for name in ("llvm", "dnnl")]
+    offered = {
+        tuple(sorted(candidate.sub_graph.inside))
+        for candidate in collage.candidates(mod, targets)
+        if "dnnl.conv2d_bias_sum_relu by" in str(candidate).replace("[", "").replace("]", "")
+    }
+    matches = sums_of_convs(collage.dataflow_graph(mod["main"]))
+    assert offered == {tuple(sorted(match.inside)) for match in matches}
+    assert len(offered) == 2
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_sum_runs_in_the_convolution_that_was_chosen(number):
+    def find(graph):
+        inside = sums_of_convs(graph)[number].inside
+        return [graph.sub_graph(inside, composites={"dnnl.conv2d_bias_sum_relu": inside})]
+
+    function = function_of(conv_bias_sum_relu())
+    targets = parse_targets([tvm.target.Target(name) for name in ("llvm", "dnnl")])
+    rules.set_partition_rule("dnnl", rules.Primitive(rules.Custom("chosen", find)))
+    try:
+        estimator = collage.MockCostEstimator({"llvm": 100, "dnnl": 1})
+        mod = optimizer.partition(tvm.IRModule.from_expr(function), targets, estimator)
+    finally:
+        rules.set_partition_rule("dnnl", None)
+    [name] = [v for v in mod.get_global_vars() if v.name_hint != "main"]
+    [primitive] = lower_function(mod[name]).nodes
+    assert [post.kind for post in primitive.post_ops] == ["sum", "relu"]
+    mod[name] = mod[name].with_attr("Inline", tvm.tir.IntImm("int32", 1))
+    inputs = random_inputs(function)
+    assert_close(run(build(mod), inputs), reference(function, inputs))
+
+
+def test_a_sum_of_which_one_side_is_broadcast():
+    """The predicate cannot tell whose sum it is asked about; what it lets pass runs correctly."""
+    small = nn.conv2d(
+        var("x2", 1, 8, 3, 3), constant(3, 16, 8, 3, 3), channels=16, kernel_size=(3, 3)
+    )
+    for ends in ((conv(X), small), (small, conv(X))):
+        function = function_of(relay.add(*ends))
+        mod = greedy_partition(tvm.IRModule.from_expr(function), "dnnl")
+        inputs = random_inputs(function)
+        assert_close(run(build(mod), inputs), reference(function, inputs))
 
 
 def test_almost_gelu_is_not_gelu():

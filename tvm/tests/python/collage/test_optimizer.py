@@ -227,3 +227,8 @@ def test_instruments_and_disabled_passes_of_the_context_stay(fakes):
     with tvm.transform.PassContext(opt_level=3, instruments=[Count()]):
         collage.optimize(mod, params, TARGETS, CollageOptions(guard=False))
     assert Count.seen >= 1
+
+
+def test_options_of_another_type_are_a_clear_error():
+    with pytest.raises(TypeError, match=r"takes options as CollageOptions\(...\), got dict"):
+        collage.optimize(tvm.IRModule(), None, ["llvm"], {"workers": 1})

@@ -2,11 +2,15 @@
 """One table of options: C++ defaults, Python fields, values in a PassContext and wrong ones."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import tvm
+from relay_text import make_backend, parse, partition
 from tvm.relay.collage import CollageOptions, optimize
-from tvm.relay.collage.options import check_options, option_table
+from tvm.relay.collage.options import option_table
+
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 
 
 def context(**values):
@@ -16,7 +20,7 @@ def context(**values):
 
 def test_the_table_is_the_fields_and_their_defaults():
     fields = dataclasses.asdict(CollageOptions())
-    assert fields == {name: default for name, default, _ in option_table()}
+    assert fields == {row.name: row.default for row in option_table()}
     assert list(fields)[:4] == [
         "tvm_max_depth",
         "byoc_max_depth",
@@ -26,7 +30,8 @@ def test_the_table_is_the_fields_and_their_defaults():
 
 
 def test_every_row_says_what_it_means_in_one_line():
-    for name, value, meaning in option_table():
+    for name, value, meaning, takes in option_table():
+        assert takes and "\n" not in takes, name
         assert meaning and "\n" not in meaning and not meaning.endswith("."), name
         assert f"{name} = {value!r}: {meaning}" in CollageOptions.__doc__
 
@@ -51,19 +56,23 @@ def test_current_reads_the_innermost_context():
     assert CollageOptions.current() == CollageOptions()
 
 
-def changed(value):
-    """Another value of the same type."""
+def changed(name, value):
+    """Another value of the same type that is allowed."""
+    others = {
+        "byoc_fusion_style": ["dnnl.TVMFusion", "with.dots.ArbitraryFusion"],
+        "placement_allow": ["machine", "weights"],
+        "progress": "json",
+    }
+    if name in others:
+        return others[name]
     if isinstance(value, bool):
         return not value
-    if isinstance(value, list):
-        return ["dnnl.TVMFusion", "other.NoFusion"]
     return value + 1 if isinstance(value, (int, float)) else value + "x"
 
 
 def test_every_option_goes_into_a_config_and_comes_back():
-    options = CollageOptions(
-        **{name: changed(default) for name, default, _ in option_table()},
-    )
+    options = CollageOptions(**{row.name: changed(row.name, row.default) for row in option_table()})
+    assert all(changed(row.name, row.default) != row.default for row in option_table())
     with tvm.transform.PassContext(config=options.to_config()):
         assert CollageOptions.current() == options
 
@@ -90,7 +99,7 @@ def test_an_int_imm_of_older_scripts_is_taken():
 def test_a_wrong_type_is_one_line_that_names_the_option(name, value, message):
     with pytest.raises(TypeError) as caught:
         context(**{name: value})
-    assert str(caught.value) == f"TypeError: option relay.collage.{name} {message}"
+    assert str(caught.value) == f"option relay.collage.{name} {message}"
 
 
 @pytest.mark.parametrize(
@@ -115,42 +124,130 @@ def test_an_unknown_option_is_tvms_own_error():
 
 
 @pytest.mark.parametrize(
-    "name, value, takes",
+    "name, value, message",
     [
-        ("tvm_max_depth", 0, "an int >= 1"),
-        ("byoc_max_depth", -1, "an int >= 1"),
-        ("max_candidates_per_node", 0, "an int >= 1"),
-        ("guard_rounds", 0, "an int >= 1"),
-        ("measure_seconds", 0.0, "a number > 0"),
-        ("measure_seconds", float("nan"), "a number > 0"),
-        ("measure_timeout", -2.5, "a number > 0"),
-        ("workers", -1, "an int >= 0"),
-        ("seed", -1, "an int >= 0"),
-        ("progress", "loud", "one of auto, rich, quiet, json"),
+        ("tvm_max_depth", "4", "takes an int, got '4'"),
+        ("byoc_max_depth", True, "takes an int, got True"),
+        ("byoc_fusion_style", "dnnl.NoFusion", "takes a list of str, got 'dnnl.NoFusion'"),
+        ("byoc_fusion_style", [1], "takes a list of str, got [1]"),
+        ("seed", None, "takes an int, got None"),
     ],
 )
+def test_a_wrong_type_in_collage_options_is_one_line_for_all_of_them(name, value, message):
+    with pytest.raises(TypeError) as caught:
+        optimize(tvm.IRModule({}), None, "llvm", CollageOptions(**{name: value}))
+    assert str(caught.value) == f"option relay.collage.{name} {message}"
+
+
+COUNT, COUNT_OR_0 = "an int from 1 to 1000000000", "an int from 0 to 1000000000"
+SECONDS = "a number > 0 and <= 1000000"
+STYLES = "a list of <backend>.<style> with a style of NoFusion, TVMFusion, ArbitraryFusion"
+OUT_OF_RANGE = [
+    ("tvm_max_depth", 0, COUNT),
+    ("tvm_max_depth", 10**12, COUNT),
+    ("tvm_max_depth", 2**32 + 4, COUNT),
+    ("byoc_max_depth", -1, COUNT),
+    ("byoc_max_depth", 10**9 + 1, COUNT),
+    ("byoc_fusion_style", ["nonsense"], STYLES),
+    ("byoc_fusion_style", ["dnnl"], STYLES),
+    ("byoc_fusion_style", [".NoFusion"], STYLES),
+    ("byoc_fusion_style", ["dnnl.NoFusion", "dnnl.Nonsense"], STYLES),
+    ("max_candidates_per_node", 0, COUNT),
+    ("max_exits", -1, COUNT_OR_0),
+    ("region_cuts", -2, COUNT_OR_0),
+    ("guard_rounds", 0, COUNT),
+    ("measure_seconds", 0.0, SECONDS),
+    ("measure_seconds", float("nan"), SECONDS),
+    ("measure_seconds", float("inf"), SECONDS),
+    ("measure_timeout", -2.5, SECONDS),
+    ("workers", -1, "an int from 0 to 1024"),
+    ("workers", 1025, "an int from 0 to 1024"),
+    ("seed", -1, "an int >= 0"),
+    ("progress", "loud", "one of auto, rich, quiet, json"),
+    ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
+]
+
+
+def test_each_option_with_a_range_is_refused_below():
+    types = ("a bool", "a str")
+    assert {name for name, _, _ in OUT_OF_RANGE} == {
+        row.name for row in option_table() if row.takes not in types
+    }
+
+
+@pytest.mark.parametrize("name, value, takes", OUT_OF_RANGE)
 def test_a_value_out_of_range_is_one_line_that_names_the_option(name, value, takes):
+    expected = f"option relay.collage.{name} takes {takes}, got {value!r}"
+    with context(**{name: value}), pytest.raises(ValueError) as caught:
+        CollageOptions.current()
+    assert str(caught.value) == expected
     with pytest.raises(ValueError) as caught:
-        check_options(CollageOptions(**{name: value}))
+        optimize(tvm.IRModule({}), None, "llvm", CollageOptions(**{name: value}))
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("name, value, takes", OUT_OF_RANGE)
+def test_the_pass_alone_refuses_it_too(name, value, takes):
+    config = tvm.target.make_compilation_config(
+        tvm.transform.PassContext.current(), [tvm.target.Target("llvm")]
+    )
+    mod = parse("def @main(%x: $T) { nn.relu(%x) }")
+    run = tvm.relay.transform.CollagePartition(config)
+    with context(**{name: value}), pytest.raises(ValueError) as caught:
+        run(mod)
     assert str(caught.value) == f"option relay.collage.{name} takes {takes}, got {value!r}"
 
 
 def test_defaults_and_the_ends_of_ranges_are_allowed():
-    check_options(CollageOptions())
-    check_options(
-        CollageOptions(
-            tvm_max_depth=1,
-            byoc_max_depth=1,
-            max_candidates_per_node=1,
-            guard_rounds=1,
-            measure_seconds=1e-6,
-            workers=0,
-            seed=0,
-            progress="json",
-        )
+    ends = {
+        "tvm_max_depth": (1, 10**9),
+        "byoc_max_depth": (1, 10**9),
+        "max_candidates_per_node": (1, 10**9),
+        "max_exits": (0, 10**9),
+        "region_cuts": (0, 10**9),
+        "guard_rounds": (1, 10**9),
+        "measure_seconds": (1e-6, 1e6),
+        "measure_timeout": (1e-6, 1e6),
+        "workers": (0, 1024),
+        "seed": (0, 2**63 - 1),
+    }
+    for values in zip(*ends.values(), strict=True):
+        options = CollageOptions(**dict(zip(ends, values, strict=True)))
+        with tvm.transform.PassContext(config=options.to_config()):
+            assert CollageOptions.current() == options
+
+
+def test_the_largest_depths_and_counts_partition():
+    """They reach arithmetic on ints of 32 bits."""
+    mod = parse("def @main(%x: $T) { exp(nn.relu(tanh(%x))) }")
+    backend = make_backend("options_test", [])
+    most = dict.fromkeys(("tvm_max_depth", "byoc_max_depth", "max_candidates_per_node"), 10**9)
+    most |= {"max_exits": 10**9, "region_cuts": 10**9}
+    found = partition(mod, [backend], {"llvm": 1}, **most)
+    assert [var.name_hint for var in found.get_global_vars()] == ["main"]
+
+
+def test_a_style_of_a_backend_that_is_no_target_is_a_warning_once(capfd):
+    mod = parse("def @main(%x: $T) { nn.relu(%x) }")
+    backend = make_backend("options_test_styled", [])
+    styles = ["options_test_absent.NoFusion", "options_test_styled.NoFusion"]
+    for _ in range(2):
+        partition(mod, [backend], {"llvm": 1}, byoc_fusion_style=styles)
+    text = capfd.readouterr().err
+    assert text.count("option relay.collage.byoc_fusion_style has ") == 1
+    assert (
+        "has options_test_absent.NoFusion, but options_test_absent is no external target of this "
+        "build: it has no effect" in text
     )
 
 
-def test_optimize_checks_ranges_first():
-    with context(guard_rounds=0), pytest.raises(ValueError, match="guard_rounds takes an int >= 1"):
-        optimize(tvm.IRModule({}), targets="llvm")
+def test_the_docs_page_has_every_option_as_the_table_does():
+    lines = (DOCS / "options.md").read_text().splitlines()
+    cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| `")]
+    found = {row[0].strip(" `"): [cell.strip() for cell in row[1:]] for row in cells}
+    assert list(found) == [row.name for row in option_table()]
+    for row in option_table():
+        takes, default, meaning, page = found[row.name]
+        assert (takes, default, meaning) == (row.takes, f"`{row.default!r}`", row.meaning)
+        file = page.split("](")[1].split(")")[0]
+        assert f"`{row.name}`" in (DOCS / file).read_text(), f"{file} does not explain {row.name}"

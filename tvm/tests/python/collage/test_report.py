@@ -49,6 +49,12 @@ def function_report():
             ["other", "other.exp", "other(exp)", "crashed", 0.0, "signal 11", True],
             ["other", "other.exp", "other(exp)", "timeout", 0.0, "60 s", True],
         ],
+        "unplaced": [
+            ["exp", "other", "crashed", "signal 11", "other.exp", 2, 0.003, 0.0, 0.0],
+            ["sqrt", "other", "slower", "as fast", "other.sqrt", 1, 0.001, 0.004, 0.001],
+        ],
+        "unplaced_left_out": 0,
+        "skipped": "",
     }
 
 
@@ -89,6 +95,11 @@ def printed(item, width=140):
     stream = io.StringIO()
     print_result(item, Console(file=stream, width=width))
     return stream.getvalue()
+
+
+def test_a_result_is_one_line_in_a_log():
+    assert repr(result()) == f"Result({result().Summary()})"
+    assert result().Summary().startswith("plan collage; 9.97 ms") and "\n" not in repr(result())
 
 
 def test_plans_have_ratios_to_the_best_backend():
@@ -140,6 +151,24 @@ def test_failures_are_grouped_by_reason():
         ("crashed", "signal 11", 2),
         ("timeout", "60 s", 1),
     ]
+
+
+def test_reasons_say_by_how_much_or_what_went_wrong():
+    rows = result().to_json()["functions"][0]["unplaced"]
+    assert [(row["op"], row["why"], row["operators"]) for row in rows] == [
+        ("exp", "crashed", 2),
+        ("sqrt", "slower", 1),
+    ]
+    text = printed(result())
+    assert "crashed: signal 11" in text
+    assert "slower: 4 ms there, 1 ms here, 4.00 x as long" in text
+
+
+def test_a_function_that_was_left_alone_is_one_line():
+    item = result()
+    item.partitioned.append({**function_report(), "function": "theirs", "skipped": "a kernel"})
+    assert item.to_json()["functions"][1]["skipped"] == "a kernel"
+    assert "Not partitioned: @theirs: a kernel" in printed(item)
 
 
 def test_placement_is_read_from_the_module_that_ships():

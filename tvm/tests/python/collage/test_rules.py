@@ -7,13 +7,19 @@ import pytest
 import tvm
 from relay_text import HOST, assert_equal, make_backend, parse, partition
 from tvm import relay
-from tvm.relay.collage import Backend, UnknownBackendError, register_backend, rules
-from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.relay.collage import (
+    Backend,
+    MockCostEstimator,
+    UnknownBackendError,
+    register_backend,
+    rules,
+)
+from tvm.relay.dataflow_pattern import FunctionPattern, IfPattern, is_let, is_op, wildcard
 from tvm.target import Target
 
 RELU = is_op("nn.relu")(wildcard())
 ADD_RELU = is_op("nn.relu")(is_op("add")(wildcard(), wildcard()))
-summary = tvm.get_global_func("collage.RuleSummary")
+summary = tvm.get_global_func("collage.rules.Summary")
 _count = 0
 
 
@@ -32,6 +38,17 @@ def parts(text, rows, style=None, costs=None):
     prefix = f"collage_{name}_"
     names = [var.name_hint for var in result.get_global_vars()]
     return sorted(var.removeprefix(prefix) for var in names if var.startswith(prefix))
+
+
+def chosen(text, backend, **options):
+    """Calls of each candidate that the search chose for the cheap backend, before neighbours are
+    joined into one part."""
+    name = backend.kind.name
+    estimator = MockCostEstimator({"llvm": 100, name: 1})
+    partition(parse(text), [backend], estimator, **options)
+    [report] = estimator.reports
+    labels = (row[2] for row in report["parts"] if row[0] == name)
+    return sorted(label.removeprefix(f"{name}(").removesuffix(")") for label in labels)
 
 
 SINGLE = "def @main(%x: $T, %y: $T) { tanh(nn.relu(add(%x, %y))) }"
@@ -115,15 +132,18 @@ POOL_TEXT = """def @main(%x: Tensor[(1, 3, 8, 8), float32]) {
 @pytest.mark.parametrize(
     "style, chain, pool",
     [
-        ("NoFusion", ["exp", "nn_relu", "nn_relu_1"], ["nn_max_pool2d", "nn_relu", "nn_relu_1"]),
-        ("TVMFusion", ["nn_relu_exp_nn_relu"], ["nn_max_pool2d_nn_relu", "nn_relu"]),
-        ("ArbitraryFusion", ["nn_relu_exp_nn_relu"], ["nn_relu_nn_max_pool2d_nn_relu"]),
-        (None, ["nn_relu_exp_nn_relu"], ["nn_relu_nn_max_pool2d_nn_relu"]),
+        ("NoFusion", ["exp", "nn.relu", "nn.relu"], ["nn.max_pool2d", "nn.relu", "nn.relu"]),
+        ("TVMFusion", ["nn.relu, exp, nn.relu"], ["nn.max_pool2d, nn.relu", "nn.relu"]),
+        ("ArbitraryFusion", ["nn.relu, exp, nn.relu"], ["nn.relu, nn.max_pool2d, nn.relu"]),
+        (None, ["nn.relu, exp, nn.relu"], ["nn.relu, nn.max_pool2d, nn.relu"]),
     ],
 )
 def test_fusion_styles(style, chain, pool):
-    assert parts(CHAIN, ROW, style) == chain
-    assert parts(POOL_TEXT, POOL, style) == pool
+    for text, rows, expected in ((CHAIN, ROW, chain), (POOL_TEXT, POOL, pool)):
+        name = fresh_name()
+        backend = make_backend(name, [(f"{name}.{row[0]}", *row[1:]) for row in rows])
+        styles = [f"{name}.{style}"] if style else []
+        assert chosen(text, backend, byoc_fusion_style=styles) == expected
 
 
 def test_a_style_of_another_backend_changes_nothing():
@@ -138,8 +158,8 @@ def test_a_style_of_another_backend_changes_nothing():
 def test_an_unknown_style_says_which_there_are():
     with pytest.raises(ValueError) as caught:
         parts(CHAIN, ROW, "Fancy")
-    assert "has rules_test_" in str(caught.value) and "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".Fancy: use NoFusion, TVMFusion or ArbitraryFusion")
+    assert "a style of NoFusion, TVMFusion, ArbitraryFusion, got" in str(caught.value)
+    assert ".Fancy" in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("depth, expected", [(1, 3), (2, 2), (3, 1)])
@@ -147,8 +167,74 @@ def test_byoc_max_depth_limits_a_part(depth, expected):
     name = fresh_name()
     backend = make_backend(name, [(f"{name}.relu", RELU)])
     text = "def @main(%x: $T) { nn.relu(nn.relu(nn.relu(%x))) }"
-    result = partition(parse(text), [backend], {"llvm": 100, name: 1}, byoc_max_depth=depth)
-    assert len(result.functions) - 1 == expected
+    assert len(chosen(text, backend, byoc_max_depth=depth)) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern, text",
+    [
+        (
+            IfPattern(wildcard(), wildcard(), wildcard()),
+            "def @main(%x: $T, %c: bool) -> $T { nn.relu(if (%c) { tanh(%x) } else { exp(%x) }) }",
+        ),
+        (
+            is_let(wildcard(), wildcard(), wildcard()),
+            "def @main(%x: $T) -> $T { nn.relu((let %y = tanh(%x); exp(%y))) }",
+        ),
+        (
+            FunctionPattern([wildcard()], wildcard()),
+            "def @main(%x: $T) -> $T { let %f = fn(%y: $T) -> $T { nn.relu(%y) }; %f(%x) }",
+        ),
+    ],
+    ids=["if", "let", "function"],
+)
+def test_a_pattern_of_control_flow_or_a_function_is_refused_and_the_others_hold(pattern, text):
+    assert parts(text, [("flow", pattern), ("relu", RELU)], "ArbitraryFusion") == ["nn_relu"]
+
+
+def test_neighbours_of_a_backend_with_a_pattern_table_alone_are_joined_after_the_search():
+    name = fresh_name()
+    backend = make_backend(name, [(f"{name}.relu", RELU)])
+    text = "def @main(%x: $T) { nn.relu(nn.relu(tanh(nn.relu(%x)))) }"
+    result = partition(parse(text), [backend], {"llvm": 100, name: 1}, byoc_max_depth=1)
+    names = sorted(var.name_hint for var in result.get_global_vars())
+    # What was joined is named after the backend alone.
+    assert names == [f"collage_{name}", f"collage_{name}_nn_relu", "main"]
+
+
+def test_neighbours_of_a_registered_backend_are_joined_only_when_asked():
+    class Apart(Backend):
+        name = "apart_test"
+
+        def patterns(self):
+            return [("apart_test.relu", RELU)]
+
+    register_backend(Apart())
+    text = "def @main(%x: $T) { nn.relu(nn.relu(%x)) }"
+    costs = {"llvm": 100, Apart.name: 1}
+    for options, expected in (({}, 2), ({"merge_parts": True}, 1)):
+        result = partition(parse(text), [Target(Apart.name)], costs, **options)
+        assert len(result.functions) - 1 == expected
+
+
+def test_a_rule_of_ones_own_says_whether_neighbours_are_joined():
+    class Own(Backend):
+        name = "own_joining_test"
+        joins = False
+
+        def patterns(self):
+            return []
+
+        def partition_rule(self, options):
+            relus = rules.Composite("own.relu", rules.DFPattern("relu", RELU))
+            return rules.Primitive(rules.Joinable(relus) if self.joins else relus)
+
+    backend = Own()
+    register_backend(backend)
+    text = "def @main(%x: $T) { nn.relu(nn.relu(%x)) }"
+    for backend.joins, expected in ((False, 2), (True, 1)):
+        result = partition(parse(text), [Target(Own.name)], {"llvm": 100, Own.name: 1})
+        assert len(result.functions) - 1 == expected
 
 
 def test_tvm_max_depth_limits_what_tvm_is_thought_to_fuse():
@@ -159,13 +245,12 @@ def test_tvm_max_depth_limits_what_tvm_is_thought_to_fuse():
     options = {"byoc_fusion_style": [f"{name}.NoFusion"]}
     fused = partition(parse(text), [backend], costs, tvm_max_depth=3, **options)
     assert_equal(fused, text)
-    single = partition(parse(text), [backend], costs, tvm_max_depth=1, **options)
-    assert len(single.functions) == 4
+    single = MockCostEstimator(costs)
+    partition(parse(text), [backend], single, tvm_max_depth=1, **options)
+    assert [row[0] for row in single.reports[0]["parts"]] == [name] * 3
 
 
 def test_limits_that_cut_are_reported(caplog):
-    from tvm.relay.collage import MockCostEstimator
-
     name = fresh_name()
     backend = make_backend(name, [(f"{name}.relu", RELU)])
     text = "def @main(%x: $T) { nn.relu(nn.relu(nn.relu(%x))) }"
@@ -182,7 +267,7 @@ def test_rules_have_a_summary():
     rule = rules.make_byoc_partition_rule(name)
     assert "Primitive(" in summary(rule) and f"{name}.relu" in summary(rule)
     entry = rules.make_labelled_dfpattern_partition_rule_wrapper(name, ("relu", ADD_RELU))
-    assert summary(entry) == "nn.relu(add(*, *))"
+    assert summary(entry) == "Composite(relu, DFPattern(nn.relu(add(*, *))))"
 
 
 def test_stocks_constructors_give_our_rules():
@@ -255,3 +340,28 @@ def test_calls_that_a_backend_takes_outside_patterns_are_candidates():
         costs,
     )
     assert [var.name_hint for var in refused.get_global_vars()] == ["main"]
+
+
+class _RefusesBareCalls(Backend):
+    """Gives a reason for no, or raises, when it is asked for bare calls."""
+
+    name = "bare_reason_test"
+
+    def __init__(self):
+        self.op_predicates = {
+            "sigmoid": lambda call: "not on a Monday",
+            "tanh": lambda call: 1 // 0,
+        }
+
+
+def test_what_a_backend_says_of_bare_calls_is_the_reason_in_reports():
+    register_backend(_RefusesBareCalls())
+    estimator = MockCostEstimator({HOST: 10, "bare_reason_test": 1})
+    mod = parse("def @main(%x: $T) -> $T { tanh(sigmoid(%x)) }")
+    partition(mod, [Target("bare_reason_test")], estimator)
+    [report] = estimator.reports
+    told = " ".join(map(str, report["unplaced"]))
+    assert "not on a Monday" in told and "its predicate raised ZeroDivisionError" in told
+    # TVM's passes are told yes or no, nothing else.
+    call = mod["main"].body
+    assert call.op.get_attr("target.bare_reason_test")(call) is False

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models from ONNX, PyTorch and TFLite: partitioned with given costs, built, run, compared.
+
+What the importers make of small models is partitioned between TVM and oneDNN, built for the VM (or
+the graph executor) and compared with the module as imported and with the framework itself.
+"""
+
+import numpy as np
+import pytest
+import tvm
+from relay_text import count_calls, is_external, partition
+from tvm import relay
+from tvm.contrib.graph_executor import GraphModule
+from tvm.relay.collage import MockCostEstimator
+from tvm.relay.collage.build import build_library, build_vm, host_target, prepare
+from tvm.runtime.vm import VirtualMachine
+from tvm.target import Target
+
+HOST = host_target()
+CHEAP = {"llvm": 10, "dnnl": 1}
+
+
+def flat(result):
+    if isinstance(result, tvm.nd.NDArray):
+        return [result.numpy()]
+    return [array for item in result for array in flat(item)]
+
+
+def run_vm(mod, inputs):
+    """The arrays that main gives, tuples flattened; inputs are arrays by parameter name."""
+    machine = VirtualMachine(build_vm(mod, HOST, opt_level=3), tvm.cpu())
+    return flat(machine.run(*[inputs[param.name_hint] for param in mod["main"].params]))
+
+
+def run_graph(mod, inputs):
+    module = GraphModule(build_library(mod, HOST, opt_level=3)["default"](tvm.cpu()))
+    module.run(**inputs)
+    return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
+
+
+def check(mod, params, inputs, expected, run=run_vm, costs=CHEAP):
+    """Partition, compare all three; return the names of the parts and the reports by function."""
+    prepared = prepare(mod, params, HOST)
+    estimator = MockCostEstimator(costs)
+    result = partition(prepared, [Target("dnnl")], estimator)
+    assert count_calls(result) == count_calls(prepared)
+    actual, plain = run(result, inputs), run(prepared, inputs)
+    for ours, tvms, theirs in zip(actual, plain, expected, strict=True):
+        np.testing.assert_allclose(ours, tvms, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    parts = [var.name_hint for var, function in result.functions.items() if is_external(function)]
+    return sorted(parts), {report["function"]: report for report in estimator.reports}
+
+
+def stays(report):
+    """Operators that the backend did not get."""
+    return {row[0] for row in report["unplaced"]}
+
+
+# ONNX.
+
+
+@pytest.fixture(scope="module")
+def nets():
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    import onnx_nets
+
+    return onnx_nets
+
+
+def check_onnx(model, dynamic=3, **options):
+    """`check` of an ONNX model with random inputs; `dynamic` is the size of open dimensions."""
+    import onnxruntime
+
+    rng = np.random.default_rng(0)
+    inputs = {}
+    weights = {item.name for item in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in weights:
+            continue
+        kind = value.type.tensor_type
+        shape = [dim.dim_value or dynamic for dim in kind.shape.dim]
+        is_float = kind.elem_type == 1
+        inputs[value.name] = (
+            rng.standard_normal(shape).astype("float32") if is_float else np.full(shape, 3, "int64")
+        )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    expected = session.run(None, inputs)
+    mod, params = relay.frontend.from_onnx(model)
+    return check(mod, params, inputs, expected, **options)
+
+
+@pytest.mark.parametrize("run", [run_vm, run_graph])
+def test_onnx_conv_net_is_one_part(nets, run):
+    parts, reports = check_onnx(nets.conv_net(), run=run)
+    assert len(parts) == 1 and reports["main"]["unplaced"] == []
+
+
+def test_onnx_conv_net_where_both_take_part(nets):
+    """Costs at which convolutions go to the backend and all else to TVM."""
+
+    class Estimator(MockCostEstimator):
+        def estimate_batch(self, mods, targets, labels):
+            return [
+                ["measured", sum(map(price(target), ops_of(label))), ""]
+                for target, label in zip(targets, labels, strict=True)
+            ]
+
+    def ops_of(label):
+        return label.partition("(")[2].removesuffix(")").split(", ")
+
+    def price(target):
+        return lambda op: 1.0 if (target.kind.name == "dnnl") == (op == "nn.conv2d") else 5.0
+
+    mod, params = relay.frontend.from_onnx(nets.conv_net())
+    prepared = prepare(mod, params, HOST)
+    estimator = Estimator(CHEAP)
+    result = partition(prepared, [Target("dnnl")], estimator)
+    inputs = {"x": np.random.default_rng(3).standard_normal((1, 3, 16, 16)).astype("float32")}
+    for ours, tvms in zip(run_vm(result, inputs), run_vm(prepared, inputs), strict=True):
+        np.testing.assert_allclose(ours, tvms, rtol=1e-4, atol=1e-5)
+    backends = {row[0] for row in estimator.reports[0]["parts"] if row[6]}
+    assert backends == {"llvm", "dnnl"}
+
+
+def test_onnx_transformer_block(nets):
+    parts, reports = check_onnx(nets.attention())
+    assert parts and not {"nn.dense", "nn.batch_matmul"} & stays(reports["main"])
+
+
+def test_onnx_lstm(nets):
+    parts, reports = check_onnx(nets.lstm())
+    assert parts and "nn.dense" not in stays(reports["main"])
+
+
+def test_onnx_if_has_parts_in_both_branches(nets):
+    parts, _ = check_onnx(nets.branch())
+    assert len([name for name in parts if "conv2d" in name]) == 2
+
+
+def test_onnx_loop_has_parts_in_its_body(nets):
+    parts, _ = check_onnx(nets.loop())
+    assert any("dense" in name for name in parts)
+
+
+def test_onnx_int64_shape_arithmetic_folds_away_when_shapes_are_static(nets):
+    parts, reports = check_onnx(nets.shape_arithmetic(2))
+    assert parts and not stays(reports["main"])
+
+
+def test_onnx_dynamic_batch_stays_on_tvm_and_says_so(nets):
+    parts, reports = check_onnx(nets.shape_arithmetic())
+    assert parts == []
+    reasons = {row[0]: row[3] for row in reports["main"]["unplaced"]}
+    assert "its shape is dynamic" in reasons["nn.conv2d"]
+
+
+def test_onnx_split_and_an_output_given_twice(nets):
+    parts, reports = check_onnx(nets.several_outputs())
+    assert parts and "split" in stays(reports["main"])
+
+
+# PyTorch.
+
+
+def check_torch(net, shape):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = net.eval()
+    example = torch.randn(shape)
+    with torch.no_grad():
+        traced, expected = torch.jit.trace(net, example), net(example)
+    mod, params = relay.frontend.from_pytorch(traced, [("x", shape)])
+    return check(mod, params, {"x": example.numpy()}, [expected.numpy()])
+
+
+def test_torch_conv_net():
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+            self.norm = torch.nn.BatchNorm2d(8)
+            self.depthwise = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)
+            self.dense = torch.nn.Linear(8, 5)
+
+        def forward(self, x):
+            x = torch.relu(self.norm(self.conv(x)))
+            x = torch.nn.functional.silu(self.depthwise(x)) + x
+            x = torch.nn.functional.adaptive_avg_pool2d(x, 1).flatten(1)
+            return torch.softmax(self.dense(x), -1)
+
+    parts, reports = check_torch(Net(), (1, 3, 16, 16))
+    assert parts and not {"nn.conv2d", "nn.dense"} & stays(reports["main"])
+
+
+def test_torch_attention_block():
+    torch = pytest.importorskip("torch")
+    width, heads = 16, 2
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = torch.nn.Linear(width, 3 * width)
+            self.out = torch.nn.Linear(width, width)
+            self.norm = torch.nn.LayerNorm(width)
+            self.up = torch.nn.Linear(width, 4 * width)
+            self.down = torch.nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            batch, length, _ = x.shape
+
+            def split(tensor):
+                return tensor.reshape(batch, length, heads, width // heads).transpose(1, 2)
+
+            q, k, v = (split(tensor) for tensor in self.qkv(x).chunk(3, -1))
+            probs = torch.softmax(q @ k.transpose(2, 3) * (width // heads) ** -0.5, -1)
+            mixed = (probs @ v).transpose(1, 2).reshape(batch, length, width)
+            x = self.norm(x + self.out(mixed))
+            return x + self.down(torch.nn.functional.gelu(self.up(x)))
+
+    parts, reports = check_torch(Block(), (1, 6, width))
+    assert parts and not {"nn.dense", "nn.batch_matmul"} & stays(reports["main"])
+
+
+# TFLite.
+
+
+def test_tflite_conv_net():
+    tflite = pytest.importorskip("tflite")
+    pytest.importorskip("flatbuffers")
+    import tflite_nets
+
+    data, weights = tflite_nets.conv_net()
+    model = tflite.Model.GetRootAsModel(data, 0)
+    mod, params = relay.frontend.from_tflite(model)
+    x = np.random.default_rng(1).standard_normal((1, 8, 8, 3)).astype("float32")
+    expected = tflite_nets.reference(weights, x)
+    parts, reports = check(mod, params, {"x": x}, [expected])
+    assert len(parts) == 1 and reports["main"]["unplaced"] == []
