@@ -1,122 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass CollagePartition (RFC 0062): gather specs -> for each function: import, plan, rewrite.
+// The pass CollagePartition (RFC 0062): the module's placement, found or saved before -> rewrite.
+// To find one: gather specs -> for each function: import, plan.
 // Precondition: Init ran. Test: tvm/tests/python/collage/test_collage_partition.py.
-#include <atomic>
+#include <map>
+#include <string>
 
 #include "ffi/cost_estimator.h"
 #include "ffi/gather_specs.h"
+#include "ffi/observe.h"
+#include "ffi/phase_clock.h"
+#include "ffi/placement.h"
 #include "ffi/plan_function.h"
 #include "ffi/rewrite.h"
+#include "ffi/run_counter.h"
 #include "rules/merge_parts.h"
 
 namespace tvm::collage {
 namespace {
 
-std::atomic<int64_t> num_runs{0};
+thread_local std::map<std::string, PhaseSeconds> last_phases;
 
-/*! \brief Functions of an op's or a backend's kernel, and TIR, are somebody else's already. */
-bool CanBePartitioned(const ObjectRef& function) {
-  return IsA(function, "relay.Function") && !IsPartitioned(function);
-}
-
-Array<String> AsStrings(const std::vector<std::string>& texts) {
-  Array<String> strings;
-  for (const std::string& text : texts) strings.push_back(text);
-  return strings;
-}
-
-/*! \brief Parts as rows [backend, rule, label, status, seconds, message, launches a kernel]. */
-ObjectRef Rows(const std::vector<PlannedPart>& parts, const ImportedFunction& imported,
-               const std::vector<TargetSpec>& specs) {
-  Array<Array<ObjectRef>> rows;
-  for (const PlannedPart& part : parts) {
-    rows.push_back({String(specs[part.candidate.spec].spec.name), String(part.candidate.rule),
-                    String(LabelOf(imported, part.candidate, specs)), String(part.cost.status),
-                    runtime::Float(part.cost.seconds), String(part.cost.message),
-                    runtime::Bool(!part.candidate.is_free)});
+/*! \brief Costs of deployed candidates, found by their first nodes: parts are disjoint. */
+class PlannedCosts {
+ public:
+  PlannedCosts(const FunctionPlan& plan, int num_nodes) : by_first_(num_nodes, nullptr) {
+    for (const PlannedPart& part : plan.parts) by_first_[FirstOf(part.candidate)] = &part;
   }
-  return rows;
-}
+  /*! \brief One that was joined from several has none. */
+  EstimatedCost Of(const CandidatePartition& candidate) const {
+    const PlannedPart* part = by_first_[FirstOf(candidate)];
+    if (part && part->candidate.sub_graph == candidate.sub_graph) return part->cost;
+    return {"unknown", 0, "joined from neighbouring parts after the search"};
+  }
 
-void Observe(const CostEstimator& estimator, const std::string& function,
-             const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-             const FunctionPlan& plan) {
-  if (estimator->observe == nullptr) return;
-  estimator->observe(Map<String, ObjectRef>{
-      {"function", String(function)},
-      {"nodes", runtime::Int(imported.graph.size())},
-      {"candidates", runtime::Int(plan.num_candidates)},
-      {"seconds", runtime::Float(plan.seconds)},
-      {"is_optimal", runtime::Bool(plan.is_optimal)},
-      {"search", String(plan.search_summary)},
-      {"cuts", AsStrings(plan.cuts)},
-      {"parts", Rows(plan.parts, imported, specs)},
-      {"failed", Rows(plan.failed, imported, specs)},
-  });
-}
+ private:
+  static int FirstOf(const CandidatePartition& candidate) {
+    return candidate.sub_graph.inside().First();
+  }
+  std::vector<const PlannedPart*> by_first_;
+};
 
 /*! \brief The plan's candidates as they are deployed. */
-std::vector<CandidatePartition> DeployedParts(const FunctionPlan& plan, const DataflowGraph& graph,
-                                              const CollageOptions& options) {
-  std::vector<CandidatePartition> parts;
-  for (const PlannedPart& part : plan.parts) parts.push_back(part.candidate);
-  return options.merge_parts ? MergeParts(graph, parts) : parts;
+std::vector<PlacedPart> DeployedParts(const FunctionPlan& plan, const ImportedFunction& imported,
+                                      const std::vector<TargetSpec>& specs,
+                                      const CollageOptions& options) {
+  std::vector<CandidatePartition> candidates;
+  for (const PlannedPart& part : plan.parts) candidates.push_back(part.candidate);
+  candidates = MergeParts(imported.graph, candidates,
+                          options.merge_parts ? MergeScope::kAll : MergeScope::kJoinable);
+  const PlannedCosts costs(plan, imported.graph.size());
+  std::vector<PlacedPart> parts;
+  for (const CandidatePartition& candidate : candidates) {
+    parts.push_back({candidate.sub_graph, specs[candidate.spec].spec.name, candidate.rule,
+                     LabelOf(imported, candidate, specs), candidate.is_primitive,
+                     costs.Of(candidate)});
+  }
+  return parts;
 }
 
-std::vector<ExternalPart> ExternalParts(const std::vector<CandidatePartition>& parts,
-                                        const std::vector<TargetSpec>& specs) {
-  std::vector<ExternalPart> external;
-  for (const CandidatePartition& part : parts) {
-    if (part.is_primitive) external.push_back({&part.sub_graph, specs[part.spec].spec.name});
+Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
+                        const CollageOptions& options, const CostEstimator& estimator,
+                        PhaseClock* clock) {
+  clock->Enter("rules");
+  std::vector<TargetSpec> specs = GatherSpecs(compilation_config, options);
+  clock->Enter("import");
+  Placement placement = EmptyPlacement(mod);
+  for (PlacedFunction& function : placement.functions) {
+    FunctionPlan plan = PlanFunction(*function.imported, specs, estimator, clock);
+    clock->Enter("deploy");
+    function.parts = DeployedParts(plan, *function.imported, specs, options);
+    clock->Enter("report");
+    Observe(estimator, function, specs, plan);
   }
-  return external;
+  ObserveSkipped(estimator, mod);
+  return placement;
+}
+
+/*! \brief The saved placement, refused by Python when it is not for this module and machine. */
+Placement ReadPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
+                        const CollageOptions& options) {
+  const PackedFunc* read = runtime::Registry::Get("tvm.relay.collage.read_placement");
+  ICHECK(read) << "InternalError: tvm.relay.collage is not imported";
+  Placement placement = EmptyPlacement(mod);
+  SetParts((*read)(String(options.placement), mod, compilation_config), &placement);
+  return placement;
 }
 
 ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_config,
                     const CostEstimator& estimator) {
-  ++num_runs;
+  ++num_partition_runs;
+  PhaseClock clock;
+  clock.Enter("types");
   const CollageOptions options = CollageOptions::Current();
-  std::vector<TargetSpec> specs = GatherSpecs(compilation_config, options);
-  ObjectRef mod = InferTypes(untyped);
-  ObjectRef result = CallGlobal("ir.Module_Clone", mod);
-  const auto functions = RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions");
-  NameSupply names;
-  for (const auto& [global_var, function] : functions) {
-    names.Reserve(Fields(global_var).Str("name_hint"));
-  }
-  for (const auto& [global_var, function] : functions) {
-    if (!CanBePartitioned(function)) continue;
-    ImportedFunction imported = ImportFunction(function);
-    FunctionPlan plan = PlanFunction(imported, specs, estimator);
-    Observe(estimator, Fields(global_var).Str("name_hint"), imported, specs, plan);
-    std::vector<CandidatePartition> parts = DeployedParts(plan, imported.graph, options);
-    std::vector<ExternalFunction> externals;
-    Expr rewritten = RewriteFunction(imported, ExternalParts(parts, specs), &names, &externals);
-    for (const ExternalFunction& external : externals) {
-      CallGlobal("ir.Module_Add", result, external.global_var, external.function, false);
-    }
-    CallGlobal("ir.Module_Add", result, global_var, rewritten, true);
-  }
-  return InferTypes(result);
+  // TVM infers all types anew each time, which can take longer than the search.
+  const ObjectRef mod = IsTyped(untyped) ? untyped : InferTypes(untyped);
+  const Placement placement =
+      options.placement.empty() ? FindPlacement(mod, compilation_config, options, estimator, &clock)
+                                : ReadPlacement(mod, compilation_config, options);
+  clock.Enter("rewrite");
+  ObjectRef result = RewriteModule(placement);
+  clock.Leave();
+  last_phases = clock.seconds();
+  return result;
 }
 
 ObjectRef CollagePartition(ObjectRef compilation_config, CostEstimator estimator) {
-  PackedFunc pass([=](runtime::TVMArgs args, TVMRetValue* result) {
-    *result = Partition(args[0], compilation_config, estimator);
+  return MakeModulePass("CollagePartition", [=](const ObjectRef& mod) {
+    return Partition(mod, compilation_config, estimator);
   });
-  constexpr int kOptLevel = 0;
-  constexpr bool kTraceable = false;
-  ObjectRef info = CallGlobal("transform.PassInfo", kOptLevel, String("CollagePartition"),
-                              Array<String>(), kTraceable);
-  return CallGlobal("transform.MakeModulePass", pass, info);
+}
+
+/*! \brief The module with the parts that rows (see PartRows) name by function. */
+ObjectRef ApplyPlacement(ObjectRef untyped, Map<String, Array<ObjectRef>> rows_of) {
+  Placement placement = EmptyPlacement(InferTypes(untyped));
+  SetParts(rows_of, &placement);
+  return RewriteModule(placement);
 }
 
 }  // namespace
 
 TVM_REGISTER_GLOBAL("collage.CollagePartition").set_body_typed(CollagePartition);
-// How often the pass ran: proves to a test which implementation it has met.
+TVM_REGISTER_GLOBAL("collage.ApplyPlacement").set_body_typed(ApplyPlacement);
 TVM_REGISTER_GLOBAL("collage.NumPartitionRuns").set_body_typed([]() -> int64_t {
-  return num_runs;
+  return num_partition_runs;
+});
+// Wall and CPU seconds by phase of this thread's last run.
+TVM_REGISTER_GLOBAL("collage.LastPhases").set_body_typed([]() {
+  Map<String, Array<ObjectRef>> phases;
+  for (const auto& [name, seconds] : last_phases) {
+    phases.Set(name, {runtime::Float(seconds.wall), runtime::Float(seconds.cpu)});
+  }
+  return phases;
 });
 
 }  // namespace tvm::collage

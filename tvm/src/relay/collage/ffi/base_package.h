@@ -71,6 +71,14 @@ extern template TargetKindRegEntry& TargetKindRegEntry::add_attr_option<runtime:
 extern template TargetKindRegEntry&
 TargetKindRegEntry::add_attr_option<runtime::Array<runtime::String>>(const runtime::String&);
 
+namespace relay {
+// include/tvm/relay/dataflow_pattern.h: the one field of a pattern that reflection does not show,
+// right behind Object's own; what `redirect_to` set, or null.
+struct WildcardPatternLayout : public runtime::Object {
+  runtime::ObjectRef pattern;
+};
+}  // namespace relay
+
 namespace transform {
 // include/tvm/ir/transform.h: one exported static function.
 class __attribute__((visibility("default"))) PassContext {

@@ -40,7 +40,7 @@ ObjectRef CandidateModule(const ImportedFunction& imported, const CandidateParti
   Expr main;
   if (candidate.is_primitive) {
     NameSupply names;
-    ExternalFunction external = MakeExternal(imported, {&candidate.sub_graph, compiler}, &names);
+    ExternalFunction external = MakeExternal(imported, candidate.sub_graph, compiler, &names);
     functions.Set(external.global_var, external.function);
     main = MainOf(external.function, external.global_var);
   } else {

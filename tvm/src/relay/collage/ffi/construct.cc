@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "construct.h"
 
+#include "user_error.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -102,11 +104,48 @@ ObjectRef MakeTupleType(const Array<ObjectRef>& fields) {
   return CallGlobal("ir.TupleType", fields);
 }
 
-ObjectRef One() { return CallGlobal("ir.IntImm", runtime::DataType::Int(32), 1, kKeep); }
+ObjectRef ExportAttr(const AttrValue& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    const bool is_short = *number == static_cast<int32_t>(*number);
+    return ExportAttr(AttrNumber{is_short ? "int32" : "int64", *number});
+  }
+  if (const auto* real = std::get_if<double>(&value)) {
+    return ExportAttr(AttrNumber{"float32", *real});
+  }
+  if (const auto* number = std::get_if<AttrNumber>(&value)) {
+    runtime::DataType dtype(runtime::String2DLDataType(number->dtype));
+    const auto* integer = std::get_if<int64_t>(&number->value);
+    if (integer) return CallGlobal("ir.IntImm", dtype, *integer, kKeep);
+    return CallGlobal("ir.FloatImm", dtype, std::get<double>(number->value), kKeep);
+  }
+  if (const auto* text = std::get_if<std::string>(&value)) return String(*text);
+  if (const auto* list = std::get_if<AttrList>(&value)) {
+    Array<ObjectRef> items;
+    for (const AttrValue& item : *list) items.push_back(ExportAttr(item));
+    return items;
+  }
+  ThrowUserError(
+      "TypeError",
+      "a composite's attribute is a number, a text or a list of such, not " + Summary(value));
+}
+
+ObjectRef One() { return ExportAttr(int64_t{1}); }
 
 ObjectRef InferTypes(const ObjectRef& mod) {
   ObjectRef pass = CallGlobal("relay._transform.InferType");
   return CallGlobal("transform.RunPass", pass, mod);
+}
+
+ObjectRef MakeModulePass(const std::string& name,
+                         std::function<ObjectRef(const ObjectRef&)> apply) {
+  PackedFunc pass([apply = std::move(apply)](runtime::TVMArgs args, TVMRetValue* result) {
+    *result = apply(args[0]);
+  });
+  constexpr int kOptLevel = 0;
+  constexpr bool kTraceable = false;
+  ObjectRef info =
+      CallGlobal("transform.PassInfo", kOptLevel, String(name), Array<String>(), kTraceable);
+  return CallGlobal("transform.MakeModulePass", pass, info);
 }
 
 ObjectRef CheckedType(const Expr& expr) {

@@ -4,8 +4,10 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_CONSTRUCT_H_
 #define TVM_RELAY_COLLAGE_FFI_CONSTRUCT_H_
 
+#include <functional>
 #include <string>
 
+#include "../graph/dataflow_graph.h"
 #include "fields.h"
 
 namespace tvm::collage {
@@ -26,12 +28,18 @@ Expr WithAttr(const Expr& function, const char* key, const ObjectRef& value);
 Expr WithBody(const Expr& function, const Expr& body);
 Expr MakeGlobalVar(const std::string& name);
 ObjectRef MakeTupleType(const Array<ObjectRef>& fields);
+/*! \brief An attribute as Relay's parser would hold it; the inverse of ImportAttr. */
+ObjectRef ExportAttr(const AttrValue& value);
 /*! \brief The literal 1 as Relay's function attributes hold it. */
 ObjectRef One();
 
 /*! \brief The module with every expression typed. \throw TVM's own error for an ill-typed module.
  */
 ObjectRef InferTypes(const ObjectRef& mod);
+
+/*! \brief A module pass of opt level 0. */
+ObjectRef MakeModulePass(const std::string& name,
+                         std::function<ObjectRef(const ObjectRef& mod)> apply);
 
 /*! \brief The type that InferType left on the expression. \throw when there is none. */
 ObjectRef CheckedType(const Expr& expr);

@@ -5,6 +5,7 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
 #define TVM_RELAY_COLLAGE_FFI_COST_ESTIMATOR_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,11 +14,14 @@
 
 namespace tvm::collage {
 
-/*! \brief What is asked: a module whose @main is the candidate, and the target that runs it. */
+/*! \brief What is asked: a candidate, and the target that runs it. */
 struct CostRequest {
-  ObjectRef mod;
+  /*! \brief Makes the module whose @main is the candidate; called when the estimator wants it. */
+  std::function<ObjectRef()> module;
   ObjectRef target;
-  std::string label;  // for people: backend, rule and ops
+  std::string label;      // for people: backend, rule and ops
+  std::string signature;  // equal for candidates that must cost the same
+  int num_calls = 0;      // of operators
 };
 
 /*! \brief What is answered; `status` is one of the names in measure/cost.py. */
@@ -27,12 +31,19 @@ struct EstimatedCost {
   std::string message;
 
   bool IsUsable() const { return status == "measured" || status == "estimated"; }
+  /*! \brief As Cost.Summary in measure/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
+  std::string Summary() const;
 };
 
 class CostEstimatorNode : public Object {
  public:
   /*! \brief (modules, targets, labels) -> [[status, seconds, message], ...]. */
   PackedFunc estimate;
+  /*!
+   * \brief (lines "signature, number of calls, place in targets", targets) -> lines "status,
+   * seconds, message" with tabs, for estimators that need no module; null for the others.
+   */
+  PackedFunc price;
   /*! \brief Told what the pass decided for each function, as a map; may be null. */
   PackedFunc observe;
 
@@ -49,11 +60,15 @@ class CostEstimatorNode : public Object {
 
   static constexpr const char* _type_key = "collage.CostEstimator";
   TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
+
+ private:
+  std::vector<EstimatedCost> Measure(const std::vector<CostRequest>& requests) const;
+  std::vector<EstimatedCost> Price(const std::vector<CostRequest>& requests) const;
 };
 
 class CostEstimator : public ObjectRef {
  public:
-  CostEstimator(PackedFunc estimate, PackedFunc observe, PackedFunc transition);
+  CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe, PackedFunc transition);
   TVM_DEFINE_OBJECT_REF_METHODS(CostEstimator, ObjectRef, CostEstimatorNode);
 };
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gather_specs.h"
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "backend_rules.h"
+#include "device_domains.h"
 #include "rule_objects.h"
 #include "target_kind.h"
 
@@ -15,24 +21,44 @@ RulePtr ExternalRule(const std::string& name) {
   return runtime::Downcast<PartitionRuleRef>(rule)->rule;
 }
 
+/*!
+ * \brief Says once of each style in the option that it is for a backend which is not a target: a
+ * script may list styles of backends that it does not always use.
+ */
+void WarnOfUnusedStyles(const CollageOptions& options, const std::vector<TargetSpec>& specs) {
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  for (const std::string& text : options.byoc_fusion_style) {
+    const std::string backend = SplitFusionStyle(text).backend;
+    const bool is_used = std::any_of(specs.begin(), specs.end(), [&](const TargetSpec& target) {
+      return target.spec.is_external && target.spec.name == backend;
+    });
+    if (is_used) continue;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!warned.insert(text).second) continue;
+    LOG(WARNING) << "option relay.collage.byoc_fusion_style has " << text << ", but " << backend
+                 << " is no external target of this build: it has no effect";
+  }
+}
+
 }  // namespace
 
 std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
                                     const CollageOptions& options) {
   Fields config(compilation_config);
-  RuleOptions tvm_options;
-  tvm_options.max_depth = static_cast<int>(options.tvm_max_depth);
-  tvm_options.max_candidates_per_node = static_cast<int>(options.max_candidates_per_node);
   std::vector<TargetSpec> specs;
   for (const ObjectRef& target :
        runtime::Downcast<Array<ObjectRef>>(config.Ref("primitive_targets"))) {
     ObjectRef kind = RefField(target, "kind");
     std::string name = Fields(kind).Str("name");
     bool is_external = IsExternalKind(kind);
-    RulePtr rule = is_external ? ExternalRule(name) : TvmRule(tvm_options);
-    specs.push_back({{name, is_external, rule}, target});
+    RulePtr rule = OwnRuleOf(target);
+    if (!rule) rule = is_external ? ExternalRule(name) : TvmRule(TvmRuleOptions(options));
+    specs.push_back({{name, is_external, rule}, target, DeviceOfTarget(target)});
   }
-  specs.push_back({{"host", false, HostRule()}, config.Ref("host_target")});
+  WarnOfUnusedStyles(options, specs);
+  ObjectRef host = config.Ref("host_target");
+  specs.push_back({{"host", false, HostRule()}, host, DeviceOfTarget(host)});
   return specs;
 }
 

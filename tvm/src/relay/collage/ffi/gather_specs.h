@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run.
-// Precondition: external kinds are known to Python's make_byoc_partition_rule.
+// Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule.
 // Test: tvm/tests/python/collage/test_collage_partition.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_GATHER_SPECS_H_
 #define TVM_RELAY_COLLAGE_FFI_GATHER_SPECS_H_
 
+#include <string>
 #include <vector>
 
 #include "../rules/partition_rule.h"
@@ -16,6 +17,7 @@ namespace tvm::collage {
 struct TargetSpec {
   PartitionSpec spec;
   ObjectRef target;
+  std::string device;  // that its code runs on, as Node::device says it
 };
 
 /*!

@@ -1,28 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import_pattern.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_map>
 
+#include "import_attrs.h"
 #include "import_relay.h"
+#include "user_functions.h"
 
 namespace tvm::collage {
 namespace {
 
 using pattern::Patterns;
 
+bool IsStructurallyEqual(const ObjectRef& a, const ObjectRef& b) {
+  constexpr bool kAssert = false, kMapFreeVars = false;
+  return CallGlobal("node.StructuralEqual", a, b, kAssert, kMapFreeVars);
+}
+
+ObjectRef ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
+
+/*! \brief Null for what has no type. */
+ObjectRef CheckedTypeOf(NodeIndex index) {
+  ObjectRef expr = ExprOf(index);
+  if (IsA(expr, "Op")) return RefField(expr, "op_type");
+  Fields fields(expr);
+  return fields.Has("_checked_type_") ? fields.Ref("_checked_type_") : ObjectRef();
+}
+
+bool IsStaticTensor(const ObjectRef& type) {
+  if (!IsA(type, "relay.TensorType")) return false;
+  const auto shape = RefFieldAs<Array<ObjectRef>>(type, "shape");
+  return std::all_of(shape.begin(), shape.end(),
+                     [](const ObjectRef& dim) { return IsA(dim, "IntImm"); });
+}
+
+/*!
+ * \brief A pattern's attribute: numbers that Python left untyped get the type that TVM gives them,
+ * so that they equal what a call holds.
+ */
+AttrValue Typed(AttrValue value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    const bool is_small = *number == static_cast<int32_t>(*number);
+    return AttrNumber{is_small ? "int32" : "int64", *number};
+  }
+  if (const auto* real = std::get_if<double>(&value)) return AttrNumber{"float32", *real};
+  if (auto* list = std::get_if<AttrList>(&value)) {
+    for (AttrValue& item : *list) item = Typed(std::move(item));
+  }
+  return value;
+}
+
 class PatternImporter {
  public:
+  explicit PatternImporter(PatternParts* parts) : parts_(parts) {}
+
   DataflowPattern Visit(const ObjectRef& object) {
     auto [entry, is_new] = memo_.try_emplace(object.get());
-    if (is_new) {
-      DataflowPattern made = Make(object);  // may grow the map, so look up again
-      return memo_[object.get()] = std::move(made);
-    }
-    return entry->second;
+    if (!is_new) return entry->second ? entry->second : LeadBack(object);
+    DataflowPattern made = Make(object);  // may grow the map, so look up again
+    if (parts_) parts_->emplace_back(object, made);
+    auto waiting = back_.find(object.get());
+    if (waiting != back_.end()) *waiting->second = made;
+    return memo_[object.get()] = std::move(made);
   }
 
  private:
+  /*! \brief Stands for a pattern that is still being made, reached again from inside. */
+  DataflowPattern LeadBack(const ObjectRef& object) {
+    auto [slot, is_new] = back_.try_emplace(object.get());
+    if (is_new) slot->second = std::make_shared<std::weak_ptr<const Pattern>>();
+    return pattern::RedirectedBack(slot->second);
+  }
+
   // Children that were not given (any number will do) are null in TVM.
   std::optional<Patterns> VisitAll(const ObjectRef& array) {
     if (!array.defined()) return std::nullopt;
@@ -34,9 +85,9 @@ class PatternImporter {
   }
 
   DataflowPattern Make(const ObjectRef& object) {
+    if (IsA(object, "relay.dataflow_pattern.WildcardPattern")) return Wildcard(object);
     static const auto& makers =
         *new std::unordered_map<std::string, DataflowPattern (PatternImporter::*)(const Fields&)>{
-            {"relay.dataflow_pattern.WildcardPattern", &PatternImporter::Wildcard},
             {"relay.dataflow_pattern.ConstantPattern", &PatternImporter::Constant},
             {"relay.dataflow_pattern.VarPattern", &PatternImporter::Var},
             {"relay.dataflow_pattern.ExprPattern", &PatternImporter::Expr},
@@ -60,16 +111,17 @@ class PatternImporter {
     return (this->*found->second)(Fields(object));
   }
 
-  DataflowPattern Wildcard(const Fields& fields) {
-    if (!fields.Has("pattern") || !fields.Ref("pattern").defined()) return pattern::Wildcard();
-    return pattern::Redirected(Visit(fields.Ref("pattern")));
+  DataflowPattern Wildcard(const ObjectRef& object) {
+    const ObjectRef& to = static_cast<const relay::WildcardPatternLayout*>(object.get())->pattern;
+    if (!to.defined()) return pattern::Wildcard();
+    return pattern::Redirected(Visit(to));
   }
   DataflowPattern Constant(const Fields&) { return pattern::Constant(); }
   DataflowPattern Var(const Fields& fields) { return pattern::Var(fields.Str("name")); }
   DataflowPattern Expr(const Fields& fields) {
     ObjectRef expr = fields.Ref("expr");
     if (IsA(expr, "Op")) return pattern::Op(Fields(expr).Str("name"));
-    return pattern::Unsupported("an expression pattern of a " + expr->GetTypeKey());
+    return pattern::Expr([expr](NodeIndex i) { return IsStructurallyEqual(expr, ExprOf(i)); });
   }
   DataflowPattern Call(const Fields& fields) {
     return pattern::Call(Visit(fields.Ref("op")), VisitAll(fields.Ref("args")));
@@ -84,22 +136,43 @@ class PatternImporter {
     return pattern::Alternative(Visit(fields.Ref("left")), Visit(fields.Ref("right")));
   }
   DataflowPattern Attributes(const Fields& fields) {
-    PatternAttrs attrs;
-    auto dict =
-        runtime::Downcast<Map<String, ObjectRef>>(RefField(fields.Ref("attrs"), "__dict__"));
-    for (const auto& [key, value] : dict) attrs.emplace_back(key, ImportAttr(value));
-    return pattern::Attributes(Visit(fields.Ref("pattern")), std::move(attrs));
+    Attrs attrs = ImportAttrs(fields.Ref("attrs"));
+    bool is_about_graph = true;
+    for (auto& [key, value] : attrs) {
+      value = Typed(std::move(value));
+      is_about_graph = is_about_graph && key == "TOpPattern";
+    }
+    NodeTest op_test;
+    if (!is_about_graph) {
+      op_test = [attrs](NodeIndex index) {
+        const ObjectRef op = ExprOf(index);
+        return std::all_of(attrs.begin(), attrs.end(), [&](const auto& attr) {
+          return IsAttrEqual(attr.second, ImportOpAttr(op, attr.first));
+        });
+      };
+    }
+    return pattern::Attributes(Visit(fields.Ref("pattern")), std::move(attrs), std::move(op_test));
   }
   DataflowPattern Type(const Fields& fields) {
     ObjectRef type = fields.Ref("type");
-    return pattern::Type(Visit(fields.Ref("pattern")), ImportType(type), IsA(type, "TupleType"));
+    if (IsStaticTensor(type))
+      return pattern::Type(Visit(fields.Ref("pattern")), ImportType(type)[0]);
+    return pattern::Type(Visit(fields.Ref("pattern")), [type](NodeIndex index) {
+      return IsStructurallyEqual(type, CheckedTypeOf(index));
+    });
   }
   DataflowPattern Shape(const Fields& fields) {
+    auto dims = runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"));
+    DataflowPattern inner = Visit(fields.Ref("pattern"));
     std::vector<int64_t> shape;
-    for (const ObjectRef& dim : runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"))) {
-      shape.push_back(IsA(dim, "IntImm") ? Fields(dim).Int("value") : TensorType::kDynamic);
+    for (const ObjectRef& dim : dims) {
+      if (IsA(dim, "IntImm")) shape.push_back(Fields(dim).Int("value"));
     }
-    return pattern::Shape(Visit(fields.Ref("pattern")), std::move(shape));
+    if (shape.size() == dims.size()) return pattern::Shape(std::move(inner), std::move(shape));
+    return pattern::Shape(std::move(inner), [dims](NodeIndex index) {
+      ObjectRef type = CheckedTypeOf(index);
+      return IsA(type, "relay.TensorType") && IsStructurallyEqual(dims, RefField(type, "shape"));
+    });
   }
   DataflowPattern DataType(const Fields& fields) {
     return pattern::DataType(Visit(fields.Ref("pattern")),
@@ -121,11 +194,15 @@ class PatternImporter {
                        Visit(fields.Ref("false_branch")));
   }
 
-  std::unordered_map<const Object*, DataflowPattern> memo_;
+  std::unordered_map<const Object*, DataflowPattern> memo_;  // null while it is being made
+  std::unordered_map<const Object*, std::shared_ptr<std::weak_ptr<const Pattern>>> back_;
+  PatternParts* parts_;
 };
 
 }  // namespace
 
-DataflowPattern ImportPattern(const ObjectRef& pattern) { return PatternImporter().Visit(pattern); }
+DataflowPattern ImportPattern(const ObjectRef& pattern, PatternParts* parts) {
+  return PatternImporter(parts).Visit(pattern);
+}
 
 }  // namespace tvm::collage

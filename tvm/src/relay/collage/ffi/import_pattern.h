@@ -4,13 +4,22 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_IMPORT_PATTERN_H_
 #define TVM_RELAY_COLLAGE_FFI_IMPORT_PATTERN_H_
 
+#include <utility>
+#include <vector>
+
 #include "../match/pattern.h"
 #include "fields.h"
 
 namespace tvm::collage {
 
-/*! \brief Shared pattern objects stay shared; what cannot be matched becomes kUnsupported. */
-DataflowPattern ImportPattern(const ObjectRef& pattern);
+/*! \brief Each pattern object with what it became, once, parts before what they are part of. */
+using PatternParts = std::vector<std::pair<ObjectRef, DataflowPattern>>;
+
+/*!
+ * \brief Shared pattern objects stay shared; what cannot be matched becomes kUnsupported. Whole
+ * expressions, types that are no plain tensor's and ops' attributes are looked up in ImportScope.
+ */
+DataflowPattern ImportPattern(const ObjectRef& pattern, PatternParts* parts = nullptr);
 
 }  // namespace tvm::collage
 

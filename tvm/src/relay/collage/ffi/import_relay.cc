@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import_relay.h"
 
-#include <algorithm>
+#include <map>
+#include <optional>
 #include <unordered_map>
+
+#include "device_domains.h"
+#include "import_attrs.h"
 
 namespace tvm::collage {
 namespace {
@@ -64,18 +68,15 @@ Exprs Children(const ObjectRef& expr) {
   return children;
 }
 
-OpKind KindOfOp(const ObjectRef& op) {
-  static thread_local auto& kinds = *new std::unordered_map<const Object*, OpKind>();
-  auto [entry, is_new] = kinds.try_emplace(op.get(), OpKind::kOpaque);
+/*! \brief An operator without the attribute is one that TVM cannot fuse. */
+std::optional<OpKind> KindOfOp(const ObjectRef& op) {
+  static thread_local auto& kinds = *new std::unordered_map<const Object*, std::optional<OpKind>>();
+  auto [entry, is_new] = kinds.try_emplace(op.get());
   if (is_new) {
-    // An operator without the attribute is one that TVM cannot fuse.
-    TVMRetValue kind = CallGlobal("ir.OpGetAttr", op, String("TOpPattern"));
-    if (kind.type_code() == kTVMArgInt) {
-      entry->second = static_cast<OpKind>(kind.operator int());
-    } else if (kind.type_code() != kTVMNullptr) {
-      ObjectRef boxed = kind;
-      if (boxed.defined()) entry->second = static_cast<OpKind>(Fields(boxed).Int("value"));
-    }
+    AttrValue kind = ImportOpAttr(op, "TOpPattern");
+    const auto* boxed = std::get_if<AttrNumber>(&kind);
+    const auto* number = boxed ? std::get_if<int64_t>(&boxed->value) : std::get_if<int64_t>(&kind);
+    if (number) entry->second = static_cast<OpKind>(*number);
   }
   return entry->second;
 }
@@ -105,26 +106,6 @@ NodeType TypeOf(const ObjectRef& expr) {
   return NodeType::kOther;
 }
 
-std::vector<std::pair<std::string, AttrValue>> ImportAttrs(const ObjectRef& attrs) {
-  std::vector<std::pair<std::string, AttrValue>> result;
-  if (!attrs.defined()) return result;
-  Fields fields(attrs);
-  for (const auto& [key, value] : fields.all()) {
-    AttrValue plain;
-    if (const auto* number = std::get_if<int64_t>(&value)) plain = *number;
-    if (const auto* real = std::get_if<double>(&value)) plain = *real;
-    if (const auto* text = std::get_if<std::string>(&value)) plain = *text;
-    if (const auto* type = std::get_if<runtime::DataType>(&value)) {
-      plain = runtime::DLDataType2String(*type);
-    }
-    if (const auto* ref = std::get_if<ObjectRef>(&value)) plain = ImportAttr(*ref);
-    result.emplace_back(key, std::move(plain));
-  }
-  std::sort(result.begin(), result.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  return result;
-}
-
 /*!
  * \brief Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions
  * are acyclic: a recursive function mentions its let-bound variable, which is a leaf.
@@ -150,14 +131,15 @@ class Importer {
     }
   }
 
-  ImportedFunction Finish(const ObjectRef& function, const ObjectRef& body) {
+  ImportedPtr Finish(const ObjectRef& function, const ObjectRef& body) {
     NodeIndex result = indexes_.at(body.get());
     AssignRegions(result);
-    ImportedFunction imported;
-    imported.function = function;
-    for (Node& node : nodes_) imported.graph.Append(std::move(node));
-    imported.exprs = std::move(exprs_);
-    imported.graph.Finish(result);
+    AssignDevices(DevicesOf(function, nodes_, exprs_, result));
+    auto imported = std::make_shared<ImportedFunction>();
+    imported->function = function;
+    for (Node& node : nodes_) imported->graph.Append(std::move(node));
+    imported->exprs = std::move(exprs_);
+    imported->graph.Finish(result);
     return imported;
   }
 
@@ -179,7 +161,10 @@ class Importer {
         break;
       case NodeType::kOp:
         node.name = Fields(expr).Str("name");
-        node.kind = KindOfOp(expr);
+        if (auto kind = KindOfOp(expr)) {
+          node.kind = *kind;
+          node.attrs = {{"TOpPattern", static_cast<int64_t>(*kind)}};
+        }
         break;
       case NodeType::kGlobalVar:
         node.name = Fields(expr).Str("name_hint");
@@ -187,10 +172,18 @@ class Importer {
       case NodeType::kCall: {
         Fields call(expr);
         node.name = nodes_[indexes_.at(call.Ref("op").get())].name;
-        node.kind = KindOfOp(call.Ref("op"));
+        node.kind = KindOfOp(call.Ref("op")).value_or(OpKind::kOpaque);
         node.attrs = ImportAttrs(call.Ref("attrs"));
+        node.is_free_call = node.name == "on_device";
         break;
       }
+      case NodeType::kCallOther:
+        node.attrs = ImportAttrs(RefField(expr, "attrs"));
+        node.is_free_call = !IsPartitioned(RefField(expr, "op"));
+        break;
+      case NodeType::kFunction:
+        node.attrs = ImportAttrs(RefField(expr, "attrs"));
+        break;
       case NodeType::kTuple:
         node.kind = OpKind::kTuple;
         break;
@@ -253,6 +246,17 @@ class Importer {
     // body; its variable is a leaf, wherever it stands.
     return input > 0 && (node.name == "If" || node.name == "Match" || node.name == "Let");
   }
+  /*! \brief Values for different devices are never in one part, as if in different regions. */
+  void AssignDevices(std::vector<std::string> devices) {
+    std::map<std::pair<NodeIndex, std::string>, NodeIndex> regions;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].device = std::move(devices[i]);
+      if (nodes_[i].device.empty()) continue;
+      auto [entry, is_new] = regions.try_emplace({nodes_[i].region, nodes_[i].device}, 0);
+      if (is_new) entry->second = NewRegion(nodes_[i].region);
+      nodes_[i].region = entry->second;
+    }
+  }
   int NewRegion(int parent) {
     parents_.push_back(parent);
     return static_cast<int>(parents_.size()) - 1;
@@ -278,11 +282,26 @@ class Importer {
 
 }  // namespace
 
-bool IsPartitioned(const ObjectRef& function) {
+std::string WhyNotPartitioned(const ObjectRef& function) {
+  if (!IsA(function, "relay.Function")) {
+    return "not a Relay function, but TVM's " + function->GetTypeKey();
+  }
   ObjectRef attrs = RefField(function, "attrs");
-  if (!attrs.defined()) return false;
+  if (!attrs.defined()) return "";
   auto dict = runtime::Downcast<Map<String, ObjectRef>>(RefField(attrs, "__dict__"));
-  return dict.count("Primitive") || dict.count("Composite") || dict.count("Compiler");
+  for (const char* key : {"Compiler", "Composite"}) {
+    if (!dict.count(key)) continue;
+    ObjectRef value = dict[key];
+    const auto* text = value.as<runtime::StringObj>();
+    return std::string("partitioned already: ") + key + (text ? " " + std::string(text->data) : "");
+  }
+  return dict.count("Primitive") ? "partitioned already: a Primitive function" : "";
+}
+
+bool CanBePartitioned(const ObjectRef& function) { return WhyNotPartitioned(function).empty(); }
+
+bool IsPartitioned(const ObjectRef& function) {
+  return IsA(function, "relay.Function") && !CanBePartitioned(function);
 }
 
 std::vector<TensorType> ImportType(const ObjectRef& type) {
@@ -303,28 +322,7 @@ std::vector<TensorType> ImportType(const ObjectRef& type) {
   return result;
 }
 
-AttrValue ImportAttr(const ObjectRef& value) {
-  if (IsA(value, "IntImm")) return Fields(value).Int("value");
-  if (IsA(value, "FloatImm")) return Fields(value).Real("value");
-  if (const auto* text = value.as<runtime::StringObj>()) return std::string(text->data, text->size);
-  if (const auto* number = value.as<runtime::Int::ContainerType>()) return number->value;
-  if (const auto* flag = value.as<runtime::Bool::ContainerType>()) return int64_t{flag->value};
-  if (const auto* real = value.as<runtime::Float::ContainerType>()) return real->value;
-  if (!value.defined() || !value->IsInstance<runtime::ArrayNode>()) return {};
-  std::vector<int64_t> numbers;
-  std::vector<std::string> texts;
-  auto array = runtime::Downcast<Array<ObjectRef>>(value);
-  for (const ObjectRef& item : array) {
-    AttrValue plain = ImportAttr(item);
-    if (const auto* number = std::get_if<int64_t>(&plain)) numbers.push_back(*number);
-    if (const auto* text = std::get_if<std::string>(&plain)) texts.push_back(*text);
-  }
-  if (numbers.size() == array.size()) return numbers;
-  if (texts.size() == array.size()) return texts;
-  return {};
-}
-
-ImportedFunction ImportFunction(const ObjectRef& function) {
+ImportedPtr ImportFunction(const ObjectRef& function) {
   Importer importer;
   for (const ObjectRef& param : RefFieldAs<Array<ObjectRef>>(function, "params")) {
     importer.Visit(param);
@@ -332,6 +330,21 @@ ImportedFunction ImportFunction(const ObjectRef& function) {
   ObjectRef body = RefField(function, "body");
   importer.Visit(body);
   return importer.Finish(function, body);
+}
+
+bool IsTyped(const ObjectRef& mod) {
+  for (const auto& [global_var, function] :
+       RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+    if (!IsA(function, "relay.Function")) continue;
+    if (!RefField(function, "_checked_type_").defined()) return false;
+    const ImportedPtr imported = ImportFunction(function);
+    for (NodeIndex i = 0; i < imported->graph.size(); ++i) {
+      const NodeType type = imported->graph[i].type;
+      if (type == NodeType::kOp || type == NodeType::kConstructor) continue;
+      if (!RefField(imported->exprs[i], "_checked_type_").defined()) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace tvm::collage

@@ -3,6 +3,7 @@
 // Precondition: libtvm.so of the pinned release is loaded; a static initialiser that throws would
 // end the process, so static ones only register functions. Test:
 // tvm/tests/python/collage/test_base_package.py.
+#include "backend_rules.h"
 #include "options.h"
 
 namespace tvm::collage {
@@ -11,16 +12,20 @@ namespace {
 // Global functions of the base package that this library calls; Init checks that they exist.
 constexpr const char* kNeededGlobals[] = {
     "ir.BaseFuncWithAttr",
+    "ir.FloatImm",
     "ir.GetOp",
     "ir.GlobalVar",
     "ir.IRModule",
     "ir.IntImm",
     "ir.Module_Add",
     "ir.Module_Clone",
+    "ir.Module_Lookup",
     "ir.OpGetAttr",
     "ir.OpHasAttr",
     "ir.TupleType",
     "node.MakeNode",
+    "node.StructuralEqual",
+    "node.StructuralHash",
     "relay._transform.InferType",
     "relay.ir.Bind",
     "relay.ir.Call",
@@ -39,7 +44,10 @@ constexpr const char* kNeededGlobals[] = {
     "relay.ir.TupleGetItemWithFields",
     "relay.ir.TupleWithFields",
     "relay.ir.Var",
+    "target.ListTargetKindOptionsFromName",
     "target.ListTargetKinds",
+    "target.Target",
+    "target.TargetGetDeviceType",
     "target.TargetKindGetAttr",
     "transform.GetCurrentPassContext",
     "transform.ListConfigs",
@@ -51,7 +59,8 @@ constexpr const char* kNeededGlobals[] = {
 // Names of TVM's prototype, and what answers to them from now on.
 constexpr std::pair<const char*, const char*> kReplaced[] = {
     {"relay._transform.CollagePartition", "collage.CollagePartition"},
-    {"relay.collage.MakeLabelledDFPatternPartitionRule", "collage.MakePatternEntry"},
+    {"relay.collage.PartitionForTesting", "collage.PartitionForTesting"},
+    {"relay.collage.MakeLabelledDFPatternPartitionRule", "collage.MakeBarePatternEntry"},
     {"relay.collage.MakeLabelledDFPatternPartitionRuleWithPredicate",
      "collage.MakePatternEntryWithPredicate"},
     {"relay.collage.MakePatternBYOCPartitionRule", "collage.MakePatternBackendRule"},
@@ -66,6 +75,7 @@ void Init() {
     runtime::Registry::Register(theirs, kCanOverride).set_body(PackedFunc(Global(ours)));
   }
   RegisterPassOptions();
+  RegisterPartitionRuleAttribute();
   is_done = true;
 }
 

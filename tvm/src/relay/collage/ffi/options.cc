@@ -18,7 +18,6 @@ template <>
 struct OptionType<bool> {
   static constexpr const char* kName = "a bool";
   using Boxed = runtime::Bool;
-  static bool Unbox(const ObjectRef& value) { return Fields(value).Int("value") != 0; }
   static Optional<ObjectRef> Legalize(const ObjectRef& value) {
     if (value.as<runtime::Bool::ContainerType>()) return value;
     // The IntImm of a bool, as older scripts pass it.
@@ -79,17 +78,10 @@ struct OptionType<Names> {
   }
 };
 
-void Read(const ObjectRef& value, bool* out) {
-  if (auto* flag = value.as<runtime::Bool::ContainerType>()) *out = flag->value;
-}
-void Read(const ObjectRef& value, int64_t* out) {
-  // TVM's own depth options are registered as IntImm, ours as boxed integers.
-  auto* number = value.as<runtime::Int::ContainerType>();
-  *out = number ? number->value : Fields(value).Int("value");
-}
-void Read(const ObjectRef& value, double* out) {
-  if (auto* number = value.as<runtime::Float::ContainerType>()) *out = number->value;
-}
+// Of values that Legalize gave.
+void Read(const ObjectRef& value, bool* out) { *out = runtime::Downcast<runtime::Bool>(value); }
+void Read(const ObjectRef& value, int64_t* out) { *out = runtime::Downcast<runtime::Int>(value); }
+void Read(const ObjectRef& value, double* out) { *out = runtime::Downcast<runtime::Float>(value); }
 void Read(const ObjectRef& value, std::string* out) { *out = runtime::Downcast<String>(value); }
 void Read(const ObjectRef& value, Names* out) {
   out->clear();
@@ -106,6 +98,7 @@ std::string Shown(const ObjectRef& value) {
     text << number->value;
   } else if (auto* real = value.as<runtime::Float::ContainerType>()) {
     text << real->value;
+    if (text.str().find_first_not_of("-0123456789") == std::string::npos) text << ".0";
   } else if (auto* flag = value.as<runtime::Bool::ContainerType>()) {
     text << (flag->value ? "True" : "False");
   } else if (auto* array = value.as<runtime::ArrayNode>()) {
@@ -118,21 +111,43 @@ std::string Shown(const ObjectRef& value) {
   return text.str();
 }
 
+[[noreturn]] void Refuse(const char* kind, const std::string& key, const std::string& takes,
+                         const ObjectRef& value) {
+  ThrowUserError(kind, "option " + key + " takes " + takes + ", got " + Shown(value));
+}
+
+/*! \brief What the option takes, its type if that is all. */
+template <typename T>
+std::string Takes(const OptionRange<T>& range) {
+  return range.is_allowed ? range.takes : OptionType<T>::kName;
+}
+
+template <typename T>
+ObjectRef LegalValue(const std::string& key, const ObjectRef& value) {
+  Optional<ObjectRef> legal = OptionType<T>::Legalize(value);
+  if (!legal) Refuse("TypeError", key, OptionType<T>::kName, value);
+  return legal.value();
+}
+
+/*! \brief Sets `*out` if the config has the option. */
+template <typename T>
+void ReadOption(const Map<String, ObjectRef>& config, const char* name, const OptionRange<T>& range,
+                T* out) {
+  const std::string key = std::string(kPrefix) + name;
+  auto found = config.find(key);
+  if (found == config.end()) return;
+  const ObjectRef value = LegalValue<T>(key, (*found).second);
+  Read(value, out);
+  if (range.is_allowed && !range.is_allowed(*out)) Refuse("ValueError", key, Takes(range), value);
+}
+
 template <typename T>
 void Register(const std::string& name, const Map<String, ObjectRef>& known) {
   const std::string key = kPrefix + name;
   if (known.count(key)) return;
-  using Type = OptionType<T>;
   transform::PassContext::RegisterConfigOption(
-      key.c_str(), Type::Boxed::ContainerType::_GetOrAllocRuntimeTypeIndex(),
-      [key](ObjectRef value) -> ObjectRef {
-        Optional<ObjectRef> legal = Type::Legalize(value);
-        if (!legal) {
-          ThrowUserError("TypeError",
-                         "option " + key + " takes " + Type::kName + ", got " + Shown(value));
-        }
-        return legal.value();
-      });
+      key.c_str(), OptionType<T>::Boxed::ContainerType::_GetOrAllocRuntimeTypeIndex(),
+      [key](ObjectRef value) { return LegalValue<T>(key, value); });
 }
 
 /*! \brief Defaults as objects, for Python. */
@@ -150,31 +165,38 @@ ObjectRef Box(const Names& value) {
 
 void RegisterPassOptions() {
   Map<String, ObjectRef> known = CallGlobal("transform.ListConfigs");
-#define COLLAGE_REGISTER(type, name, default_value, meaning) Register<type>(#name, known);
+#define COLLAGE_REGISTER(type, name, default_value, range, meaning) Register<type>(#name, known);
   COLLAGE_OPTIONS(COLLAGE_REGISTER)
 #undef COLLAGE_REGISTER
 }
 
-CollageOptions CollageOptions::Current() {
-  ObjectRef context = CallGlobal("transform.GetCurrentPassContext");
-  auto config = RefFieldAs<Map<String, ObjectRef>>(context, "config");
+CollageOptions CollageOptions::Of(const Map<String, ObjectRef>& config) {
   CollageOptions options;
-#define COLLAGE_READ(type, name, default_value, meaning) \
-  if (auto found = config.Get(std::string(kPrefix) + #name)) Read(found.value(), &options.name);
+#define COLLAGE_READ(type, name, default_value, range, meaning) \
+  ReadOption<type>(config, #name, range, &options.name);
   COLLAGE_OPTIONS(COLLAGE_READ)
 #undef COLLAGE_READ
   return options;
 }
 
-// [[name, default, meaning], ...] in the order of the table.
+CollageOptions CollageOptions::Current() {
+  ObjectRef context = CallGlobal("transform.GetCurrentPassContext");
+  return Of(RefFieldAs<Map<String, ObjectRef>>(context, "config"));
+}
+
+// [[name, default, meaning, takes], ...] in the order of the table.
 TVM_REGISTER_GLOBAL("collage.OptionTable").set_body_typed([]() {
   Array<Array<ObjectRef>> table;
   CollageOptions defaults;
-#define COLLAGE_ROW(type, name, default_value, meaning) \
-  table.push_back({String(#name), Box(defaults.name), String(meaning)});
+#define COLLAGE_ROW(type, name, default_value, range, meaning) \
+  table.push_back({String(#name), Box(defaults.name), String(meaning), String(Takes<type>(range))});
   COLLAGE_OPTIONS(COLLAGE_ROW)
 #undef COLLAGE_ROW
   return table;
+});
+// Of a PassContext's config, or of what is to be one.
+TVM_REGISTER_GLOBAL("collage.CheckOptions").set_body_typed([](Map<String, ObjectRef> config) {
+  CollageOptions::Of(config);
 });
 
 }  // namespace tvm::collage

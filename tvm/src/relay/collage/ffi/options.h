@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collage's options: one table of name, type, default and meaning for C++, Python and tvmc.
+// Collage's options: one table of name, type, default, range and meaning for C++, Python and tvmc.
 // Precondition: RegisterPassOptions ran (Init does). Test:
 // tvm/tests/python/collage/test_options.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_OPTIONS_H_
@@ -7,38 +7,69 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "fields.h"
+#include "option_range.h"
 
 namespace tvm::collage {
 
-// X(type, name, default, meaning); the key in the PassContext is "relay.collage." + name.
-// The first group keeps TVM's own names and meanings.
-#define COLLAGE_OPTIONS(X)                                                                        \
-  X(int64_t, tvm_max_depth, 8, "longest chain of calls in one candidate for TVM")                 \
-  X(int64_t, byoc_max_depth, 8, "longest chain of calls in one candidate for a pattern backend")  \
-  X(Names, byoc_fusion_style, Names(), "how patterns combine, as <backend>.NoFusion")             \
-  X(bool, enable_collage, false, "place every part of the model on its fastest backend")          \
-  X(int64_t, max_candidates_per_node, 2048, "most candidates of one rule that start at one node") \
-  X(bool, merge_parts, false, "join neighbouring parts of one external backend after the search") \
-  X(bool, guard, true, "measure the plan whole beside each backend alone, ship the fastest")      \
-  X(int64_t, guard_rounds, 30, "interleaved rounds of the guard")                                 \
-  X(double, measure_seconds, 0.3, "time spent running one candidate, in seconds")                 \
-  X(double, measure_timeout, 60.0, "a candidate's build or run longer than this is a timeout")    \
-  X(int64_t, workers, 0, "processes that build candidates; 0 means one a thread, 8 at most")      \
-  X(int64_t, seed, 0, "seed of the random inputs that are measured")                              \
-  X(std::string, progress, "auto", "auto, rich, quiet or json")
+/*! \brief Of options that count something: far more than any model has, and fits an int. */
+inline constexpr int64_t kMostCount = 1000000000;
+inline constexpr int64_t kMostWorkers = 1024;
+inline constexpr int64_t kMostSeconds = 1000000;
 
-using Names = std::vector<std::string>;
+// docs/options.md shows this table.
+// X(type, name, default, range, meaning); the key in the PassContext is "relay.collage." + name.
+// The first group keeps TVM's own names and meanings.
+#define COLLAGE_OPTIONS(X)                                                                   \
+  X(int64_t, tvm_max_depth, 8, Between(1, kMostCount),                                       \
+    "longest chain of calls in one candidate for TVM")                                       \
+  X(int64_t, byoc_max_depth, 8, Between(1, kMostCount),                                      \
+    "longest chain of calls in one candidate for a pattern backend")                         \
+  X(Names, byoc_fusion_style, Names(), EachAFusionStyle(),                                   \
+    "how patterns combine, as <backend>.NoFusion")                                           \
+  X(bool, enable_collage, false, AnyValue(),                                                 \
+    "place every part of the model on its fastest backend")                                  \
+  X(int64_t, max_candidates_per_node, 2048, Between(1, kMostCount),                          \
+    "most candidates of one rule that start at one node")                                    \
+  X(int64_t, max_exits, 1, Between(0, kMostCount),                                           \
+    "most values that one candidate gives; 0 means no limit")                                \
+  X(int64_t, region_cuts, 1, Between(0, kMostCount),                                         \
+    "most expensive parts without which a region is offered, too")                           \
+  X(bool, tvm_regions, false, AnyValue(), "offer TVM whole regions of several kernels, too") \
+  X(bool, merge_parts, false, AnyValue(),                                                    \
+    "join neighbouring parts of one external backend after the search")                      \
+  X(bool, guard, true, AnyValue(),                                                           \
+    "measure the plan whole beside each backend alone, ship the fastest")                    \
+  X(int64_t, guard_rounds, 30, Between(1, kMostCount), "interleaved rounds of the guard")    \
+  X(double, measure_seconds, 0.3, PositiveUpTo(kMostSeconds),                                \
+    "time spent running one candidate, in seconds")                                          \
+  X(double, measure_timeout, 60.0, PositiveUpTo(kMostSeconds),                               \
+    "a candidate's build or run longer than this is a timeout")                              \
+  X(int64_t, workers, 0, Between(0, kMostWorkers),                                           \
+    "processes that build candidates; 0 means one a thread, 8 at most")                      \
+  X(int64_t, seed, 0, AtLeast(0), "seed of the random inputs that are measured")             \
+  X(std::string, progress, "auto", OneOf({"auto", "rich", "quiet", "json"}),                 \
+    "what is shown while measuring: auto means rich on a terminal, else quiet")              \
+  X(std::string, placement, "", AnyValue(),                                                  \
+    "file of a saved placement to use: then nothing is measured")                            \
+  X(Names, placement_allow, Names(), EachOneOf({"weights", "version", "machine", "target"}), \
+    "how a saved placement may differ from what is built here")                              \
+  X(std::string, store, "", AnyValue(),                                                      \
+    "file of measured costs; empty means the user's own, none for none")                     \
+  X(bool, retry_failed, false, AnyValue(),                                                   \
+    "measure again what the store knows as a failure or as noisy")
 
 struct CollageOptions {
-#define COLLAGE_FIELD(type, name, default_value, meaning) type name = default_value;
+#define COLLAGE_FIELD(type, name, default_value, range, meaning) type name = default_value;
   COLLAGE_OPTIONS(COLLAGE_FIELD)
 #undef COLLAGE_FIELD
 
-  /*! \brief The options of the innermost PassContext; what is not set there has its default. */
+  /*! \brief The options of the innermost PassContext; what is not set there has its default.
+   * \throw TypeError or ValueError that names the option, what it takes and what it got. */
   static CollageOptions Current();
+  /*! \brief The same of a PassContext's config: "relay.collage.<name>" -> value. */
+  static CollageOptions Of(const Map<String, ObjectRef>& config);
 };
 
 /*!

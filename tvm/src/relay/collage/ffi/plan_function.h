@@ -11,6 +11,7 @@
 #include "cost_estimator.h"
 #include "gather_specs.h"
 #include "import_relay.h"
+#include "phase_clock.h"
 
 namespace tvm::collage {
 
@@ -26,18 +27,27 @@ struct FunctionPlan {
   int num_candidates = 0;
   /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
   std::vector<PlannedPart> failed;
+  /*! \brief All that the search chose from; an empty status is a cost that it did not need. */
+  std::vector<PlannedPart> candidates;
+  /*! \brief What each spec's rule refused and cut, by spec. */
+  std::vector<RuleLog> logs;
   std::string search_summary;
   /*! \brief One line a limit that cut candidates. */
   std::vector<std::string> cuts;
 };
 
+/*! \brief What the specs' rules find, each once, small ones first; `logs` gets one a spec. */
+std::vector<CandidatePartition> AllCandidates(const ImportedFunction& imported,
+                                              const std::vector<TargetSpec>& specs,
+                                              std::vector<RuleLog>* logs);
+
 /*!
  * \brief Alternates between the search, which names the costs that it needs, and the estimator.
  * A kernel that no candidate with a cost covers falls to the host target, as a constant of the
- * plan.
+ * plan. Times its phases on `clock`.
  */
 FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                          const CostEstimator& estimator);
+                          const CostEstimator& estimator, PhaseClock* clock);
 
 /*! \brief "<backend>(nn.conv2d, add)". */
 std::string LabelOf(const ImportedFunction& imported, const CandidatePartition& candidate,

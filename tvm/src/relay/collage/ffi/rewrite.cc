@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "../graph/candidate_partition.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -86,12 +88,12 @@ class Rewriter {
 };
 
 /*!
- * \brief The sub-graph's inputs in the order in which its body, read from its exits, meets them:
- * for one call the order of its arguments. Equal sub-graphs thus give equal functions wherever they
- * are.
+ * \brief The sub-graph's inputs in the order in which its body, read from its exits, the last one
+ * first, meets them: for one call the order of its arguments, and TVM's order for more. Equal
+ * sub-graphs thus give equal functions wherever they are.
  */
 std::vector<NodeIndex> InputsInOrder(const DataflowGraph& graph, const SubGraph& sub_graph) {
-  std::vector<NodeIndex> open(sub_graph.exits().rbegin(), sub_graph.exits().rend());
+  std::vector<NodeIndex> open(sub_graph.exits().begin(), sub_graph.exits().end());
   IndexSet seen(graph.size());
   const std::unordered_set<NodeIndex> inputs(sub_graph.inputs().begin(), sub_graph.inputs().end());
   std::vector<NodeIndex> ordered;
@@ -113,21 +115,36 @@ Group GroupOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return {&sub_graph.inside(), InputsInOrder(graph, sub_graph), sub_graph.exits(), nullptr};
 }
 
-/*! \brief Nested composites as groups; `nested` must outlive the result. */
-std::vector<Group> NestedGroups(const ImportedFunction& imported, const SubGraph& sub_graph,
-                                std::vector<SubGraph>* nested) {
-  for (const NestedSubGraph& inner : sub_graph.nested()) {
-    nested->push_back(SubGraph::Make(imported.graph, inner.inside));
-  }
-  std::vector<Group> groups;
-  for (size_t k = 0; k < nested->size(); ++k) {
-    groups.push_back(GroupOf(imported.graph, (*nested)[k]));
-    groups.back().make_callee = [&imported, composite = sub_graph.nested()[k].composite,
-                                 inner = &(*nested)[k]] {
-      return WithAttr(ExtractFunction(imported, *inner), "Composite", String(composite));
+/*! \brief Appends a group for each nested composite; `sub_graph` must outlive the groups. */
+void AppendNested(const ImportedFunction& imported, const SubGraph& sub_graph,
+                  std::vector<Group>* groups) {
+  for (const NestedSubGraph& nested : sub_graph.nested()) {
+    SubGraph inner = SubGraph::Make(imported.graph, nested.inside);
+    groups->push_back(GroupOf(imported.graph, inner));
+    groups->back().inside = &nested.inside;
+    groups->back().make_callee = [&imported, &nested, inner = std::move(inner)] {
+      Expr function =
+          WithAttr(ExtractFunction(imported, inner), "Composite", String(nested.composite));
+      for (const auto& [key, value] : nested.attrs) {
+        function = WithAttr(function, key.c_str(), ExportAttr(value));
+      }
+      return function;
     };
   }
-  return groups;
+}
+
+/*! \brief The whole function, its groups called. */
+Expr WithGroups(const ImportedFunction& imported, std::vector<Group> groups) {
+  Rewriter rewriter(imported, std::move(groups));
+  std::vector<NodeIndex> all(imported.graph.size());
+  for (size_t k = 0; k < all.size(); ++k) all[k] = static_cast<NodeIndex>(k);
+  rewriter.EmitAll(all);
+  return WithBody(imported.function, rewriter.Emit(imported.graph.result()));
+}
+
+bool IsStructurallyEqual(const ObjectRef& a, const ObjectRef& b) {
+  constexpr bool kAssert = false, kMapFreeVars = true;
+  return CallGlobal("node.StructuralEqual", a, b, kAssert, kMapFreeVars);
 }
 
 /*! \brief "nn_conv2d_add" for the calls inside. */
@@ -142,6 +159,97 @@ std::string Label(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return label;
 }
 
+/*! \brief The global `name`: `function` as the backend compiles it, under `symbol`. */
+ExternalFunction Named(const Expr& function, const std::string& compiler, const std::string& name,
+                       const std::string& symbol) {
+  Expr named = WithAttr(function, "Primitive", One());
+  named = WithAttr(named, "Compiler", String(compiler));
+  named = WithAttr(named, "global_symbol", String(symbol));
+  return {MakeGlobalVar(name), named};
+}
+
+/*!
+ * \brief The external functions of a module. Those that are equal, constants included, share a
+ * symbol, so that the backend compiles one: TVM looks functions up by structure. Each has a global
+ * variable of its own, since TVM's inliner fails where one is called twice.
+ */
+class Externals {
+ public:
+  explicit Externals(NameSupply* names) : names_(names) {}
+
+  Expr GlobalVarOf(const ImportedFunction& imported, const PlacedPart& part) {
+    Expr function = ExtractFunction(imported, part.sub_graph);
+    // What was merged is named after its backend alone, as in TVM's prototype.
+    const bool lists_ops = part.rule != kMergedRule;
+    const std::string label = lists_ops ? Label(imported.graph, part.sub_graph) : "";
+    const std::string hint = "collage_" + part.backend + label;
+    std::vector<Made>& alike = made_[hint + ConstantSamples(imported, part.sub_graph)];
+    const std::string name = names_->Fresh(hint);
+    auto equal = std::find_if(alike.begin(), alike.end(), [&](const Made& made) {
+      return IsStructurallyEqual(made.function, function);
+    });
+    const std::string symbol = equal == alike.end() ? name : equal->symbol;
+    if (equal == alike.end()) alike.push_back({function, symbol});
+    functions_.push_back(Named(function, part.backend, name, symbol));
+    return functions_.back().global_var;
+  }
+
+  const std::vector<ExternalFunction>& functions() const { return functions_; }
+
+ private:
+  struct Made {
+    Expr function;  // without its name
+    std::string symbol;
+  };
+
+  /*! \brief The beginning of each constant: spares comparing parts that only weights tell apart. */
+  static std::string ConstantSamples(const ImportedFunction& imported, const SubGraph& sub_graph) {
+    constexpr size_t kSampled = 64;
+    std::string samples;
+    for (NodeIndex index : sub_graph.constants()) {
+      const NDArray data = Fields(imported.exprs[index]).Tensor("data");
+      const size_t size = runtime::GetDataSize(*data.operator->());
+      samples += "|" + std::to_string(size) + ":";
+      if (data->device.device_type != kDLCPU) continue;
+      samples.append(static_cast<const char*>(data->data) + data->byte_offset,
+                     std::min(size, kSampled));
+    }
+    return samples;
+  }
+
+  NameSupply* names_;
+  std::vector<ExternalFunction> functions_;
+  std::unordered_map<std::string, std::vector<Made>> made_;  // by what is cheap to compare
+};
+
+/*! \brief The function over calls of its parts. */
+Expr RewriteFunction(const PlacedFunction& function, Externals* externals) {
+  const ImportedFunction& imported = *function.imported;
+  std::vector<Group> groups;
+  for (const PlacedPart& part : function.parts) {
+    if (!part.is_primitive) {
+      AppendNested(imported, part.sub_graph, &groups);
+      continue;
+    }
+    groups.push_back(GroupOf(imported.graph, part.sub_graph));
+    groups.back().make_callee = [&imported, &part, externals] {
+      return externals->GlobalVarOf(imported, part);
+    };
+  }
+  return WithGroups(imported, std::move(groups));
+}
+
+/*! \brief Does each function of the placement still take and give what it did? */
+void CheckTypes(const Placement& placement, const ObjectRef& result) {
+  for (const PlacedFunction& function : placement.functions) {
+    ObjectRef rewritten = CallGlobal("ir.Module_Lookup", result, function.global_var);
+    const bool is_equal =
+        IsStructurallyEqual(CheckedType(function.imported->function), CheckedType(rewritten));
+    ICHECK(is_equal) << "InternalError: partitioning changed the type of @"
+                     << Fields(function.global_var).Str("name_hint");
+  }
+}
+
 }  // namespace
 
 std::string NameSupply::Fresh(const std::string& hint) {
@@ -151,9 +259,9 @@ std::string NameSupply::Fresh(const std::string& hint) {
 }
 
 Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph) {
-  std::vector<SubGraph> nested;
-  nested.reserve(sub_graph.nested().size());
-  Rewriter rewriter(imported, NestedGroups(imported, sub_graph, &nested));
+  std::vector<Group> composites;
+  AppendNested(imported, sub_graph, &composites);
+  Rewriter rewriter(imported, std::move(composites));
   Array<Expr> params;
   for (NodeIndex input : InputsInOrder(imported.graph, sub_graph)) {
     params.push_back(MakeVar("FunctionVar_" + std::to_string(params.size()),
@@ -175,32 +283,40 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
   return MakeFunction(params, MakeTuple(fields), MakeTupleType(types));
 }
 
-ExternalFunction MakeExternal(const ImportedFunction& imported, const ExternalPart& part,
-                              NameSupply* names) {
-  Expr function = ExtractFunction(imported, *part.sub_graph);
-  std::string symbol =
-      names->Fresh("collage_" + part.compiler + Label(imported.graph, *part.sub_graph));
-  function = WithAttr(function, "Primitive", One());
-  function = WithAttr(function, "Compiler", String(part.compiler));
-  function = WithAttr(function, "global_symbol", String(symbol));
-  return {MakeGlobalVar(symbol), function};
+ExternalFunction MakeExternal(const ImportedFunction& imported, const SubGraph& sub_graph,
+                              const std::string& compiler, NameSupply* names) {
+  const std::string name = names->Fresh("collage_" + compiler + Label(imported.graph, sub_graph));
+  return Named(ExtractFunction(imported, sub_graph), compiler, name, name);
 }
 
-Expr RewriteFunction(const ImportedFunction& imported, const std::vector<ExternalPart>& parts,
-                     NameSupply* names, std::vector<ExternalFunction>* out) {
-  std::vector<Group> groups;
-  for (const ExternalPart& part : parts) {
-    groups.push_back(GroupOf(imported.graph, *part.sub_graph));
-    groups.back().make_callee = [&imported, &part, names, out] {
-      out->push_back(MakeExternal(imported, part, names));
-      return out->back().global_var;
-    };
+ObjectRef RewriteModule(const Placement& placement) {
+  NameSupply names;
+  for (const auto& [global_var, function] :
+       RefFieldAs<Map<ObjectRef, ObjectRef>>(placement.mod, "functions")) {
+    names.Reserve(Fields(global_var).Str("name_hint"));
   }
-  Rewriter rewriter(imported, std::move(groups));
-  std::vector<NodeIndex> all(imported.graph.size());
-  for (size_t k = 0; k < all.size(); ++k) all[k] = static_cast<NodeIndex>(k);
-  rewriter.EmitAll(all);
-  return WithBody(imported.function, rewriter.Emit(imported.graph.result()));
+  ObjectRef result = CallGlobal("ir.Module_Clone", placement.mod);
+  Externals externals(&names);
+  std::vector<Expr> rewritten;
+  for (const PlacedFunction& function : placement.functions) {
+    rewritten.push_back(RewriteFunction(function, &externals));
+  }
+  for (const ExternalFunction& external : externals.functions()) {
+    CallGlobal("ir.Module_Add", result, external.global_var, external.function, false);
+  }
+  for (size_t k = 0; k < rewritten.size(); ++k) {
+    CallGlobal("ir.Module_Add", result, placement.functions[k].global_var, rewritten[k], true);
+  }
+  result = InferTypes(result);
+  CheckTypes(placement, result);
+  return result;
+}
+
+Expr ReplaceSubGraph(const ImportedFunction& imported, const SubGraph& sub_graph,
+                     const Expr& callee) {
+  std::vector<Group> groups = {GroupOf(imported.graph, sub_graph)};
+  groups.back().make_callee = [&callee] { return callee; };
+  return WithGroups(imported, std::move(groups));
 }
 
 }  // namespace tvm::collage

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-graphs -> Relay: the function that a candidate is measured as, and a function with its chosen
-// candidates called through global functions. Knows nothing of search or costs.
-// Precondition: candidates are disjoint, convex and in one region each, their quotient graph
-// acyclic. Test: tvm/tests/python/collage/test_rewrite.py.
+// (module, Placement) -> module, the only file that does it: chosen parts become global functions
+// or composites that the bodies call. Also the function that a candidate is measured as. Knows
+// nothing of search, costs or files. Precondition: parts are disjoint, convex and in one region
+// each, their quotient graph acyclic. Test: tvm/tests/python/collage/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_REWRITE_H_
 #define TVM_RELAY_COLLAGE_FFI_REWRITE_H_
 
@@ -15,6 +15,7 @@
 #include "../graph/sub_graph.h"
 #include "construct.h"
 #include "import_relay.h"
+#include "placement.h"
 
 namespace tvm::collage {
 
@@ -44,21 +45,21 @@ struct ExternalFunction {
   Expr function;  // Primitive=1, Compiler, global_symbol
 };
 
-struct ExternalPart {
-  const SubGraph* sub_graph;
-  std::string compiler;
-};
-
-/*! \brief The part alone, under a fresh name. */
-ExternalFunction MakeExternal(const ImportedFunction& imported, const ExternalPart& part,
-                              NameSupply* names);
+/*! \brief The sub-graph alone, under a fresh name. */
+ExternalFunction MakeExternal(const ImportedFunction& imported, const SubGraph& sub_graph,
+                              const std::string& compiler, NameSupply* names);
 
 /*!
- * \brief The function with every part replaced by a call of a new global function, which is added
- * to `out`. What no part holds stays in the body for the host target.
+ * \brief The placement's module with each primitive part replaced by the call of a new global
+ * function, and each composite of another part by a call of its own. Parts that are equal,
+ * constants included, have the same global_symbol. Everything else stays in the bodies for the host
+ * target. The result is typed; functions keep their types.
  */
-Expr RewriteFunction(const ImportedFunction& imported, const std::vector<ExternalPart>& parts,
-                     NameSupply* names, std::vector<ExternalFunction>* out);
+ObjectRef RewriteModule(const Placement& placement);
+
+/*! \brief The function with a call of `callee` in place of the sub-graph. */
+Expr ReplaceSubGraph(const ImportedFunction& imported, const SubGraph& sub_graph,
+                     const Expr& callee);
 
 }  // namespace tvm::collage
 

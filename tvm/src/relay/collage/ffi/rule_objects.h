@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partition rules as TVM objects, so that Python can put them together from pattern tables.
-// Precondition: rules built from predicates run inside an ImportScope. Test:
-// tvm/tests/python/collage/test_rules.py.
+// Partition rules and combiners as TVM objects, so that Python can put them together.
+// Precondition: rules built from users' functions run inside an ImportScope (user_functions.h).
+// Test: tvm/tests/python/collage/test_rules.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_RULE_OBJECTS_H_
 #define TVM_RELAY_COLLAGE_FFI_RULE_OBJECTS_H_
 
-#include "../rules/default_rules.h"
-#include "import_relay.h"
+#include <utility>
+
+#include "../rules/combinators.h"
+#include "fields.h"
 
 namespace tvm::collage {
 
 class PartitionRuleNode : public Object {
  public:
-  RulePtr rule;        // of a backend, else null
-  PatternEntry entry;  // of one line of a pattern table
+  RulePtr rule;
 
   static constexpr const char* _type_key = "collage.PartitionRule";
   TVM_DECLARE_FINAL_OBJECT_INFO(PartitionRuleNode, Object);
@@ -21,21 +22,30 @@ class PartitionRuleNode : public Object {
 
 class PartitionRuleRef : public ObjectRef {
  public:
-  explicit PartitionRuleRef(RulePtr rule, PatternEntry entry = {});
+  explicit PartitionRuleRef(RulePtr rule) {
+    auto node = runtime::make_object<PartitionRuleNode>();
+    node->rule = std::move(rule);
+    data_ = std::move(node);
+  }
   TVM_DEFINE_OBJECT_REF_METHODS(PartitionRuleRef, ObjectRef, PartitionRuleNode);
 };
 
-/*! \brief While it lives, predicates find the expressions of this function's graph. */
-class ImportScope {
+class CombinerNode : public Object {
  public:
-  explicit ImportScope(const ImportedFunction* imported);
-  ~ImportScope();
-  ImportScope(const ImportScope&) = delete;
-  ImportScope& operator=(const ImportScope&) = delete;
-  static const ImportedFunction& Current();
+  CombinerPtr combiner;
 
- private:
-  const ImportedFunction* outer_;
+  static constexpr const char* _type_key = "collage.Combiner";
+  TVM_DECLARE_FINAL_OBJECT_INFO(CombinerNode, Object);
+};
+
+class CombinerRef : public ObjectRef {
+ public:
+  explicit CombinerRef(CombinerPtr combiner) {
+    auto node = runtime::make_object<CombinerNode>();
+    node->combiner = std::move(combiner);
+    data_ = std::move(node);
+  }
+  TVM_DEFINE_OBJECT_REF_METHODS(CombinerRef, ObjectRef, CombinerNode);
 };
 
 }  // namespace tvm::collage

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "backend_rules.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -54,6 +56,7 @@ bool RegisterTargetKind(const std::string& name, int device_type) {
   entry.add_attr_option<Target>("host");
   entry.add_attr_option<runtime::Int>("from_device");
   entry.add_attr_option<runtime::Int>("target_device_type");
+  AddPartitionRuleOption(name);
   TVMRetValue yes;
   yes = ObjectRef(runtime::Bool(true));
   entry.UpdateAttr("is_external_codegen", yes, 10);
@@ -65,7 +68,14 @@ bool IsExternalKind(const ObjectRef& kind) {
     return CallGlobal("target.TargetKindGetAttr", kind, String(name));
   };
   TVMRetValue is_external = attr("is_external_codegen");
-  if (is_external.type_code() != kTVMNullptr && is_external.operator bool()) return true;
+  if (is_external.type_code() == kTVMArgInt) {
+    if (is_external.operator bool()) return true;
+  } else if (is_external.type_code() != kTVMNullptr) {
+    // TVM's own kinds have it boxed.
+    const ObjectRef boxed = is_external;
+    const auto* flag = boxed.as<runtime::Bool::ContainerType>();
+    if (flag != nullptr && flag->value) return true;
+  }
   return attr("RelayToTIR").type_code() != kTVMNullptr;
 }
 

@@ -4,13 +4,22 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_USER_ERROR_H_
 #define TVM_RELAY_COLLAGE_FFI_USER_ERROR_H_
 
+#include <tvm/runtime/registry.h>
+
 #include <stdexcept>
 #include <string>
 
 namespace tvm::collage {
 
-/*! \param kind a class that TVM's FFI knows, e.g. "ValueError". */
+/*!
+ * \brief Python raises the error itself, so that its text is the message alone; TVM's FFI would put
+ * the kind in front of it.
+ * \param kind a class that TVM's FFI knows, e.g. "ValueError".
+ */
 [[noreturn]] inline void ThrowUserError(const std::string& kind, const std::string& message) {
+  if (auto* raise = runtime::Registry::Get("tvm.relay.collage.raise_error"))
+    (*raise)(kind, message);
+  // Python's side is not imported yet.
   throw std::runtime_error(kind + ": " + message);
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules that options ask for, and those that a target brings (RFC 0062, phase 1).
+// Precondition: Init ran. Test: tvm/tests/python/collage/test_rules_backend.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_BACKEND_RULES_H_
+#define TVM_RELAY_COLLAGE_FFI_BACKEND_RULES_H_
+
+#include <string>
+
+#include "../rules/default_rules.h"
+#include "fields.h"
+#include "options.h"
+
+namespace tvm::collage {
+
+/*! \brief How large what TVM could fuse may be, by the options. */
+RuleOptions TvmRuleOptions(const CollageOptions& options);
+
+/*!
+ * \brief The target's own rule, null when it has none: the rule registered under its attribute
+ * `partition_rule`, else its kind's attribute of that name: a rule, a function that makes one, or a
+ * registered name. \throw ValueError or TypeError that names the target.
+ */
+RulePtr OwnRuleOf(const ObjectRef& target);
+
+/*! \brief Makes a target kind accept the attribute `partition_rule`. */
+void AddPartitionRuleOption(const std::string& kind);
+/*! \brief The same for all kinds that TVM knows by now. */
+void RegisterPartitionRuleAttribute();
+
+/*! \brief Has any op the attribute? One that no op has ever had is an error to ask for in TVM. */
+bool HasOpAttribute(const std::string& attribute);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_BACKEND_RULES_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "function_search.h"
+
+namespace tvm::collage {
+namespace {
+
+/*! \brief `value`, made while the clock is in that phase. */
+template <typename Make>
+auto InPhase(const char* phase, PhaseClock* clock, Make make) {
+  clock->Enter(phase);
+  return make();
+}
+
+}  // namespace
+
+FunctionSearch::FunctionSearch(const ImportedFunction& function,
+                               const std::vector<TargetSpec>& specs, const CostEstimator& estimator,
+                               std::vector<RuleLog>* logs, PhaseClock* clock)
+    : imported(function),
+      candidates(
+          InPhase("candidates", clock, [&] { return AllCandidates(function, specs, logs); })),
+      transitions(
+          InPhase("estimate", clock,
+                  [&] { return LayoutTransitions(function, specs, candidates, estimator); })),
+      costs(function, specs, candidates, estimator),
+      nodes(function.graph),
+      search(InPhase("search", clock,
+                     [&] { return CoverSearch(nodes.Problem(candidates, transitions)); })) {
+  costs.SetHostCosts(&search);
+  clock->Leave();
+}
+
+CoverStep FunctionSearch::Run(PhaseClock* clock) {
+  clock->Enter("estimate");
+  costs.EstimateAllIfCheap(&search);
+  clock->Enter("search");
+  CoverStep step = search.Step();
+  while (step.kind != CoverStep::Kind::kPlan) {
+    if (step.kind == CoverStep::Kind::kNeedCosts) {
+      clock->Enter("estimate");
+      costs.Estimate(&search, step.needed);
+      clock->Enter("search");
+    } else if (!costs.FallBackToHost(&search, nodes.NodeOf(step.uncovered_node))) {
+      LOG(FATAL) << "InternalError: no cover of node "
+                 << imported.graph.Summary(nodes.NodeOf(step.uncovered_node)) << ": "
+                 << step.message;
+    }
+    step = search.Step();
+  }
+  clock->Leave();
+  return step;
+}
+
+}  // namespace tvm::collage

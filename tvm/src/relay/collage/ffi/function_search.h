@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// FunctionSearch: all that the search for one function's plan needs, and its loop with the
+// estimator. Precondition: the function is typed. Test:
+// tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_FFI_FUNCTION_SEARCH_H_
+#define TVM_RELAY_COLLAGE_FFI_FUNCTION_SEARCH_H_
+
+#include <vector>
+
+#include "../search/cover_search.h"
+#include "cost_table.h"
+#include "cover_nodes.h"
+#include "phase_clock.h"
+
+namespace tvm::collage {
+
+struct FunctionSearch {
+  /*! \brief Function and specs must outlive it; `logs` gets one log a spec. */
+  FunctionSearch(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                 const CostEstimator& estimator, std::vector<RuleLog>* logs, PhaseClock* clock);
+  FunctionSearch(const FunctionSearch&) = delete;
+  FunctionSearch& operator=(const FunctionSearch&) = delete;
+
+  /*! \brief The plan, after all costs that the search needs were asked for. */
+  CoverStep Run(PhaseClock* clock);
+
+  // Each refers to those before it.
+  const ImportedFunction& imported;
+  const std::vector<CandidatePartition> candidates;
+  const LayoutTransitions transitions;
+  CostTable costs;
+  const CoverNodes nodes;
+  CoverSearch search;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_FFI_FUNCTION_SEARCH_H_

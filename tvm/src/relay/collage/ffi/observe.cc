@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe.h"
+
+#include <map>
+
+#include "unplaced.h"
+
+namespace tvm::collage {
+namespace {
+
+Array<String> AsStrings(const std::vector<std::string>& texts) {
+  Array<String> strings;
+  for (const std::string& text : texts) strings.push_back(text);
+  return strings;
+}
+
+/*! \brief Parts as rows [backend, rule, label, status, seconds, message, launches a kernel]. */
+ObjectRef Rows(const std::vector<PlannedPart>& parts, const ImportedFunction& imported,
+               const std::vector<TargetSpec>& specs) {
+  Array<Array<ObjectRef>> rows;
+  for (const PlannedPart& part : parts) {
+    rows.push_back({String(specs[part.candidate.spec].spec.name), String(part.candidate.rule),
+                    String(LabelOf(imported, part.candidate, specs)), String(part.cost.status),
+                    runtime::Float(part.cost.seconds), String(part.cost.message),
+                    runtime::Bool(!part.candidate.is_free)});
+  }
+  return rows;
+}
+
+/*!
+ * \brief Rows [op, backend, why, message, rule, operators, seconds, the backend's seconds, seconds
+ * in their place].
+ */
+ObjectRef Rows(const UnplacedReport& report) {
+  Array<Array<ObjectRef>> rows;
+  for (const Unplaced& row : report.rows) {
+    rows.push_back({String(row.op), String(row.backend), String(row.why), String(row.message),
+                    String(row.rule), runtime::Int(row.count), runtime::Float(row.seconds),
+                    runtime::Float(row.backend_seconds), runtime::Float(row.instead_seconds)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+void Observe(const CostEstimator& estimator, const PlacedFunction& function,
+             const std::vector<TargetSpec>& specs, const FunctionPlan& plan) {
+  if (estimator->observe == nullptr) return;
+  const ImportedFunction& imported = *function.imported;
+  // Asked for only when a placement is saved.
+  PackedFunc placement(
+      [parts = function.parts](runtime::TVMArgs, TVMRetValue* rows) { *rows = PartRows(parts); });
+  const UnplacedReport unplaced = WhyUnplaced(imported, specs, plan);
+  estimator->observe(Map<String, ObjectRef>{
+      {"function", String(Fields(function.global_var).Str("name_hint"))},
+      {"nodes", runtime::Int(imported.graph.size())},
+      {"candidates", runtime::Int(plan.num_candidates)},
+      {"seconds", runtime::Float(plan.seconds)},
+      {"is_optimal", runtime::Bool(plan.is_optimal)},
+      {"search", String(plan.search_summary)},
+      {"cuts", AsStrings(plan.cuts)},
+      {"parts", Rows(plan.parts, imported, specs)},
+      {"failed", Rows(plan.failed, imported, specs)},
+      {"placement", placement},
+      {"unplaced", Rows(unplaced)},
+      {"unplaced_left_out", runtime::Int(unplaced.num_left_out)},
+      {"skipped", String("")},
+  });
+}
+
+void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod) {
+  if (estimator->observe == nullptr) return;
+  std::map<std::string, std::string> reasons;
+  for (const auto& [global_var, function] :
+       RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+    if (CanBePartitioned(function)) continue;
+    reasons[Fields(global_var).Str("name_hint")] = WhyNotPartitioned(function);
+  }
+  const Array<ObjectRef> none;
+  for (const auto& [name, reason] : reasons) {
+    estimator->observe(Map<String, ObjectRef>{
+        {"function", String(name)},
+        {"nodes", runtime::Int(0)},
+        {"candidates", runtime::Int(0)},
+        {"seconds", runtime::Float(0.0)},
+        {"is_optimal", runtime::Bool(true)},
+        {"search", String("")},
+        {"cuts", none},
+        {"parts", none},
+        {"failed", none},
+        {"unplaced", none},
+        {"unplaced_left_out", runtime::Int(0)},
+        {"skipped", String(reason)},
+    });
+  }
+}
+
+}  // namespace tvm::collage

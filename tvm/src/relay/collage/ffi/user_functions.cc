@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "user_functions.h"
+
+#include <algorithm>
+
+#include "construct.h"
+#include "import_attrs.h"
+#include "user_error.h"
+
+namespace tvm::collage {
+namespace {
+
+thread_local const ImportScope* current_scope = nullptr;
+
+/*! \brief What the user's function raised, without the stack that TVM's errors carry. */
+std::string LastLine(std::string message) {
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  size_t end_of_line = message.rfind('\n');
+  return end_of_line == std::string::npos ? message : message.substr(end_of_line + 1);
+}
+
+const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
+
+Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
+  try {
+    TVMRetValue answer = predicate(expr);
+    if (answer.type_code() == kTVMStr || answer.IsObjectRef<String>()) {
+      std::string reason = answer.operator String();
+      return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
+    }
+    const bool accepted = answer;
+    return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
+  } catch (const std::exception& error) {
+    return Verdict::Refuse("unsupported: its predicate raised " + LastLine(error.what()));
+  }
+}
+
+/*! \brief Asks unless it is known what the answer is. */
+Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
+                const IndexSet& inside) {
+  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
+                                              [&] { return Ask(predicate, ExprOf(root)); });
+}
+
+/*! \brief Can it be written into a function and into a file? */
+bool IsPlain(const AttrValue& value) {
+  if (const auto* list = std::get_if<AttrList>(&value)) {
+    return std::all_of(list->begin(), list->end(), IsPlain);
+  }
+  return !std::holds_alternative<std::monostate>(value) &&
+         !std::holds_alternative<AttrObject>(value);
+}
+
+Verdict ReadAttrs(const TVMRetValue& value, Attrs* attrs) {
+  if (value.type_code() == kTVMStr) return Verdict::Refuse(value);
+  if (!value.IsObjectRef<ObjectRef>()) {
+    return Verdict::Refuse("unsupported: its attrs getter gave no dict");
+  }
+  const ObjectRef answer = value;
+  if (!answer.as<runtime::MapNode>()) {
+    return Verdict::Refuse("unsupported: its attrs getter gave no dict");
+  }
+  for (const auto& [key, value] : runtime::Downcast<Map<String, ObjectRef>>(answer)) {
+    AttrValue plain = ImportAttr(value);
+    if (!IsPlain(plain)) {
+      return Verdict::Refuse("unsupported: its attrs getter gave '" + std::string(key) +
+                             "' a value that is no int, float, str or list of such");
+    }
+    if (key == "Composite") {
+      return Verdict::Refuse("unsupported: its attrs getter gave 'Composite', the label's own");
+    }
+    attrs->emplace_back(key, std::move(plain));
+  }
+  std::sort(attrs->begin(), attrs->end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return Verdict::Accept();
+}
+
+}  // namespace
+
+ImportScope::ImportScope(const ImportedFunction* imported, const std::vector<TargetSpec>* specs)
+    : imported_(imported), specs_(specs), outer_(current_scope), verdicts_(*imported) {
+  current_scope = this;
+}
+
+// A user's function may itself run the pass, so scopes nest.
+ImportScope::~ImportScope() { current_scope = outer_; }
+
+const ImportScope& ImportScope::Current() {
+  ICHECK(current_scope) << "InternalError: a user's function was asked outside of the pass";
+  return *current_scope;
+}
+
+MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local) {
+  if (predicate == nullptr) return {};
+  return [predicate, is_local](const DataflowGraph&, const Match& match) {
+    return AskOnce(predicate, is_local, match.root, match.inside);
+  };
+}
+
+CallPredicate AsCallPredicate(const PackedFunc& predicate) {
+  return [predicate](const DataflowGraph& graph, NodeIndex index) {
+    return AskOnce(predicate, false, index, IndexSet(graph.size(), {index}));
+  };
+}
+
+CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
+  return [attribute, is_local](const DataflowGraph& graph, NodeIndex index) {
+    const ObjectRef& call = ExprOf(index);
+    TVMRetValue takes = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
+    if (takes.type_code() != kTVMPackedFuncHandle) {
+      return Verdict::Refuse("");  // it says nothing of this op: no reason worth keeping
+    }
+    return AskOnce(takes, is_local, index, IndexSet(graph.size(), {index}));
+  };
+}
+
+// A dictionary of plain values as composites' functions hold them.
+TVM_REGISTER_GLOBAL("collage.CompositeAttrs")
+    .set_body([](runtime::TVMArgs args, TVMRetValue* result) {
+      TVMRetValue value;
+      value = args[0];
+      Attrs attrs;
+      Verdict verdict = ReadAttrs(value, &attrs);
+      if (!verdict.accepted) ThrowUserError("ValueError", verdict.reason);
+      Map<String, ObjectRef> exported;
+      for (const auto& [key, plain] : attrs) exported.Set(key, ExportAttr(plain));
+      *result = exported;
+    });
+
+AttrsGetter AsAttrsGetter(const PackedFunc& getter) {
+  if (getter == nullptr) return {};
+  return [getter](const DataflowGraph&, const SubGraph& sub_graph, Attrs* attrs) {
+    try {
+      return ReadAttrs(getter(ExprOf(sub_graph.inside().Last())), attrs);
+    } catch (const std::exception& error) {
+      return Verdict::Refuse("unsupported: its attrs getter raised " + LastLine(error.what()));
+    }
+  };
+}
+
+}  // namespace tvm::collage

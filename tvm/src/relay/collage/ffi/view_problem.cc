@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the search of one function was asked, with every cost, and its answer: for oracles.
+// Precondition: the function is typed. Test: tvm/tests/python/collage/test_search_ilp.py.
+#include "function_search.h"
+#include "view_objects.h"
+
+namespace tvm::collage {
+namespace {
+
+Array<ObjectRef> Rows(const std::vector<std::vector<int>>& lists) {
+  Array<ObjectRef> rows;
+  for (const std::vector<int>& list : lists) {
+    rows.push_back(runtime::ShapeTuple(list.begin(), list.end()));
+  }
+  return rows;
+}
+
+/*! \brief Rows [value, layout class of the maker, of the reader, seconds] that are not free. */
+Array<ObjectRef> Crossings(int num_values, const std::function<double(int, int, int)>& seconds_of) {
+  Array<ObjectRef> rows;
+  for (int value = 0; value < num_values; ++value) {
+    for (int from : {LayoutTransitions::kPlain, LayoutTransitions::kBlocked}) {
+      for (int to : {LayoutTransitions::kPlain, LayoutTransitions::kBlocked}) {
+        const double seconds = seconds_of(value, from, to);
+        if (seconds == 0) continue;
+        rows.push_back(Array<ObjectRef>{runtime::Int(value), runtime::Int(from), runtime::Int(to),
+                                        runtime::Float(seconds)});
+      }
+    }
+  }
+  return rows;
+}
+
+/*!
+ * \brief The problem's fields; `seconds` is -1 for a candidate that cannot be used. Values from
+ * outside are numbered as in the graph, and plain. `plan`: candidates in the order of execution.
+ */
+Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
+                                          const Array<PartitionSpecView>& spec_views,
+                                          const CostEstimator& estimator) {
+  std::vector<TargetSpec> specs;
+  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
+  const ImportedPtr imported = ImportFunction(function);
+  std::vector<RuleLog> logs;
+  PhaseClock clock;
+  FunctionSearch found(*imported, specs, estimator, &logs, &clock);
+  const CoverStep step = found.Run(&clock);
+  const int num_candidates = static_cast<int>(found.candidates.size());
+  std::vector<int> unknown;
+  for (int id = 0; id < num_candidates; ++id) {
+    if (found.costs[id].status.empty()) unknown.push_back(id);
+  }
+  found.costs.Ask(unknown);
+
+  const CoverProblem& problem = found.search.problem();
+  std::vector<std::vector<int>> insides;
+  std::vector<int> classes;
+  Array<ObjectRef> seconds;
+  for (int id = 0; id < num_candidates; ++id) {
+    insides.push_back(problem.candidates[id].inside);
+    classes.push_back(problem.candidates[id].backend);
+    const EstimatedCost& cost = found.costs[id];
+    seconds.push_back(runtime::Float(cost.IsUsable() ? cost.seconds : -1.0));
+  }
+  return {
+      {"inputs", Rows(problem.inputs)},
+      {"outside_inputs", Rows(problem.outside_inputs)},
+      {"outputs", runtime::ShapeTuple(problem.outputs.begin(), problem.outputs.end())},
+      {"candidates", Rows(insides)},
+      {"classes", runtime::ShapeTuple(classes.begin(), classes.end())},
+      {"seconds", seconds},
+      {"crossings", Crossings(problem.num_nodes, problem.transitions.between)},
+      {"outside_crossings", Crossings(imported->graph.size(),
+                                      [&](int value, int from, int to) {
+                                        return found.transitions.Between(value, from, to);
+                                      })},
+      {"plan", runtime::ShapeTuple(step.plan.candidates.begin(), step.plan.candidates.end())},
+      {"plan_seconds", runtime::Float(step.plan.seconds)},
+  };
+}
+
+}  // namespace
+
+TVM_REGISTER_GLOBAL("collage.view.CoverProblem").set_body_typed(CoverProblemFields);
+
+}  // namespace tvm::collage
