@@ -2,7 +2,8 @@
 """Real models through Collage: parts on the backend measured fastest, outputs and speed checked.
 
 `make demo` runs this; ARGS="--help" lists the options. All that is printed is measured in the run
-and also written as JSON. Exit code 1 when an expectation is broken (see demo_checks.py).
+and also written as JSON; costs.sqlite beside it keeps the candidates' costs of the last run. Exit
+code 1 when an expectation is broken (see demo_checks.py).
 
 Test: tvm/tests/python/collage/test_demo.py.
 """
@@ -39,6 +40,7 @@ BACKENDS = ("dnnl",)
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     began = time.perf_counter()
+    options.collage["store"] = str(make_fresh_store(options.output.parent))
     from tvm.relay.collage.report import make_console
 
     console = make_console()
@@ -60,7 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
         "broken": broken,
         "seconds": time.perf_counter() - began,
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
     for record in models:
         console.print(f"{record['name']}: {record['summary']}", highlight=False, markup=False)
@@ -116,6 +117,15 @@ def compile_model(mod: Any, params: dict[str, Any], options: dict[str, Any]) -> 
     targets = [collage.host_target(), *(tvm.target.Target(name) for name in BACKENDS)]
     with tvm.transform.PassContext(opt_level=3, config=config):
         return relay.build(mod, target=targets, params=params)
+
+
+def make_fresh_store(folder: Path) -> Path:
+    """The demo's own store of costs, empty, so that every run measures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "costs.sqlite"
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return path
 
 
 def describe_machine() -> dict[str, Any]:

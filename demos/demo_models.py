@@ -96,13 +96,13 @@ def import_onnx(file: Any, shape: Sequence[int]) -> tuple[Any, dict[str, Any]]:
     from tvm import relay
 
     model = _read_onnx(file)
-    _constants_to_initializers(model.graph)
+    constants_to_initializers(model.graph)
     name = next(item.name for item in model.graph.input if item.name not in _initializers(model))
     mod, params = relay.frontend.from_onnx(model, {name: tuple(shape)}, freeze_params=True)
     return relay.transform.DynamicToStatic()(mod), params
 
 
-def _constants_to_initializers(graph: Any) -> None:
+def constants_to_initializers(graph: Any) -> None:
     """Weights that are nodes become initializers: TVM infers types anew at each node it meets."""
     kept = []
     for node in graph.node:
