@@ -12,21 +12,22 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
+#include "../partition/partition_module.h"
 #include "plan.h"
 
 namespace tvm {
 namespace collage {
 namespace onednn {
 
-class Executable {
+class Executable final : public partition::Program {
  public:
   explicit Executable(std::shared_ptr<const Plan> plan);
-  ~Executable();
-  /*! \brief Runs once; data are plain float32 tensors in the partition's order. */
-  void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs);
-  const Plan& plan() const { return *plan_; }
+  ~Executable() final;
+  void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final;
+  std::string Summary() const final { return plan_->Summary(); }
 
  private:
   struct Call;  // what one running call owns

@@ -14,13 +14,18 @@
 #include <string>
 #include <vector>
 
+#include "../partition/graph_desc.h"
 #include "onednn_api.h"
 
 namespace tvm {
 namespace collage {
 namespace onednn {
 
-using Dims = std::vector<int64_t>;
+using partition::Dims;
+using partition::GraphDesc;
+using partition::NodeDesc;
+using partition::PostOpDesc;
+using partition::Summary;
 
 /*! \brief A handle that the given destroy function of the Api frees. */
 template <typename T, auto kDestroy>

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file onednn_module.cc
- * \brief The runtime module of a partition that oneDNN runs.
+ * \brief The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
  *
- * Made by `collage.onednn.create(symbol, graph_json, const_names)`. Offers what TVM asks of an
- * external module with constants: get_symbol, get_const_vars, __init_<symbol>(constants) and
- * <symbol>(inputs..., outputs...). Saving keeps description and names; TVM's const loader keeps the
- * constants, and calls __init_ before the first run. Tested by test_onednn_module.py.
+ * Tested by test_onednn_module.py.
  */
-#include <dmlc/memory_io.h>
-#include <tvm/runtime/container/array.h>
-#include <tvm/runtime/container/string.h>
-#include <tvm/runtime/module.h>
-#include <tvm/runtime/ndarray.h>
-#include <tvm/runtime/packed_func.h>
-#include <tvm/runtime/registry.h>
-
-#include <atomic>
-#include <memory>
-#include <mutex>
-#include <sstream>
-#include <utility>
-
+#include "../partition/partition_module.h"
 #include "executable.h"
-#include "graph_desc.h"
 #include "planner.h"
 
 namespace tvm {
@@ -31,180 +14,14 @@ namespace collage {
 namespace onednn {
 namespace {
 
-using runtime::Array;
-using runtime::ModuleNode;
-using runtime::NDArray;
-using runtime::ObjectPtr;
-using runtime::PackedFunc;
-using runtime::String;
-using runtime::TVMArgs;
-using runtime::TVMRetValue;
-
-constexpr const char* kTypeKey = "collage.onednn";
-
-std::string ShapeText(const int64_t* dims, int rank) {
-  std::ostringstream os;
-  os << "(";
-  for (int i = 0; i < rank; ++i) os << (i ? ", " : "") << dims[i];
-  os << ")";
-  return os.str();
+std::unique_ptr<partition::Program> Compile(const GraphDesc& graph,
+                                            const std::vector<std::shared_ptr<void>>& constants) {
+  return std::make_unique<Executable>(Planner(graph, constants).Run());
 }
 
-bool IsCompact(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
-  int64_t expected = 1;
-  for (int i = tensor.ndim; i-- > 0;) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
-/*! \brief The tensor's data, after a check that it is float32, compact and of this shape. */
-void* CheckedData(const DLTensor* tensor, const Dims& shape, const std::string& symbol,
-                  const char* role, size_t index) {
-  ICHECK(tensor != nullptr) << symbol << ": " << role << " " << index << " is not a tensor";
-  bool same = tensor->dtype.code == kDLFloat && tensor->dtype.bits == 32 &&
-              tensor->dtype.lanes == 1 && IsCompact(*tensor);
-  const bool is_scalar = tensor->ndim == 0 && shape == Dims{1};
-  same = same && (is_scalar || tensor->ndim == static_cast<int>(shape.size()));
-  for (int i = 0; same && i < tensor->ndim; ++i) same = tensor->shape[i] == shape[i];
-  if (!same) {
-    LOG(FATAL) << "ValueError: " << symbol << ": " << role << " " << index
-               << " must be a compact float32 tensor of shape "
-               << ShapeText(shape.data(), static_cast<int>(shape.size())) << ", got "
-               << runtime::DLDataType2String(tensor->dtype) << " of shape "
-               << ShapeText(tensor->shape, tensor->ndim);
-  }
-  return static_cast<char*>(tensor->data) + tensor->byte_offset;
-}
-
-class OneDnnModuleNode final : public ModuleNode {
- public:
-  OneDnnModuleNode(std::string symbol, std::string json, std::vector<std::string> const_names)
-      : symbol_(std::move(symbol)),
-        json_(std::move(json)),
-        const_names_(std::move(const_names)),
-        graph_(GraphDesc::FromJson(json_)) {
-    ICHECK_EQ(const_names_.size(), graph_.constants.size()) << symbol_ << ": names of constants";
-  }
-
-  const char* type_key() const final { return kTypeKey; }
-  int GetPropertyMask() const final {
-    return runtime::ModulePropertyMask::kBinarySerializable |
-           runtime::ModulePropertyMask::kRunnable;
-  }
-  String GetSource(const String& format) final {
-    if (format == "plan") return executable_ ? executable_->plan().Summary() : std::string();
-    return json_;
-  }
-  String GetFormat() final { return "json"; }
-
-  PackedFunc GetFunction(const String& name, const ObjectPtr<Object>& self) final {
-    if (name == "get_symbol") {
-      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) { *rv = symbol_; });
-    }
-    if (name == "get_const_vars") {
-      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
-        Array<String> names;
-        for (const std::string& each : const_names_) names.push_back(each);
-        *rv = names;
-      });
-    }
-    if (name == "__init_" + symbol_) {
-      return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) {
-        Init(args[0].operator Array<NDArray>());
-        *rv = 0;
-      });
-    }
-    if (name == symbol_) {
-      return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { Run(args); });
-    }
-    return PackedFunc(nullptr);
-  }
-
-  void SaveToBinary(dmlc::Stream* stream) final {
-    stream->Write(symbol_);
-    stream->Write(json_);
-    stream->Write(const_names_);
-  }
-
-  static runtime::Module LoadFromBinary(void* raw) {
-    auto* stream = static_cast<dmlc::Stream*>(raw);
-    std::string symbol, json;
-    std::vector<std::string> const_names;
-    ICHECK(stream->Read(&symbol) && stream->Read(&json) && stream->Read(&const_names))
-        << "oneDNN partition: the saved library is cut short";
-    return Create(symbol, json, const_names);
-  }
-
-  static runtime::Module Create(std::string symbol, std::string json,
-                                std::vector<std::string> const_names) {
-    return runtime::Module(runtime::make_object<OneDnnModuleNode>(
-        std::move(symbol), std::move(json), std::move(const_names)));
-  }
-
- private:
-  void Init(const Array<NDArray>& constants) {
-    std::lock_guard<std::mutex> lock(init_mutex_);
-    if (executable_) return;
-    if (constants.size() != const_names_.size()) {
-      LOG(FATAL) << "ValueError: " << symbol_ << " has " << const_names_.size()
-                 << " constants (weights), but " << constants.size()
-                 << " were given to it; call __init_" << symbol_ << " with all of them";
-    }
-    std::vector<std::shared_ptr<void>> data;
-    for (size_t i = 0; i < constants.size(); ++i) {
-      auto kept = std::make_shared<NDArray>(constants[i]);
-      const Dims& shape = graph_.shapes[graph_.constants[i]];
-      void* raw = CheckedData(kept->operator->(), shape, symbol_, "constant", i);
-      data.emplace_back(raw, [kept](void*) {});
-    }
-    executable_ = std::make_unique<Executable>(Planner(graph_, data).Run());
-    ready_.store(true, std::memory_order_release);
-  }
-
-  void Run(TVMArgs args) {
-    if (!ready_.load(std::memory_order_acquire)) Init(Array<NDArray>());
-    const size_t num_inputs = graph_.inputs.size();
-    const size_t num_outputs = graph_.outputs.size();
-    ICHECK_EQ(args.size(), static_cast<int>(num_inputs + num_outputs))
-        << symbol_ << " takes " << num_inputs << " inputs and " << num_outputs << " outputs";
-    // Kept by the thread: a call allocates nothing once the thread has made one.
-    thread_local std::vector<void*> inputs, outputs;
-    inputs.clear();
-    outputs.clear();
-    for (size_t i = 0; i < num_inputs; ++i) {
-      inputs.push_back(CheckedData(args[i], graph_.shapes[graph_.inputs[i]], symbol_, "input", i));
-    }
-    for (size_t i = 0; i < num_outputs; ++i) {
-      outputs.push_back(CheckedData(args[num_inputs + i], graph_.shapes[graph_.outputs[i]], symbol_,
-                                    "output", i));
-    }
-    executable_->Run(inputs, outputs);
-  }
-
-  const std::string symbol_;
-  const std::string json_;
-  const std::vector<std::string> const_names_;
-  const GraphDesc graph_;
-  std::mutex init_mutex_;  // guards executable_ until ready_
-  std::atomic<bool> ready_{false};
-  std::unique_ptr<Executable> executable_;
-};
+[[maybe_unused]] const bool registered = partition::RegisterPartitionKind("onednn", Compile);
 
 }  // namespace
-
-TVM_REGISTER_GLOBAL("collage.onednn.create")
-    .set_body_typed([](String symbol, String json, Array<String> const_names) {
-      std::vector<std::string> names;
-      for (const String& name : const_names) names.push_back(name);
-      return OneDnnModuleNode::Create(symbol, json, std::move(names));
-    });
-
-TVM_REGISTER_GLOBAL("runtime.module.loadbinary_collage.onednn")
-    .set_body_typed(OneDnnModuleNode::LoadFromBinary);
-
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "graph_desc.h"
 #include "plan.h"
 
 namespace tvm {

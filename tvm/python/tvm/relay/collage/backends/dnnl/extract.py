@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from tvm import ir, relay
 from tvm._ffi import get_global_func
 
-from .flatten import Flattener, add_input, key_of
+from ..partition.flatten import Flattener, add_input, key_of
+from ..partition.graph import Graph
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
-from .graph import Graph
 from .lower import lower
 
 _FAR_ENOUGH = 40
@@ -24,7 +24,7 @@ def lower_calls(root, calls: list) -> Graph:
 
     All that they read and that is neither a constant nor one of them is an input.
     """
-    graph = Graph()
+    graph = Graph("dnnl")
     inside = {key_of(call) for call in calls}
     scope = {}
     for call in calls:
@@ -89,7 +89,7 @@ def _is_call_of(expr, op: str) -> bool:
 
 def _function_piece(expr):
     """Return (variable, calls) of the largest elementwise function of one variable at expr."""
-    graph, scope = Graph(), {}
+    graph, scope = Graph("dnnl"), {}
     reached, frontier, expr_of = {}, [expr], {}
     while frontier and len(reached) < _FAR_ENOUGH:
         each = frontier.pop(0)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from .graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Node, PostOp
 
 _MAX_OPS = 12
 # Near 0 the functions differ in shape; far out in where they saturate, as clip(x, 0, 255) does.

@@ -9,7 +9,7 @@ import math
 
 import tvm
 
-from .graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Node, PostOp
 
 _WITH_BIAS = {"conv", "inner_product", "matmul"}
 _WITH_POST_OPS = {"conv", "inner_product", "matmul", "binary"}

@@ -10,8 +10,8 @@ Test: test_onednn_ops.py, test_onednn_errors.py.
 import tvm
 
 from ..errors import UnsupportedOpError
+from ..partition.graph import Graph, Node, PostOp
 from .functions import EVALUABLE_OPS, recognise_all
-from .graph import Graph, Node, PostOp
 
 _MAX_RANK = 6
 _plain_ints = tvm.get_global_func("collage.PlainInts")

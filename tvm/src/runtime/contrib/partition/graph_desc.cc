@@ -12,7 +12,7 @@
 
 namespace tvm {
 namespace collage {
-namespace onednn {
+namespace partition {
 namespace {
 
 std::string ShapeText(const Dims& dims) {
@@ -25,7 +25,7 @@ template <typename Map>
 const typename Map::mapped_type& Lookup(const Map& map, const std::string& key,
                                         const std::string& node_kind) {
   auto it = map.find(key);
-  ICHECK(it != map.end()) << "oneDNN partition: node '" << node_kind << "' lacks attribute '" << key
+  ICHECK(it != map.end()) << "partition: node '" << node_kind << "' lacks attribute '" << key
                           << "'";
   return it->second;
 }
@@ -34,12 +34,12 @@ void CheckTensorsAreDefinedBeforeUse(const GraphDesc& graph) {
   std::vector<bool> defined(graph.shapes.size(), false);
   auto define = [&](int tensor) {
     ICHECK(tensor >= 0 && tensor < static_cast<int>(defined.size()) && !defined[tensor])
-        << "oneDNN partition: tensor " << tensor << " is out of range or defined twice";
+        << "partition: tensor " << tensor << " is out of range or defined twice";
     defined[tensor] = true;
   };
   auto use = [&](int tensor) {
     ICHECK(tensor >= 0 && tensor < static_cast<int>(defined.size()) && defined[tensor])
-        << "oneDNN partition: tensor " << tensor << " is used before it is defined";
+        << "partition: tensor " << tensor << " is used before it is defined";
   };
   for (int tensor : graph.inputs) define(tensor);
   for (int tensor : graph.constants) define(tensor);
@@ -87,12 +87,20 @@ void GraphDesc::Load(dmlc::JSONReader* reader) {
   dmlc::JSONObjectReadHelper helper;
   helper.DeclareField("format", &format);
   helper.DeclareField("shapes", &shapes);
+  std::vector<std::string> dtype_names;
+  helper.DeclareOptionalField("dtypes", &dtype_names);
   helper.DeclareField("inputs", &inputs);
   helper.DeclareField("outputs", &outputs);
   helper.DeclareField("constants", &constants);
   helper.DeclareField("nodes", &nodes);
   helper.ReadAllFields(reader);
-  ICHECK_EQ(format, 1) << "oneDNN partition: this library reads format 1; compile the model again";
+  ICHECK_EQ(format, 1) << "partition: this library reads format 1; compile the model again";
+  dtypes.assign(shapes.size(), runtime::DataType::Float(32));
+  ICHECK(dtype_names.empty() || dtype_names.size() == shapes.size())
+      << "partition: " << dtype_names.size() << " dtypes of " << shapes.size() << " tensors";
+  for (size_t i = 0; i < dtype_names.size(); ++i) {
+    dtypes[i] = runtime::DataType(runtime::String2DLDataType(dtype_names[i]));
+  }
 }
 
 GraphDesc GraphDesc::FromJson(const std::string& json) {
@@ -115,6 +123,6 @@ std::string Summary(const GraphDesc& graph, const NodeDesc& node) {
   return os.str();
 }
 
-}  // namespace onednn
+}  // namespace partition
 }  // namespace collage
 }  // namespace tvm

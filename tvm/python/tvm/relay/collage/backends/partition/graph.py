@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A partition as a flat list of operations over numbered tensors.
 
-The same structure serves twice: first with Relay's ops (flatten.py), then with oneDNN's primitives
-(lower.py), so that each step of the codegen is a function from graph to graph.
-Test: test_onednn_codegen.py.
+The same structure serves twice: first with Relay's ops (flatten.py), then with a library's
+primitives (each backend's lower.py), so that each step of a codegen is a function from graph to
+graph. Test: test_onednn_codegen.py.
 """
 
 from dataclasses import dataclass, field
@@ -36,8 +36,12 @@ class Node:
 
 @dataclass
 class Graph:
-    """Nodes in execution order; `shapes` and `dtypes` by tensor, `constants` tensor -> NDArray."""
+    """Nodes in execution order; `shapes` and `dtypes` by tensor, `constants` tensor -> NDArray.
 
+    `backend` is whom errors name.
+    """
+
+    backend: str
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     dtypes: list[str] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file graph_desc.h
- * \brief A partition as the compiler describes it: operations over numbered float32 tensors.
+ * \brief A partition as the compiler describes it: operations over numbered tensors.
  *
- * Written by python (backends/dnnl/codegen.py) as JSON, read here. Shapes and axes are Relay's;
- * how data lies in memory is not part of it. Nodes come in execution order. Tested by
- * test_onednn_ops.py.
+ * Written by python (backends/partition/description.py) as JSON, read here; the backends that use
+ * it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
+ * is not part of it. Nodes come in execution order. Tested by test_onednn_ops.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_
+#ifndef TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_
+#define TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_
 
+#include <tvm/runtime/data_type.h>
+
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "handles.h"
 
 namespace dmlc {
 class JSONReader;
@@ -22,7 +23,9 @@ class JSONReader;
 
 namespace tvm {
 namespace collage {
-namespace onednn {
+namespace partition {
+
+using Dims = std::vector<int64_t>;
 
 /*! \brief Something done to a node's result before it is stored. */
 struct PostOpDesc {
@@ -56,6 +59,8 @@ struct NodeDesc {
 struct GraphDesc {
   /*! \brief Relay shape of each tensor. */
   std::vector<Dims> shapes;
+  /*! \brief Type of each tensor's elements; float32 where the description says nothing. */
+  std::vector<runtime::DataType> dtypes;
   /*! \brief Tensors that callers pass, in their order. */
   std::vector<int> inputs;
   std::vector<int> outputs;
@@ -71,7 +76,7 @@ struct GraphDesc {
 /*! \brief As in "conv 1x64x56x56, 64x64x1x1 -> 1x64x56x56", for messages. */
 std::string Summary(const GraphDesc& graph, const NodeDesc& node);
 
-}  // namespace onednn
+}  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_GRAPH_DESC_H_
+#endif  // TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_

@@ -19,21 +19,21 @@ def key_of(expr) -> int:
     return expr.handle.value
 
 
-def static_type(tensor_type, what: str) -> tuple[tuple[int, ...], str]:
+def static_type(tensor_type, what: str, backend: str) -> tuple[tuple[int, ...], str]:
     """Return a tensor type's extents and dtype; UnsupportedOpError for other and dynamic types."""
     # One call for all: each read from Python takes microseconds, and predicates ask a lot.
     text = _static_type(tensor_type)
     if not text:
-        raise UnsupportedOpError("dnnl", what, f"its type {tensor_type} is not a tensor")
+        raise UnsupportedOpError(backend, what, f"its type {tensor_type} is not a tensor")
     dtype, *extents = text.split()
     if "?" in extents:
-        raise UnsupportedOpError("dnnl", what, f"its shape {list(tensor_type.shape)} is dynamic")
+        raise UnsupportedOpError(backend, what, f"its shape {list(tensor_type.shape)} is dynamic")
     return tuple(map(int, extents)), dtype
 
 
-def flatten(function: relay.Function) -> Graph:
+def flatten(function: relay.Function, backend: str) -> Graph:
     """Return the graph of a partition's function; tuples become several inputs or outputs."""
-    graph = Graph()
+    graph = Graph(backend)
     scope = {}
     for param in function.params:
         scope[key_of(param)] = add_input(graph, param.checked_type, param.name_hint)
@@ -51,7 +51,7 @@ def add_input(graph: Graph, tensor_type, what: str):
 
 
 def _typed_tensor(graph: Graph, tensor_type, what: str) -> int:
-    return graph.new_tensor(*static_type(tensor_type, what))
+    return graph.new_tensor(*static_type(tensor_type, what, graph.backend))
 
 
 class Flattener:
@@ -93,7 +93,9 @@ class Flattener:
             return self.run(expr.op.body, dict(zip(params, (scope[key_of(a)] for a in children))))
         if isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op):
             return self._call(expr, children, scope)
-        raise UnsupportedOpError("dnnl", type(expr).__name__, "not an op, a tuple or a constant")
+        raise UnsupportedOpError(
+            self.graph.backend, type(expr).__name__, "not an op, a tuple or a constant"
+        )
 
     def _call(self, call, arguments, scope):
         inputs = []

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`relay.ext.<backend>`: from a partition's function to the runtime module that runs it.
+
+Precondition: the function has ``global_symbol``; its types are inferred, its weights are constants
+of its body. Both entry points walk the function alike, so names and values of constants agree.
+Test: test_onednn_codegen.py.
+"""
+
+import json
+from collections.abc import Callable
+
+import tvm
+from tvm import relay
+
+from .graph import Graph
+
+_FORMAT = 1
+
+# From a partition's function to the library's primitives; UnsupportedOpError names what it lacks.
+Lower = Callable[[relay.Function], Graph]
+
+
+class PartitionCodegen:
+    """A backend's codegen: its ``lower``, and the C++ kind of partition that runs the outcome."""
+
+    def __init__(self, backend: str, kind: str, lower: Lower):
+        self.backend, self.kind, self.lower = backend, kind, lower
+
+    def compile(self, function: relay.Function) -> tvm.runtime.Module:
+        """Return the runtime module of a partition's function."""
+        symbol = str(function.attrs["global_symbol"])
+        graph = self.lower(function)
+        create = tvm.get_global_func(f"collage.{self.kind}.create")
+        return create(symbol, to_json(graph), list(self._named_constants(graph, symbol)))
+
+    def constants(self, function: relay.Function, symbol: str) -> dict[str, tvm.nd.NDArray]:
+        """Return the constants that the partition's module will ask for, by name."""
+        return self._named_constants(self.lower(function), str(symbol))
+
+    def _named_constants(self, graph, symbol):
+        # TVM wants the names to begin with the backend's.
+        values = graph.constants.values()
+        return {f"{self.backend}_{symbol}_{i}": array for i, array in enumerate(values)}
+
+
+def to_json(graph: Graph) -> str:
+    """Return the description that the runtime reads (graph_desc.h), tensors numbered anew."""
+    number: dict[int, int] = {}
+    for tensor in [*graph.inputs, *graph.constants, *(node.output for node in graph.nodes)]:
+        number.setdefault(tensor, len(number))
+    return json.dumps(
+        {
+            "format": _FORMAT,
+            "shapes": [list(graph.shapes[tensor]) or [1] for tensor in number],
+            "dtypes": [graph.dtypes[tensor] for tensor in number],
+            "inputs": [number[tensor] for tensor in graph.inputs],
+            "outputs": [number[tensor] for tensor in graph.outputs],
+            "constants": [number[tensor] for tensor in graph.constants],
+            "nodes": [_node_json(node, number) for node in graph.nodes],
+        },
+        separators=(",", ":"),
+    )
+
+
+def _node_json(node, number):
+    description = {
+        "kind": node.op,
+        "inputs": [number[tensor] for tensor in node.inputs],
+        "output": number[node.output],
+        **{key: value for key, value in node.attrs.items() if value},
+    }
+    if node.post_ops:
+        description["post_ops"] = [
+            {
+                "kind": post.kind,
+                "alpha": post.alpha,
+                "beta": post.beta,
+                "input": number.get(post.input, -1),
+            }
+            for post in node.post_ops
+        ]
+    return description
