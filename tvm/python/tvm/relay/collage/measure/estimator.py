@@ -21,9 +21,10 @@ from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost
 from .options import MeasureOptions
-from .pool import Job, WorkerPool
+from .pool import Job, OnReply, WorkerPool
 from .process import Reply, WorkerOptions
 from .progress import Progress
+from .runner import LocalRunner, Runner
 
 _logger = logging.getLogger(__name__)
 
@@ -70,10 +71,10 @@ class FunctionCostEstimator:
 class MeasuredCostEstimator:
     """Builds candidates in up to `workers` processes at once and measures them one by one.
 
-    Batches alternate: while one worker measures, none builds. A candidate that hangs, dies or
-    raises costs itself a failure, never the others. Workers start when something is to be measured.
-    Close it (or use `with`) to end them and close the store; they also end with the object and with
-    the interpreter.
+    Batches alternate: while one worker measures, none builds (on devices both go on at once). A
+    candidate that hangs, dies or raises costs itself a failure, never the others. Workers start
+    when something is to be measured. Close it (or use `with`) to end them and close the store; they
+    also end with the object and with the interpreter.
     """
 
     def __init__(
@@ -82,15 +83,18 @@ class MeasuredCostEstimator:
         *,
         progress: Progress | None = None,
         store: KeptCosts | None = None,
+        runner: Runner | None = None,
         **changes: Any,
     ) -> None:
-        """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2)."""
+        """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2). `runner`: where
+        candidates are measured, this machine by default; it is closed with the estimator."""
         self.options = dataclasses.replace(options or MeasureOptions(), **changes)
         self.hits = self.stored = self.misses = 0
         self._store = store
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
         self._pool = self._new_pool()
+        self._runner: Runner = runner or LocalRunner()
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
@@ -125,6 +129,7 @@ class MeasuredCostEstimator:
 
     def close(self) -> None:
         self._pool.close()
+        self._runner.close()
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -162,38 +167,35 @@ class MeasuredCostEstimator:
         )
 
     def _measure_batch(self, batch: Sequence[tuple[str, CandidateModule]], folder: str) -> None:
-        libraries = [os.path.join(folder, f"candidate_{i}.so") for i in range(len(batch))]
-        built: list[tuple[int, Any]] = []
+        for index, item in enumerate(batch):
+            file = os.path.join(folder, f"candidate_{index}.so")
+            self._pool.submit(self._build_job(item[1], file), self._on_built(item, file))
+        self._runner.drive(self._pool)
 
-        def on_built(index: int, reply: Reply) -> None:
+    def _on_built(self, item: tuple[str, CandidateModule], library: str) -> OnReply:
+        """What a build's reply leads to: a measurement, or two if the first is noisy."""
+        kept: Cost | None = None
+        retries = self.options.noisy_retries
+
+        def on_built(reply: Reply) -> None:
             self._progress.on_built()
             if reply.outcome == "ok":
-                built.append((index, reply.value))
+                job = self._measure_job(item[1], library, reply.value)
+                self._runner.submit(job, lambda reply: on_measured(job, reply))
             else:
-                self._record(batch[index], failed_cost(reply, "build", "compile_failed"))
+                self._record(item, failed_cost(reply, "build", "compile_failed"))
 
-        self._pool.run(
-            [self._build_job(c, file) for (_, c), file in zip(batch, libraries, strict=True)],
-            on_reply=on_built,
-        )
+        def on_measured(job: Job, reply: Reply) -> None:
+            nonlocal kept, retries
+            kept = _better(kept, _cost_of(reply))
+            if kept.is_noisy and retries > 0:
+                retries -= 1
+                self._runner.submit(job, lambda reply: on_measured(job, reply))
+            else:
+                self._record(item, kept)
+                _remove(library)
 
-        # No build is in flight any more: run() returned.
-        built.sort(key=lambda item: item[0])
-        jobs = {i: self._measure_job(batch[i][1], libraries[i], value) for i, value in built}
-        costs: dict[int, Cost] = {}
-        for attempt in range(1 + self.options.noisy_retries):
-            todo = [i for i in jobs if i not in costs or costs[i].is_noisy]
-            is_last = attempt == self.options.noisy_retries
-
-            def on_measured(at: int, reply: Reply, todo=todo, is_last=is_last) -> None:
-                index = todo[at]
-                costs[index] = _better(costs.get(index), _cost_of(reply))
-                if is_last or not costs[index].is_noisy:
-                    self._record(batch[index], costs[index])
-
-            self._pool.run([jobs[i] for i in todo], concurrency=1, on_reply=on_measured)
-        for index in jobs:
-            _remove(libraries[index])
+        return on_built
 
     def _record(self, item: tuple[str, CandidateModule], cost: Cost) -> None:
         key, candidate = item
@@ -222,11 +224,13 @@ class MeasuredCostEstimator:
             "interval_width": self.options.interval_width,
             "sample_seconds": self.options.sample_seconds,
         }
-        return _call(self.options.measure_step, arguments, self.options.run_timeout)
+        return _call(self.options.measure_step, arguments, self.options.run_timeout, (library,))
 
 
-def _call(function: str, arguments: dict[str, Any], seconds: float) -> Job:
-    return Job("call", {"function": function, "arguments": arguments}, seconds)
+def _call(
+    function: str, arguments: dict[str, Any], seconds: float, files: tuple[str, ...] = ()
+) -> Job:
+    return Job("call", {"function": function, "arguments": arguments}, seconds, files)
 
 
 def _cost_of(reply: Reply) -> Cost:

@@ -20,11 +20,27 @@ ATTEMPTS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One request for any worker, with the seconds that it may take."""
+    """One request for any worker, with the seconds that it may take.
+
+    files: paths in the arguments that a worker on another machine needs copies of.
+    """
 
     command: str
     arguments: dict[str, Any]
     seconds: float
+    files: tuple[str, ...] = ()
+
+
+OnReply = Callable[[Reply], None]
+
+
+@dataclasses.dataclass
+class Task:
+    """A submitted job; attempts: how often it ran."""
+
+    job: Job
+    on_reply: OnReply
+    attempts: int = 0
 
 
 class WorkerPool:
@@ -37,6 +53,15 @@ class WorkerPool:
         self.restarts = 0
         self._options = options or WorkerOptions()
         self._idle: list[WorkerProcess] = []
+        self._waiting: collections.deque[Task] = collections.deque()
+        self._busy: dict[WorkerProcess, Task] = {}
+
+    def submit(self, job: Job, on_reply: OnReply) -> None:
+        """Queue a job for drive(); on_reply(reply) is called when it ends and may submit more.
+
+        A reply "died" means that the job killed its worker twice, "timeout" that it hung once.
+        """
+        self._waiting.append(Task(job, on_reply))
 
     def run(
         self,
@@ -46,42 +71,19 @@ class WorkerPool:
     ) -> list[Reply]:
         """Run the jobs, at most `concurrency` at a time; replies in the order of the jobs.
 
-        on_reply(index, reply) is called as each ends. A reply "died" means that the job killed its
-        worker twice, "timeout" that it hung once. An exception (Ctrl-C, WorkerStartError, one of
-        on_reply) kills the busy workers and goes on.
+        on_reply(index, reply) is called as each ends.
         """
-        limit = min(self.size, concurrency or self.size)
-        replies: list[Reply | None] = [None] * len(jobs)
-        attempts = [0] * len(jobs)
-        waiting = collections.deque(range(len(jobs)))
-        busy: dict[WorkerProcess, int] = {}
-        try:
-            while waiting or busy:
-                while waiting and len(busy) < limit:
-                    worker = self._take()
-                    index = waiting.popleft()
-                    busy[worker] = index
-                    worker.send(jobs[index].command, jobs[index].arguments, jobs[index].seconds)
-                wait(busy)
-                for worker, index in list(busy.items()):
-                    reply = worker.poll()
-                    if reply is None:
-                        continue
-                    del busy[worker]
-                    self._release(worker)
-                    attempts[index] += 1
-                    if reply.outcome == "died" and attempts[index] < ATTEMPTS:
-                        _logger.info("a worker died (%s); trying once more", reply.message)
-                        waiting.appendleft(index)
-                        continue
-                    replies[index] = reply
-                    if on_reply is not None:
-                        on_reply(index, reply)
-        except BaseException:
-            for worker in busy:
-                worker.kill()
-            raise
-        return [reply for reply in replies if reply is not None]
+        replies: dict[int, Reply] = {}
+
+        def end(index: int, reply: Reply) -> None:
+            replies[index] = reply
+            if on_reply is not None:
+                on_reply(index, reply)
+
+        for index, job in enumerate(jobs):
+            self.submit(job, lambda reply, index=index: end(index, reply))
+        drive(self, concurrency=concurrency)
+        return [replies[index] for index in range(len(jobs))]
 
     def close(self) -> None:
         """Kill all workers; the pool may be used again and then starts new ones."""
@@ -93,6 +95,37 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _start(self, concurrency: int | None) -> None:
+        """Give waiting jobs to workers."""
+        limit = min(self.size, concurrency or self.size)
+        while self._waiting and len(self._busy) < limit:
+            worker = self._take()
+            task = self._waiting.popleft()
+            self._busy[worker] = task
+            worker.send(task.job.command, task.job.arguments, task.job.seconds)
+
+    def _collect(self) -> None:
+        """End the jobs that have a reply."""
+        for worker, task in list(self._busy.items()):
+            reply = worker.poll()
+            if reply is None:
+                continue
+            del self._busy[worker]
+            self._release(worker)
+            task.attempts += 1
+            if reply.outcome == "died" and task.attempts < ATTEMPTS:
+                _logger.info("a worker died (%s); trying once more", reply.message)
+                self._waiting.appendleft(task)
+            else:
+                task.on_reply(reply)
+
+    def _abort(self) -> None:
+        """Kill the busy workers and forget the jobs."""
+        for worker in self._busy:
+            worker.kill()
+        self._busy.clear()
+        self._waiting.clear()
 
     def _take(self) -> WorkerProcess:
         while self._idle:
@@ -109,3 +142,22 @@ class WorkerPool:
         else:
             worker.kill()
             self.restarts += 1
+
+
+def drive(*pools: WorkerPool, concurrency: int | None = None) -> None:
+    """Run all that is submitted to the pools, and what their replies submit, to the end.
+
+    At most `concurrency` jobs of each pool run at a time. An exception (Ctrl-C, WorkerStartError,
+    one of on_reply) kills the busy workers, forgets the other jobs and goes on.
+    """
+    try:
+        while any(pool._waiting or pool._busy for pool in pools):
+            for pool in pools:
+                pool._start(concurrency)
+            wait([worker for pool in pools for worker in pool._busy])
+            for pool in pools:
+                pool._collect()
+    except BaseException:
+        for pool in pools:
+            pool._abort()
+        raise
