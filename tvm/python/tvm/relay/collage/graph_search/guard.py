@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ import tvm
 from ..build.library import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
+from ..measure.scratch import ScratchFolder
 from .guard_progress import OnStep
 
 _logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def guard(
     if not libraries:
         raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
     simplest_first = [reference, *(name for name in plans if name != reference)]
-    with tempfile.TemporaryDirectory(prefix="collage-guard-") as folder:
+    with ScratchFolder() as folder:
         inputs_file = os.path.join(folder, "inputs.npz")
         np.savez(inputs_file, **inputs)
         contestants = []

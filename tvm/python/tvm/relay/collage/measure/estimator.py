@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -25,6 +24,7 @@ from .pool import Job, OnReply, WorkerPool
 from .process import Reply, WorkerOptions
 from .progress import Progress
 from .runner import LocalRunner, Runner
+from .scratch import ScratchFolder
 
 _logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class MeasuredCostEstimator:
         self.misses += len(todo)
         self._progress.begin(len(todo), hits, stored)
         try:
-            with tempfile.TemporaryDirectory(prefix="collage-measure-") as folder:
+            with ScratchFolder() as folder:
                 for start in range(0, len(todo), self.options.batch):
                     self._measure_batch(todo[start : start + self.options.batch], folder)
         finally:

@@ -15,7 +15,6 @@ import math
 import os
 import random
 import statistics as _stdlib
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from .cost import Cost
 from .failure import failed_cost
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .resolve import path_of
+from .scratch import ScratchFolder
 from .statistics import Interval, ratio_interval
 
 _logger = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ def measure_interleaved(
         return None
 
     try:
-        with tempfile.TemporaryDirectory(prefix="collage-compare-") as folder:
+        with ScratchFolder() as folder:
             for contestant in contestants:
                 options = WorkerOptions(imports, contestant.environment)
                 workers[contestant.name] = WorkerProcess(options)

@@ -22,6 +22,8 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .scratch import ScratchFolder
+
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
 _DEATH_CHECK_SECONDS = 0.25
 _ENDING_SECONDS = 2.0
@@ -66,7 +68,13 @@ class WorkerProcess:
         self._options = options = options or WorkerOptions()
         replies, worker_replies = os.pipe()
         package = __package__ or "measure"
-        environment = {"GOMP_SPINCOUNT": "1000", **os.environ, **options.environment}
+        scratch = ScratchFolder()  # what a killed candidate leaves there goes with the worker
+        environment = {
+            "GOMP_SPINCOUNT": "1000",
+            **os.environ,
+            "TMPDIR": scratch.path,
+            **options.environment,
+        }
         try:
             self._process = subprocess.Popen(
                 [
@@ -85,6 +93,7 @@ class WorkerProcess:
             )
         except OSError as error:
             os.close(replies)
+            scratch.close()
             raise WorkerStartError(f"cannot start a worker process: {error}") from error
         finally:
             os.close(worker_replies)
@@ -95,7 +104,7 @@ class WorkerProcess:
         for fd in (self._stdin, self._stderr, self._replies):
             os.set_blocking(fd, False)
         self._open = {self._stderr, self._replies}
-        self.kill = weakref.finalize(self, _kill, self._process, replies, os.getpid())
+        self.kill = weakref.finalize(self, _kill, self._process, replies, scratch, os.getpid())
         self._ids = itertools.count()
         self._to_send = b""
         self._received = b""
@@ -269,8 +278,8 @@ def _death(code: int | None) -> str:
     return f"exited with code {code}"
 
 
-def _kill(process: subprocess.Popen, replies: int, owner: int) -> None:
-    """Kill a worker's whole process group and free its descriptors."""
+def _kill(process: subprocess.Popen, replies: int, scratch: ScratchFolder, owner: int) -> None:
+    """Kill a worker's whole process group and free what it had."""
     if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
         return
     if process.returncode is None:
@@ -282,3 +291,4 @@ def _kill(process: subprocess.Popen, replies: int, owner: int) -> None:
             with contextlib.suppress(OSError):
                 stream.close()
     os.close(replies)
+    scratch.close()

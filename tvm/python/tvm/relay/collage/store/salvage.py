@@ -7,9 +7,9 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import tempfile
 from pathlib import Path
 
+from ..measure.scratch import ScratchFolder
 from .errors import StoreMissingError, reported
 from .key import CostKey
 from .row import COLUMNS, StoredCost
@@ -27,7 +27,7 @@ def salvage(path: str | os.PathLike[str]) -> list[StoredCost]:
     if not path.exists():
         raise StoreMissingError(path, "there is no such file")
     found: dict[CostKey, StoredCost] = {}
-    with tempfile.TemporaryDirectory(prefix="collage-salvage-") as folder, reported(path):
+    with ScratchFolder() as folder, reported(path):
         copy = Path(folder, "costs.sqlite")
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temporary folders that do not outlive their process: whoever makes the next one removes those
+that a killed process left. Test: test_measure_scratch.py.
+
+A folder `collage-x` stands beside a file `collage-x.lock`, which its process holds locked as long
+as it lives (flock: the kernel lets go when the process ends, however it ends; no process id that
+another one might bear by now). Assumption: the temporary directory's file system has such locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+_PREFIX, _SUFFIX = "collage-", ".lock"
+
+
+class ScratchFolder:
+    """An empty folder; removed by close(), at the end of a `with`, with this object or with the
+    interpreter, and after a kill by the next one that is made."""
+
+    def __init__(self) -> None:
+        remove_stale()
+        directory = Path(tempfile.gettempdir())
+        while True:
+            lock = directory / f"{_PREFIX}{secrets.token_hex(6)}{_SUFFIX}"
+            held = _try_lock(lock, os.O_CREAT | os.O_EXCL)
+            if held is not None:  # else somebody's remove_stale was faster: another name
+                break
+        folder = lock.with_suffix("")
+        folder.mkdir(mode=0o700)
+        self.path = str(folder)
+        self.close = weakref.finalize(self, _close, folder, lock, held, os.getpid())
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def remove_stale() -> int:
+    """Remove the folders of this user's processes that are gone; how many that were."""
+    count = 0
+    for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"):
+        with contextlib.suppress(OSError):  # another user's, or another's sweep was faster
+            held = _try_lock(lock)
+            if held is not None:
+                _remove(lock.with_suffix(""), lock, held)
+                count += 1
+    return count
+
+
+def _try_lock(lock: Path, flags: int = 0) -> int | None:
+    """A descriptor that holds the lock; None when a living process does, or the file is gone."""
+    held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # What was opened may have been removed before it was locked.
+        if os.fstat(held).st_nlink and os.fstat(held).st_uid == os.geteuid():
+            return held
+    except OSError:
+        pass
+    os.close(held)
+    return None
+
+
+def _close(folder: Path, lock: Path, held: int, owner: int) -> None:
+    if os.getpid() == owner:  # a fork of the process must not remove its folder
+        _remove(folder, lock, held)
+
+
+def _remove(folder: Path, lock: Path, held: int) -> None:
+    """The folder first: while it is there, so is its lock file."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        lock.unlink(missing_ok=True)
+    os.close(held)

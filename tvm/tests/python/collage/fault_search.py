@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole search of a small net on a fake, deterministic device, for tests that kill it.
+
+`python fault_search.py` is a server that has imported TVM once: for each line of JSON on stdin, the
+arguments of search(), it forks a process that runs it, leads a session of its own and writes its
+result to a file. The server answers with the process's id, and with its exit status when it ends.
+Used by test_fault_kill_search.py.
+
+The device's seconds are a function of the candidate's key; some candidates always fail. Its steps
+write what they do, a line an event, to the FIFO that EVENTS names.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from pathlib import Path
+
+EVENTS = "COLLAGE_TEST_EVENTS"
+
+NET = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8, 8, 8), float32], %w: Tensor[(8, 8, 3, 3), float32]) {
+  %0 = nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]));
+  %1 = nn.relu(nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]));
+  %2 = nn.avg_pool2d(sigmoid(%0), pool_size=[2, 2], strides=[2, 2]);
+  tanh(nn.global_avg_pool2d(exp(add(%1, %2))))
+}"""
+BACKENDS = ("fake_calls", "fake_pairs")
+OPS = ("nn.conv2d", "nn.relu", "nn.max_pool2d", "sigmoid", "add", "tanh", "exp")
+
+
+def event(kind, key):
+    path = os.environ.get(EVENTS)
+    if path:
+        pipe = os.open(path, os.O_WRONLY)
+        os.write(pipe, f"{kind} {key} {os.getpid()}\n".encode())  # in one piece: it is short
+        os.close(pipe)
+
+
+def build(candidate, library, builder, seed):
+    key = f"{candidate['backend']}:{candidate['hash']}"
+    event("build", key)
+    if candidate["label"] == "fake_calls(nn.conv2d)":
+        raise ValueError("the fake compiler knows no such kernel")
+    Path(library).write_text(json.dumps({"key": key, "label": candidate["label"]}))
+    return {}
+
+
+def run(library, build, **_):
+    candidate = json.loads(Path(library).read_text())
+    key = candidate["key"]
+    event("begin", key)
+    if candidate["label"] == "fake_calls(sigmoid)":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(1e-3)
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big")
+    # Pairs are always the cheapest, so that the plan is a mixed one.
+    unit = 1e-8 if key.startswith(("fake_pairs", "transition")) else 1e-6
+    event("end", key)
+    return {"samples": [(100 + number % 900) * unit] * 9}
+
+
+def register():
+    """Two backends for the net's ops, one that takes calls and one that takes a pair of them."""
+    from tvm.relay.collage.backends import Backend, register_backend
+    from tvm.relay.dataflow_pattern import is_op, wildcard
+
+    class Calls(Backend):
+        name = "fake_calls"
+        op_predicates = dict.fromkeys(OPS, lambda call: True)
+
+        def version(self):
+            return "1"
+
+    class Pairs(Calls):
+        name = "fake_pairs"
+        op_predicates = {}
+
+        def patterns(self):
+            conv = is_op("nn.relu")(is_op("nn.conv2d")(wildcard(), wildcard()))
+            sums = is_op("exp")(is_op("add")(wildcard(), wildcard()))
+            return [("fake_pairs.conv", conv), ("fake_pairs.sum", sums)]
+
+    for backend in (Calls, Pairs):
+        register_backend(backend())
+
+
+def net():
+    import numpy as np
+    import tvm
+
+    mod = tvm.relay.transform.InferType()(tvm.relay.fromtext(NET))
+    return mod, {"w": tvm.nd.array(np.ones((8, 8, 3, 3), "float32"))}
+
+
+def search(store, workers=2, forked=True, build_step="build", measure_step="run", **changes):
+    """The plan that is found, as JSON values. `changes` are MeasureOptions."""
+    import tvm
+    from tvm.relay.collage import CollageOptions, measured, optimize
+    from tvm.relay.collage.measure import process
+
+    process.subprocess = FORKED if forked else subprocess
+    usual = measured._measure_options
+
+    def options_on_the_device(options):
+        steps = {
+            name: step if ":" in step else f"fault_search:{step}"
+            for name, step in (("build_step", build_step), ("measure_step", measure_step))
+        }
+        return dataclasses.replace(usual(options), batch=4, **steps, **changes)
+
+    measured._measure_options = options_on_the_device
+    mod, params = net()
+    options = CollageOptions(store=store, workers=workers, progress="quiet", guard=False)
+    try:
+        with tvm.transform.PassContext(opt_level=3):
+            result = optimize(mod, params, ["llvm", *BACKENDS], options)
+    finally:
+        measured._measure_options = usual
+    [report] = result.partitioned
+    return {
+        "module": f"{tvm.ir.structural_hash(result.mod) & (2**64 - 1):016x}",
+        "parts": report["parts"],
+        "seconds": report["seconds"],
+        "failed": report["failed"],
+    }
+
+
+class ForkedPopen:
+    """A worker that is forked and so need not import TVM; as much of Popen as WorkerProcess uses.
+
+    The worker's own code, protocol, session and death with its parent are the real ones.
+    """
+
+    def __init__(self, arguments, *, pass_fds, env, **_):
+        from tvm.relay.collage.measure import worker
+
+        requests, self._to_worker = os.pipe()
+        self._from_worker, printed = os.pipe()
+        self.returncode = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                os.dup2(requests, 0)
+                os.dup2(printed, 1)
+                os.dup2(printed, 2)
+                with open(os.devnull) as nothing:  # not closed: the driver's objects know them
+                    for fd in map(int, os.listdir("/proc/self/fd")):
+                        if fd > 2 and fd not in (*pass_fds, nothing.fileno()):
+                            os.dup2(nothing.fileno(), fd)
+                os.environ.update(env)
+                tempfile.tempdir = None
+                worker.main(arguments[-3:])
+            finally:
+                os._exit(1)
+        os.close(requests)
+        os.close(printed)
+        self.stdin = os.fdopen(self._to_worker, "wb", 0)
+        self.stdout = os.fdopen(self._from_worker, "rb", 0)
+
+    def wait(self):
+        _, status = os.waitpid(self.pid, 0)
+        self.returncode = os.waitstatus_to_exitcode(status)
+
+
+FORKED = types.SimpleNamespace(Popen=ForkedPopen, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT)
+
+
+def serve():
+    register()
+    with tempfile.TemporaryDirectory() as folder:
+        search(os.path.join(folder, "costs.sqlite"))  # all is imported and has run once
+    print("ready", flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            result = Path(request.pop("result"))
+            os.environ[EVENTS] = request.pop("events")
+            answer = search(**request)
+            result.with_suffix(".new").write_text(json.dumps(answer))
+            result.with_suffix(".new").rename(result)
+            os._exit(0)
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    import fault_search  # under the name that workers know
+
+    fault_search.serve()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temporary folders: gone with their process, however it ends, and never a living one's."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from measure_fakes import measure
+from tvm.relay.collage.measure import scratch
+from tvm.relay.collage.measure.scratch import ScratchFolder, remove_stale
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_goes_with_its_object(temporary):
+    with ScratchFolder() as path:
+        Path(path, "sub").mkdir()
+        Path(path, "sub", "file").touch()
+        assert len(list(temporary.iterdir())) == 2
+    assert list(temporary.iterdir()) == []
+    ScratchFolder()
+    assert list(temporary.iterdir()) == []
+
+
+def in_a_child(what):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            what()
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1]
+
+
+def test_what_a_killed_process_left_goes_with_the_next(temporary):
+    def make_and_die():
+        folder = ScratchFolder()
+        Path(folder.path, "file").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_a_child(make_and_die) == signal.SIGKILL
+    [left] = [path for path in temporary.iterdir() if path.is_dir()]
+    with ScratchFolder() as path:
+        assert not left.exists() and Path(path).exists()
+        assert remove_stale() == 0, "a living process's own stays"
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_lock_file_alone_goes_too_and_others_folders_stay(temporary):
+    (temporary / "collage-0123.lock").touch()
+    (temporary / "collage-mine").mkdir()
+    (temporary / "other.lock").touch()
+    assert remove_stale() == 1
+    assert sorted(path.name for path in temporary.iterdir()) == ["collage-mine", "other.lock"]
+
+
+def test_a_fork_does_not_remove_its_parents(temporary):
+    with ScratchFolder() as path:
+        folder = ScratchFolder()
+        in_a_child(lambda: (folder.close(), remove_stale()))
+        assert Path(path).exists() and Path(folder.path).exists()
+
+
+def test_a_link_is_not_followed(temporary, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "file").touch()
+    (temporary / "collage-0123.lock").touch()
+    (temporary / "collage-0123").symlink_to(elsewhere)
+    (temporary / "collage-4567.lock").symlink_to(elsewhere / "file")
+    remove_stale()
+    assert (elsewhere / "file").exists()
+
+
+def test_a_worker_leaves_nothing_behind(temporary):
+    leave = {"function": "tempfile:mkdtemp", "arguments": {}}
+    with measure.WorkerPool(1) as pool:
+        [reply] = pool.run([measure.Job("call", leave, 60.0)])
+        assert Path(reply.value).is_dir() and temporary in Path(reply.value).parents
+    assert list(temporary.iterdir()) == []
+
+
+ALONE = """
+import importlib.util, sys, tempfile
+from pathlib import Path
+_, file, tempfile.tempdir = sys.argv
+spec = importlib.util.spec_from_file_location("scratch", file)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+for _ in range(200):
+    with module.ScratchFolder() as path:
+        Path(path, "file").write_text("x")
+"""
+
+
+def test_many_processes_at_once(temporary):
+    command = [sys.executable, "-c", ALONE, scratch.__file__, str(temporary)]
+    children = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [child.communicate(timeout=120)[1] for child in children] == [b""] * 4
+    assert list(temporary.iterdir()) == []
