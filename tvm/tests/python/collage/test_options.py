@@ -62,6 +62,7 @@ def changed(name, value):
         "byoc_fusion_style": ["dnnl.TVMFusion", "with.dots.ArbitraryFusion"],
         "placement_allow": ["machine", "weights"],
         "progress": "json",
+        "log_level": "debug",
     }
     if name in others:
         return others[name]
@@ -163,7 +164,8 @@ OUT_OF_RANGE = [
     ("workers", -1, "an int from 0 to 1024"),
     ("workers", 1025, "an int from 0 to 1024"),
     ("seed", -1, "an int >= 0"),
-    ("progress", "loud", "one of auto, rich, quiet, json"),
+    ("progress", "loud", "one of auto, rich, lines, quiet, json"),
+    ("log_level", "loud", "one of notset, debug, info, warning, error"),
     ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
 ]
 

@@ -25,6 +25,7 @@ from .errors import (  # noqa: E402
     ExecutorError,
     HostTargetError,
     ModuleError,
+    OptionError,
     PlacementError,
     UnknownBackendError,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "MEASURE_REPEAT",
     "MockCostEstimator",
     "ModuleError",
+    "OptionError",
     "PlacementError",
     "UnknownBackendError",
     "WARMUP_MIN_REPEAT_MS",

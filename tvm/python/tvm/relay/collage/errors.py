@@ -32,6 +32,10 @@ class ExecutorError(CollageError, ValueError):
     """The executor cannot run what an external backend compiles."""
 
 
+class OptionError(CollageError, ValueError):
+    """An option's value is of the right form, but cannot be used here."""
+
+
 @register_error
 class PlacementError(CollageError, ValueError):
     """A saved placement cannot be used, or none can be saved.

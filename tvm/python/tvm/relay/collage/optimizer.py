@@ -23,12 +23,14 @@ from .build import build_library, prepare
 from .errors import PlacementError
 from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
+from .logs import logging_at
 from .measured import measuring_session, own_backend_modules
 from .module_check import check_module
 from .options import PREFIX, CollageOptions, check_options
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import MERGED, OP_LEVEL, TVM_ALONE, Plans
+from .report_file import check_report_path, write_report
 from .targets import TargetList, parse_targets
 
 _logger = logging.getLogger(__name__)
@@ -114,17 +116,19 @@ def optimize(
     file that the option of that name names, is used instead of measuring anything. Raises the
     errors of `collage.errors`; whatever fails while measuring is data in the result.
     """
-    more = build_options or {}
     if options is not None and not isinstance(options, CollageOptions):
         raise TypeError(
             f"optimize takes options as CollageOptions(...), got {type(options).__name__}"
         )
-    if options is None:
-        return _optimize(
-            mod, params, parse_targets(targets), CollageOptions.current(), more, placement
-        )
-    with _options_set(dataclasses.asdict(options)):
-        return _optimize(mod, params, parse_targets(targets), options, more, placement)
+    with _options_set({} if options is None else dataclasses.asdict(options)):
+        options = options or CollageOptions.current()
+        check_report_path(options.report)
+        with logging_at(options.log_level):
+            found = _optimize(
+                mod, params, parse_targets(targets), options, build_options or {}, placement
+            )
+            write_report(found, options.report)
+    return found
 
 
 def _optimize(mod, params, targets: TargetList, options, build_options, placement) -> Result:

@@ -43,6 +43,11 @@ OptionRange<Names> EachOneOf(const Names& names) {
           }};
 }
 
+const Names& LogLevelNames() {
+  static const Names names{"notset", "debug", "info", "warning", "error"};
+  return names;
+}
+
 const Names& FusionStyleNames() {
   static const Names names{"NoFusion", "TVMFusion", "ArbitraryFusion"};
   return names;

@@ -35,6 +35,8 @@ OptionRange<double> PositiveUpTo(int64_t greatest);
 OptionRange<std::string> OneOf(const Names& names);
 OptionRange<Names> EachOneOf(const Names& names);
 
+/*! \brief Names of Python's logging, and what leaves it as it is. */
+const Names& LogLevelNames();
 /*! \brief What FusionStyle's values are called, in their order. */
 const Names& FusionStyleNames();
 /*! \brief Each is "<backend>.<style>". */

@@ -49,8 +49,12 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(int64_t, workers, 0, Between(0, kMostWorkers),                                           \
     "processes that build candidates; 0 means one a thread, 8 at most")                      \
   X(int64_t, seed, 0, AtLeast(0), "seed of the random inputs that are measured")             \
-  X(std::string, progress, "auto", OneOf({"auto", "rich", "quiet", "json"}),                 \
-    "what is shown while measuring: auto means rich on a terminal, else quiet")              \
+  X(std::string, progress, "auto", OneOf({"auto", "rich", "lines", "quiet", "json"}),        \
+    "what is shown while measuring: auto means rich on a terminal, else lines")              \
+  X(std::string, log_level, "notset", OneOf(LogLevelNames()),                                \
+    "least level of log lines of Collage; notset leaves logging as the program set it")      \
+  X(std::string, report, "", AnyValue(),                                                     \
+    "file that the report is written to, as JSON; empty for none")                           \
   X(std::string, placement, "", AnyValue(),                                                  \
     "file of a saved placement to use: then nothing is measured")                            \
   X(Names, placement_allow, Names(), EachOneOf({"weights", "version", "machine", "target"}), \

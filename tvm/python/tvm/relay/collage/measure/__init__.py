@@ -10,7 +10,7 @@ from .options import MeasureOptions
 from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
-from .progress import JsonLinesProgress, Progress, RichProgress, make_progress
+from .progress import Progress, make_progress
 from .statistics import Interval, is_narrow, median_interval, ratio_interval
 from .text import describe
 
@@ -24,13 +24,11 @@ __all__ = [
     "FunctionCostEstimator",
     "Interval",
     "Job",
-    "JsonLinesProgress",
     "KeptCosts",
     "MeasureOptions",
     "MeasuredCostEstimator",
     "Progress",
     "Reply",
-    "RichProgress",
     "Samples",
     "Unsupported",
     "WorkerOptions",

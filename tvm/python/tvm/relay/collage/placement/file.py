@@ -6,13 +6,12 @@ Test: test_placement_file.py.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 from typing import Any
 
 from ..errors import PlacementError
+from ..whole_file import write_whole
 from .json_form import from_json, to_json
 from .types import Placement
 
@@ -30,22 +29,12 @@ def save_placement(placement: Placement, path: str | os.PathLike) -> None:
     except PlacementError as error:
         text = f"the placement of plan {placement.plan!r} cannot be saved: {error}"
         raise PlacementError(text, "plan") from error
-    text = _text(value)
-    temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise PlacementError(
-                f"placement file {path!r} cannot be written: {error.strerror}", "file"
-            ) from error
-        raise
+        write_whole(path, _text(value))
+    except OSError as error:
+        raise PlacementError(
+            f"placement file {path!r} cannot be written: {error.strerror}", "file"
+        ) from error
 
 
 def load_placement(path: str | os.PathLike) -> Placement:

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long work reports how far it is: a rich bar, lines of text, lines of JSON, or nothing.
+
+All goes to standard error. Docs: docs/tools.md. Test: test_progress.py.
+
+What takes under a second shows nothing; a bar needs a terminal, so that a log gets a line of text
+now and then instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TextIO
+
+KINDS = ("auto", "rich", "lines", "quiet", "json")
+_QUIET_SECONDS = 1.0
+# Between two lines of text, and before the first.
+_LINE_SECONDS = 10.0
+
+
+class State(NamedTuple):
+    """How far a phase is: steps done of total, a text for people, the counts for JSON.
+
+    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known.
+    """
+
+    phase: str
+    done: int
+    total: int
+    text: str
+    counts: Mapping[str, Any]
+    seconds: float
+    eta_seconds: float | None
+
+
+class View:
+    """Shows states; this class shows nothing. `hide` ends a phase, by an exception too."""
+
+    def show(self, state: State) -> None:
+        """Show the state, if it is time to."""
+
+    def hide(self) -> None:
+        """Leave the terminal as it was, but for a last line."""
+
+
+class JsonLines(View):
+    """One JSON object a state; docs/progress.schema.json."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+
+    def show(self, state: State) -> None:
+        eta = state.eta_seconds
+        line = {
+            "phase": state.phase,
+            **state.counts,
+            "seconds": round(state.seconds, 3),
+            "eta_seconds": None if eta is None else round(eta, 3),
+        }
+        print(json.dumps(line), file=self._stream, flush=True)
+
+
+class TextLines(View):
+    """A line of text every ten seconds, and a last one if there was any."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._next = _LINE_SECONDS
+        self._last: State | None = None  # not printed yet
+
+    def show(self, state: State) -> None:
+        self._last = state
+        if state.seconds >= self._next:
+            self._next = state.seconds + _LINE_SECONDS
+            self._print(state)
+
+    def hide(self) -> None:
+        if self._last is not None and self._next > _LINE_SECONDS:
+            self._print(self._last)
+        self._next, self._last = _LINE_SECONDS, None
+
+    def _print(self, state: State) -> None:
+        text = f"collage: {state.phase}: {state.text}, {state.seconds:.0f} s"
+        if state.eta_seconds:
+            text += f", about {state.eta_seconds:.0f} s to go"
+        print(text, file=self._stream, flush=True)
+        self._last = None
+
+
+class RichBar(View):
+    """A bar on a terminal. ImportError at once when rich is not installed."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        import rich.console
+
+        self._console = rich.console.Console(file=stream or sys.stderr)
+        self._bar: Any = None
+
+    def show(self, state: State) -> None:
+        if self._bar is None:
+            self._bar = self._make_bar()
+            self._bar.start()
+            self._task = self._bar.add_task(state.phase, total=state.total, text="")
+        eta = f", {state.eta_seconds:.0f} s to go" if state.eta_seconds else ""
+        self._bar.update(self._task, completed=state.done, total=state.total, text=state.text + eta)
+
+    def hide(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _make_bar(self) -> Any:
+        from rich import progress
+
+        return progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(bar_width=24),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("{task.fields[text]}"),
+            console=self._console,
+        )
+
+
+def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
+    """A view on `stream`, by default standard error, of one of KINDS.
+
+    auto is a bar where the stream is a terminal and rich is installed, else lines of text.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"progress is one of {', '.join(KINDS)}, not {kind!r}")
+    stream = stream or sys.stderr
+    if kind == "rich" or (kind == "auto" and stream.isatty()):
+        try:
+            return RichBar(stream)
+        except ImportError:
+            if kind == "rich":
+                raise
+    return {"json": JsonLines, "quiet": lambda _: View()}.get(kind, TextLines)(stream)
+
+
+class Phase:
+    """One piece of work on a clock: tells a view how far it is, once a second has passed."""
+
+    def __init__(self, name: str, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._view, self._clock = name, view, clock
+        self._began = clock()
+        self._state: State | None = None  # the last one
+        self._is_shown = False
+
+    def update(self, done: int, total: int, text: str, counts: Mapping[str, Any]) -> None:
+        """So many steps of all are done; `text` and `counts` say it for people and in JSON."""
+        seconds = self._clock() - self._began
+        eta = seconds * (total - done) / done if done else None
+        self._state = State(self._name, done, total, text, counts, seconds, eta)
+        if self._is_shown or seconds >= _QUIET_SECONDS:
+            self._is_shown = True
+            self._view.show(self._state)
+
+    def end(self) -> None:
+        """The work ends, by an exception too."""
+        if self._is_shown:
+            self._view.hide()
+        self._is_shown = False
+
+
+@contextlib.contextmanager
+def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) -> Iterator[Phase]:
+    """A Phase that ends with the block."""
+    running = Phase(name, view, clock)
+    try:
+        yield running
+    finally:
+        running.end()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Progress on a clock of the test's own: lines of JSON, lines of text, a bar on a terminal."""
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from json_schema import errors
+from tvm.relay.collage.graph_search import guard_progress
+from tvm.relay.collage.measure import Cost, Progress, make_progress
+from tvm.relay.collage.progress import KINDS, JsonLines, TextLines, View, make_view, phase
+
+SCHEMA = json.loads(
+    (Path(__file__).resolve().parents[4] / "docs" / "progress.schema.json").read_text()
+)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def measuring(view, clock, pause=0.4):
+    """Four candidates, one of which fails."""
+    progress = Progress(view, clock)
+    progress.begin(total=4, cached=2, stored=3)
+    for i in range(4):
+        clock.now += pause
+        progress.on_built()
+        clock.now += pause
+        progress.on_cost(Cost.failed("timeout", "x") if i == 0 else Cost.estimated(1.0))
+    progress.end()
+
+
+def lines_of(view_class, drive, *arguments):
+    clock, stream = Clock(), io.StringIO()
+    drive(view_class(stream), clock, *arguments)
+    return stream.getvalue().splitlines()
+
+
+def test_json_lines_after_the_first_second():
+    lines = [json.loads(line) for line in lines_of(JsonLines, measuring)]
+    assert lines[0] == {
+        "phase": "measuring",
+        "total": 4,
+        "cached": 2,
+        "stored": 3,
+        "built": 2,
+        "done": 1,
+        "failed": 1,
+        "seconds": 1.2,
+        "eta_seconds": 2.0,
+    }
+    assert (len(lines), lines[-1]["done"], lines[-1]["eta_seconds"]) == (6, 4, 0.0)
+    assert [errors(SCHEMA, line) for line in lines] == [[]] * 6
+
+
+def test_the_guards_json_lines_follow_the_schema_too():
+    clock, stream = Clock(), io.StringIO()
+    with guard_progress("json", stream, clock) as on_step:
+        clock.now = 2.0
+        on_step("building plan tvm", 0, 4)
+        on_step("measuring", 4, 4)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [errors(SCHEMA, line) for line in lines] == [[], []]
+    assert lines[0]["eta_seconds"] is None and lines[1]["step"] == "measuring"
+    assert errors(SCHEMA, {**lines[0], "phase": "other"})
+
+
+def test_lines_of_text_come_every_ten_seconds_and_at_the_end():
+    lines = lines_of(TextLines, measuring, 4.0)
+    assert lines == [
+        "collage: measuring: 1/4 candidates, 2 in memory, 3 stored, 1 failed, 12 s, "
+        "about 20 s to go",
+        "collage: measuring: 3/4 candidates, 2 in memory, 3 stored, 1 failed, 24 s, "
+        "about 8 s to go",
+        "collage: measuring: 4/4 candidates, 2 in memory, 3 stored, 1 failed, 32 s",
+    ]
+
+
+@pytest.mark.parametrize("view_class, pause", [(JsonLines, 0.1), (TextLines, 1.0)])
+def test_what_is_quick_shows_nothing(view_class, pause):
+    assert lines_of(view_class, measuring, pause) == []
+
+
+def test_the_next_phase_counts_its_own_ten_seconds():
+    clock, stream = Clock(), io.StringIO()
+    view = TextLines(stream)
+    for _ in range(2):
+        measuring(view, clock, 1.5)
+    assert [line.split(", ")[4:] for line in stream.getvalue().splitlines()] == [
+        ["10 s", "about 2 s to go"],
+        ["12 s"],
+    ] * 2
+
+
+def test_a_phase_ends_with_an_exception():
+    events = []
+
+    class Recorder(View):
+        def show(self, state):
+            events.append(state.text)
+
+        def hide(self):
+            events.append("hidden")
+
+    clock = Clock()
+    with pytest.raises(KeyboardInterrupt), phase("guard", Recorder(), clock) as running:
+        clock.now = 2.0
+        running.update(1, 2, "one", {})
+        raise KeyboardInterrupt
+    assert events == ["one", "hidden"]
+
+
+def test_kinds():
+    stream = io.StringIO()
+    assert type(make_view("quiet", stream)) is View
+    assert isinstance(make_view("json", stream), JsonLines)
+    assert isinstance(make_view("auto", stream), TextLines)  # no terminal
+    assert isinstance(make_progress("lines"), Progress)
+    for kind in ("loud", ""):
+        with pytest.raises(ValueError, match="one of auto, rich, lines, quiet, json, not"):
+            make_view(kind)
+    assert len(KINDS) == 5
+
+
+ON_A_TERMINAL = """
+import time
+from tvm.relay.collage.measure import Cost, Progress
+from tvm.relay.collage.progress import make_view
+
+class Clock:
+    now = 0.0
+    def __call__(self):
+        return self.now
+
+clock = Clock()
+progress = Progress(make_view({kind!r}), clock)
+progress.begin(2, 7, 5)
+clock.now = 3.0
+for cost in (Cost.estimated(1.0), Cost.failed("crashed", "x")):
+    progress.on_built()
+    progress.on_cost(cost)
+progress.end()
+"""
+
+
+def on_a_terminal(kind):
+    """(standard output, what a terminal at standard error gets) of a process that measures."""
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.Popen(
+            [sys.executable, "-c", ON_A_TERMINAL.format(kind=kind)],
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        )
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        out, _ = done.communicate()
+        assert done.returncode == 0, shown.decode()
+        return out, shown.decode()
+    finally:
+        os.close(ours)
+
+
+def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():
+    out, shown = on_a_terminal("auto")
+    assert out == b""
+    assert "measuring" in shown and "\u2501" in shown  # the bar itself
+    assert "2/2 candidates, 7 in memory, 5 stored, 1 failed" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_quiet_is_silent_on_a_terminal_too():
+    assert on_a_terminal("quiet") == (b"", "")
