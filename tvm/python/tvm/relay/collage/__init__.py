@@ -54,6 +54,7 @@ _LAZY = {
     "SubGraph": "views",
     "SubGraphConfig": "views",
     "candidates": "views",
+    "compare_kernels": "report.kernels",
     "dataflow_graph": "views",
     "partition_specs": "views",
 }

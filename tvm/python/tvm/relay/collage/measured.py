@@ -87,7 +87,7 @@ def measure_batch(mods, targets, labels):
     from .measure import Cost, Unsupported, candidate_module, describe
 
     candidates, costs = [], {}
-    build_options = _build_options()
+    keywords = build_options()
     externals = []
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
         external = is_external(target)
@@ -97,7 +97,7 @@ def measure_batch(mods, targets, labels):
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
         try:
-            built = candidate_module(mod, backend, build_target, build_options, labels[index])
+            built = candidate_module(mod, backend, build_target, keywords, labels[index])
         except (Unsupported, ValueError, tvm.TVMError) as error:
             reason = f"{labels[index]}: {describe(error)}"
             _logger.warning("a candidate cannot be measured: %s", reason)
@@ -123,10 +123,10 @@ def measure_transitions(types, target):
     """
     from .measure import candidate_module
 
-    build_options = _build_options()
+    keywords = build_options()
     candidates = [
         candidate_module(
-            _transform_of(tensor), TRANSITION, str(target), build_options, f"transform {tensor}"
+            _transform_of(tensor), TRANSITION, str(target), keywords, f"transform {tensor}"
         )
         for tensor in types
     ]
@@ -241,7 +241,7 @@ def default_workers():
     return min(int(text), _MOST_WORKERS)
 
 
-def _build_options():
+def build_options():
     """Keywords for a worker's build, so that it builds what the current PassContext would."""
     from .measure import context_to_json
 

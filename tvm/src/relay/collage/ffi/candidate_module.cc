@@ -32,24 +32,43 @@ Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   return MakeFunction(params, body, ObjectRef());
 }
 
+/*! \brief By function, the module that is measured for each part in rows (see PartRows). */
+Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped,
+                                          Map<String, Array<ObjectRef>> rows_of) {
+  Placement placement = EmptyPlacement(InferTypes(untyped));
+  SetParts(rows_of, &placement);
+  Map<String, Array<ObjectRef>> modules;
+  for (const PlacedFunction& function : placement.functions) {
+    Array<ObjectRef> made;
+    for (const PlacedPart& part : function.parts) {
+      made.push_back(
+          CandidateModule(*function.imported, part.sub_graph, part.is_primitive, part.backend));
+    }
+    modules.Set(Fields(function.global_var).Str("name_hint"), made);
+  }
+  return modules;
+}
+
 }  // namespace
 
-ObjectRef CandidateModule(const ImportedFunction& imported, const CandidatePartition& candidate,
-                          const std::string& compiler) {
+ObjectRef CandidateModule(const ImportedFunction& imported, const SubGraph& sub_graph,
+                          bool is_primitive, const std::string& compiler) {
   Map<ObjectRef, ObjectRef> functions;
   Expr main;
-  if (candidate.is_primitive) {
+  if (is_primitive) {
     NameSupply names;
-    ExternalFunction external = MakeExternal(imported, candidate.sub_graph, compiler, &names);
+    ExternalFunction external = MakeExternal(imported, sub_graph, compiler, &names);
     functions.Set(external.global_var, external.function);
     main = MainOf(external.function, external.global_var);
   } else {
-    main = MainOf(ExtractFunction(imported, candidate.sub_graph), tvm::NullOpt);
+    main = MainOf(ExtractFunction(imported, sub_graph), tvm::NullOpt);
   }
   functions.Set(MakeGlobalVar("main"), main);
   ObjectRef mod = CallGlobal("ir.IRModule", functions, Map<ObjectRef, ObjectRef>(), ObjectRef(),
                              Map<String, ObjectRef>());
   return InferTypes(mod);
 }
+
+TVM_REGISTER_GLOBAL("collage.PartModules").set_body_typed(PartModules);
 
 }  // namespace tvm::collage

@@ -7,18 +7,18 @@
 
 #include <string>
 
-#include "../graph/candidate_partition.h"
+#include "../graph/sub_graph.h"
 #include "rewrite.h"
 
 namespace tvm::collage {
 
 /*!
- * \brief IRModule with @main(tensors) -> exits. A candidate of an external backend is one global
- * function that @main calls; one for TVM is @main's body. Parameters of tuple type are taken apart,
- * since an executor is fed tensors.
+ * \brief IRModule with @main(tensors) -> exits. What an external backend compiles (`is_primitive`)
+ * is one global function that @main calls; what is TVM's is @main's body. Parameters of tuple type
+ * are taken apart, since an executor is fed tensors.
  */
-ObjectRef CandidateModule(const ImportedFunction& imported, const CandidatePartition& candidate,
-                          const std::string& compiler);
+ObjectRef CandidateModule(const ImportedFunction& imported, const SubGraph& sub_graph,
+                          bool is_primitive, const std::string& compiler);
 
 }  // namespace tvm::collage
 

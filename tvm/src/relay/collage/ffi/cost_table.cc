@@ -79,7 +79,8 @@ std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
     const TargetSpec& spec = specs_[candidate.spec];
     CostRequest request;
     request.module = [this, &candidate, &spec] {
-      return CandidateModule(imported_, candidate, spec.spec.name);
+      return CandidateModule(imported_, candidate.sub_graph, candidate.is_primitive,
+                             spec.spec.name);
     };
     request.target = spec.target;
     if (estimator_->price == nullptr) request.label = LabelOf(imported_, candidate, specs_);

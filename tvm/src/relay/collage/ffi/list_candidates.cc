@@ -100,7 +100,8 @@ TVM_REGISTER_GLOBAL("collage.view.SubGraphOf").set_body_typed([](CandidatePartit
   return SubGraphView(view->imported, view->candidate.sub_graph);
 });
 TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionView view) {
-  return CandidateModule(*view->imported, view->candidate, view->spec->target_spec.spec.name);
+  return CandidateModule(*view->imported, view->candidate.sub_graph, view->candidate.is_primitive,
+                         view->spec->target_spec.spec.name);
 });
 TVM_REGISTER_GLOBAL("collage.view.CanBePartitioned").set_body_typed(CanBePartitioned);
 

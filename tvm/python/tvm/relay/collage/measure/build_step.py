@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's build of one candidate into a library file. Test: test_measure_tvm.py."""
+"""A worker's build of one candidate into a library file.
+
+The default builder, `build_library`, is what builds whole networks too.
+Test: test_measure_tvm.py, test_kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +30,17 @@ def build_candidate(
     start = time.perf_counter()
     module = CandidateModule.from_json(candidate)
     mod = module.instantiate(seed)
-    inputs = describe_inputs(mod)
-    target = tvm.target.Target(module.target)
-    options = dict(module.build_options)
-    with context_from_json(options.pop("pass_context", {})):
-        factory = resolve(builder)(mod, target, **options)
-    factory.export_library(library)
+    inputs = describe_inputs(mod)  # refuses what cannot be fed before it is built
+    build_module(mod, module, builder).export_library(library)
     return {
         "seconds": time.perf_counter() - start,
-        "device": target.kind.name,
+        "device": tvm.target.Target(module.target).kind.name,
         "inputs": inputs,
     }
+
+
+def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) -> Any:
+    """The library of `mod`, which is `candidate` with some weights, as the candidate says."""
+    options = dict(candidate.build_options)
+    with context_from_json(options.pop("pass_context", {})):
+        return resolve(builder)(mod, tvm.target.Target(candidate.target), **options)

@@ -78,7 +78,7 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     allow = CollageOptions.current().placement_allow
     check_placement(mod, placement, config.host_target, external, allow)
-    return _rows(_parts(placement))
+    return rows_of(placement)
 
 
 def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
@@ -160,6 +160,11 @@ def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
         f"option relay.collage.placement_allow=[{kind!r}]",
         kind,
     )
+
+
+def rows_of(placement: Placement) -> dict[str, list[Any]]:
+    """Its parts by function, as C++ takes them (ffi/placement.h)."""
+    return _rows(_parts(placement))
 
 
 def _parts(placement: Placement) -> dict[str, Sequence[PlacedPart]]:

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured == deployed: the kernels of a placement's parts, each built alone as it is measured,
+beside those of the network that ships; what differs is named by its cause.
+
+Precondition: the placement is for this module, on this machine. Test: test_kernels.py.
+Docs: docs/measured_deployed.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm
+from tvm._ffi import get_global_func
+
+from ..build import build_library, host_target, prepare
+from ..measure.build_step import build_module
+from ..measure.candidate import candidate_module, deployable_module
+from ..measure.kernels import TVM, Kernel, kernels_of
+from ..measure.options import MeasureOptions
+from ..measured import TVM_BACKEND, build_options
+from ..placement import Placement
+from ..placement.replay import apply_placement, rows_of
+
+# Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
+CAUSES = {
+    "border": "a layout transform at the border of parts is a kernel here and not there",
+    "fused transform": "a layout transform at the border is fused into the kernel here or there",
+    "layout": "the same operators on the same values in another layout",
+    "tuple": "the kernel is passed all fields of a tuple of which it reads one",
+    "fusion": "FuseOps groups the operators of neighbouring parts into other kernels",
+}
+UNEXPLAINED = "unexplained"
+_TRANSFORM = "layout_transform"
+_RESHAPES = ("reshape", "squeeze", "expand_dims")
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Kernels of the network that stand for other ones of the parts alone; either may be none."""
+
+    cause: str
+    network: tuple[Kernel, ...]
+    alone: tuple[Kernel, ...]
+
+    def Summary(self) -> str:
+        sides = ("; ".join(k.Summary() for k in side) or "-" for side in (self.network, self.alone))
+        return f"{self.cause}: in the network {next(sides)}; alone {next(sides)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelComparison:
+    """same: calls of kernels that are equal in the network and alone; the rest is `differences`."""
+
+    same: tuple[Kernel, ...]
+    differences: tuple[Difference, ...]
+
+    def counts(self) -> dict[str, int]:
+        """Differences by cause, the causes that occur."""
+        return dict(Counter(item.cause for item in self.differences))
+
+    def unexplained(self) -> list[Difference]:
+        return [item for item in self.differences if item.cause == UNEXPLAINED]
+
+    def Summary(self) -> str:
+        """One line: how many calls are equal, and how many differences have which cause."""
+        counts = "".join(f", {count} {cause}" for cause, count in sorted(self.counts().items()))
+        return f"{len(self.same)} kernels as measured{counts}"
+
+
+def compare_kernels(
+    mod: tvm.IRModule,
+    placement: Placement,
+    params: dict[str, Any] | None = None,
+    host: Any = None,
+    *,
+    own_weights: bool = False,
+) -> KernelComparison:
+    """Build the network that the placement makes of `mod`, and each of its parts alone as the
+    workers build it; compare their kernels. `host`: the host target, this machine's by default.
+
+    Parts alone get random weights, as they do for measuring, and only the weights' types are
+    compared; with `own_weights` they get the network's, and the (packed) values are compared too.
+    PlacementError when the placement is not for this module.
+    """
+    host = tvm.target.Target(host or host_target())
+    level = tvm.transform.PassContext.current().opt_level
+    prepared = prepare(mod, params, host, opt_level=level)
+    used = {p.backend for f in placement.functions for p in f.parts if p.is_compiled}
+    deployed = apply_placement(prepared, placement, host, used - {host.kind.name})
+    network = kernels_of(build_library(deployed, host, opt_level=level))
+    alone = _kernels_alone(prepared, placement, host, own_weights)
+    return match_kernels(network, alone, own_weights)
+
+
+def match_kernels(
+    network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool = False
+) -> KernelComparison:
+    """Pair the calls of both sides, and name the cause of what has no equal."""
+    left, right, same = _take_equal(network, alone, compare_values)
+    differences = [
+        *_take(left, right, "tuple", _results, _reads_fields),
+        *_take(left, right, "fused transform", _computes, lambda a, b: _moves(a) != _moves(b)),
+        *_take(left, right, "layout", _computes, lambda a, b: a.types != b.types),
+        *_take_borders(left, right),
+        *_take_moved_fields(left),
+    ]
+    if left or right:
+        cause = "fusion" if _is_regrouped(left, right) else UNEXPLAINED
+        differences.append(Difference(cause, tuple(left), tuple(right)))
+    return KernelComparison(tuple(same), tuple(differences))
+
+
+def _kernels_alone(
+    prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
+) -> list[Kernel]:
+    """Kernels of all parts that a backend runs; equal candidates are built once."""
+    options = MeasureOptions()
+    modules = get_global_func("collage.PartModules")(prepared, rows_of(placement))
+    built: dict[Any, list[Kernel]] = {}
+    found: list[Kernel] = []
+    for function in placement.functions:
+        for part, mod in zip(function.parts, modules[function.name], strict=True):
+            if not part.is_compiled and part.backend != host.kind.name:
+                continue  # the host's: no kernel runs
+            backend = part.backend if part.is_primitive else TVM_BACKEND
+            candidate = candidate_module(mod, backend, str(host), build_options(), part.label)
+            key = len(built) if own_weights else candidate.key()
+            if key not in built:
+                mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)
+                built[key] = kernels_of(build_module(mod, candidate, options.builder))
+            found += built[key]
+    return found
+
+
+def _take_equal(
+    network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool
+) -> tuple[list[Kernel], list[Kernel], list[Kernel]]:
+    """What has no equal on the other side, of either, and the network's that have."""
+
+    def key(kernel: Kernel) -> tuple:
+        values = kernel.values if compare_values else ""
+        return kernel.backend, kernel.code, kernel.weights, values
+
+    counts = Counter(map(key, alone))
+    left, same = [], []
+    for kernel in network:
+        counts[key(kernel)] -= 1
+        (same if counts[key(kernel)] >= 0 else left).append(kernel)
+    right = []
+    for kernel in reversed(alone):
+        if counts[key(kernel)] > 0:
+            counts[key(kernel)] -= 1
+            right.append(kernel)
+    return left, right[::-1], same
+
+
+def _take(
+    left: list[Kernel],
+    right: list[Kernel],
+    cause: str,
+    key: Callable[[Kernel], Any],
+    is_caused: Callable[[Kernel, Kernel], bool],
+) -> list[Difference]:
+    """Pairs of TVM's kernels that agree in `key` and differ as the cause says."""
+    by_key = defaultdict(list)
+    for kernel in right:
+        by_key[key(kernel)].append(kernel)
+    found = []
+    for kernel in list(left):
+        other = next((o for o in by_key[key(kernel)] if is_caused(kernel, o)), None)
+        if kernel.backend != TVM or _is_transform(kernel) or other is None:
+            continue
+        by_key[key(kernel)].remove(other)
+        left.remove(kernel)
+        right.remove(other)
+        found.append(Difference(cause, (kernel,), (other,)))
+    return found
+
+
+def _take_borders(left: list[Kernel], right: list[Kernel]) -> list[Difference]:
+    found = [Difference("border", (kernel,), ()) for kernel in left if _is_transform(kernel)]
+    found += [Difference("border", (), (kernel,)) for kernel in right if _is_transform(kernel)]
+    left[:] = [kernel for kernel in left if not _is_transform(kernel)]
+    right[:] = [kernel for kernel in right if not _is_transform(kernel)]
+    return found
+
+
+def _take_moved_fields(left: list[Kernel]) -> list[Difference]:
+    """Another shape, which is no kernel elsewhere, of one field of a tuple."""
+    moved = [k for k in left if set(k.ops) <= set(_RESHAPES) and k.types.index("->") > 1]
+    left[:] = [kernel for kernel in left if kernel not in moved]
+    return [Difference("tuple", (kernel,), ()) for kernel in moved]
+
+
+def _is_transform(kernel: Kernel) -> bool:
+    return kernel.ops == (_TRANSFORM,)
+
+
+def _compute(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(op for op in kernel.ops if op != _TRANSFORM)
+
+
+def _moves(kernel: Kernel) -> int:
+    return kernel.ops.count(_TRANSFORM)
+
+
+def _computes(kernel: Kernel) -> tuple:
+    """Equal for kernels that differ in layouts alone: operators, and the size of each value."""
+    return _compute(kernel), tuple(sorted(map(_size, kernel.types)))
+
+
+def _results(kernel: Kernel) -> tuple:
+    return kernel.ops, kernel.types[kernel.types.index("->") :]
+
+
+def _reads_fields(network: Kernel, alone: Kernel) -> bool:
+    """Does the network's kernel take what the other does, and more?"""
+    return Counter(alone.types) < Counter(network.types)
+
+
+def _is_regrouped(network: Sequence[Kernel], alone: Sequence[Kernel]) -> bool:
+    """Do both sides compute the same in TVM's kernels, grouped otherwise? Ops that only give a
+    tensor another shape are counted in neither, since alone they are no kernel."""
+
+    def operators(kernels: Sequence[Kernel]) -> list[str]:
+        return sorted(op for k in kernels for op in _compute(k) if op not in _RESHAPES)
+
+    is_tvm = all(kernel.backend == TVM for kernel in (*network, *alone))
+    alike = [{(k.ops, k.types) for k in side} for side in (network, alone)]
+    sizes = [{_size(k.types[-1]) for k in side} for side in (network, alone)]
+    is_same_work = operators(network) == operators(alone) and sizes[0] & sizes[1]
+    return bool(is_tvm and is_same_work and not alike[0] & alike[1])
+
+
+def _size(tensor: str) -> int:
+    """Elements of a type such as float32[1,3,8,8]; -1 for the arrow between inputs and outputs."""
+    dims = re.search(r"\[(.*)\]", tensor)
+    return math.prod(int(dim) for dim in dims[1].split(",") if dim) if dims else -1
