@@ -88,6 +88,7 @@ def measure_batch(mods, targets, labels):
 
     candidates, costs = [], {}
     keywords = build_options()
+    records = {}
     externals = []
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
         external = is_external(target)
@@ -96,8 +97,12 @@ def measure_batch(mods, targets, labels):
             externals.append(target)
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
+        if build_target not in records:
+            records[build_target] = tuning_records(build_target)
         try:
-            built = candidate_module(mod, backend, build_target, keywords, labels[index])
+            built = candidate_module(
+                mod, backend, build_target, keywords, labels[index], records[build_target]
+            )
         except (Unsupported, ValueError, tvm.TVMError) as error:
             reason = f"{labels[index]}: {describe(error)}"
             _logger.warning("a candidate cannot be measured: %s", reason)
@@ -253,6 +258,20 @@ def build_options():
             "are measured without it"
         )
     return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
+
+
+def tuning_records(target):
+    """The tuning records that a build for the target would use, for workers."""
+    from .tuning import records_in_force
+
+    records, left_out = records_in_force(target)
+    for name in left_out:
+        _warn_once(
+            f"{name} does not show its records, which therefore cannot go to worker processes: "
+            "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
+            "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
+        )
+    return records
 
 
 def _warn_once(message):

@@ -12,7 +12,8 @@ from typing import Any
 
 import tvm
 
-from .candidate import CandidateModule
+from ..tuning import TuningRecords
+from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
 from .pass_context import context_from_json
 from .resolve import resolve
@@ -23,7 +24,8 @@ def build_candidate(
 ) -> dict[str, Any]:
     """Build a candidate (its JSON form) with the function that `builder` names ("module:function",
     called as builder(mod, target, **build_options) in the PassContext that the build option
-    `pass_context` describes) and export the result to the file `library`.
+    `pass_context` describes, with the candidate's tuning records in force) and export the result to
+    the file `library`.
 
     Returns the build's seconds, the device type and the inputs' descriptions.
     """
@@ -42,5 +44,7 @@ def build_candidate(
 def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) -> Any:
     """The library of `mod`, which is `candidate` with some weights, as the candidate says."""
     options = dict(candidate.build_options)
-    with context_from_json(options.pop("pass_context", {})):
+    options.pop(TUNING, None)
+    records = TuningRecords.from_json(candidate.records)
+    with context_from_json(options.pop("pass_context", {})), records.in_force():
         return resolve(builder)(mod, tvm.target.Target(candidate.target), **options)

@@ -16,9 +16,12 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars, post_order_visit
 from tvm.relay.function import Function
 
+from ..tuning import TuningRecords
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 
 _FORMAT = 1
+# The build option with the hash of a candidate's tuning records: a part of its key, no keyword.
+TUNING = "tuning"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +30,9 @@ class CandidateModule:
 
     `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
     function, that stand for weights; `hash` is the structural hash of the weight-free module (with
-    the values of constants up to 16 elements); `build_options` are keywords for the builder;
-    `label` is for people.
+    the values of constants up to 16 elements); `build_options` are keywords for the builder, and
+    under `tuning` the hash of the tuning records that it may use, whose lines `records` has by
+    kind; `label` is for people.
     """
 
     backend: str
@@ -38,6 +42,9 @@ class CandidateModule:
     weights: WeightNames = dataclasses.field(default_factory=dict, compare=False, repr=False)
     build_options: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     label: str = dataclasses.field(default="", compare=False)
+    records: dict[str, list[str]] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
@@ -73,15 +80,21 @@ def candidate_module(
     target: tvm.target.Target | str,
     build_options: dict[str, Any] | None = None,
     label: str = "",
+    tuning: TuningRecords | None = None,
 ) -> CandidateModule:
     """The candidate that `function` (or a module's main) computes.
 
     Weights must be constants in it already: a parameter is an input, which changes with each run.
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
+    Of the records in `tuning` it takes along those that its kernels may use.
     ValueError for a module without main or a function with free variables.
     """
     mod = deployable_module(function)
     weight_free, names = extract_weights(mod)
+    options = dict(build_options or {})
+    records = tuning.of_module(mod) if tuning else None
+    if records:
+        options[TUNING] = records.digest()
     digest = tvm.ir.structural_hash(weight_free, map_free_vars=True) & (2**64 - 1)
     return CandidateModule(
         backend=backend,
@@ -89,8 +102,9 @@ def candidate_module(
         hash=f"{digest:016x}",
         module=tvm.ir.save_json(weight_free),
         weights=names,
-        build_options=dict(build_options or {}),
+        build_options=options,
         label=label,
+        records=records.to_json() if records else {},
     )
 
 

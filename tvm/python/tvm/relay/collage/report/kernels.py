@@ -23,7 +23,7 @@ from ..measure.build_step import build_module
 from ..measure.candidate import candidate_module, deployable_module
 from ..measure.kernels import TVM, Kernel, kernels_of
 from ..measure.options import MeasureOptions
-from ..measured import TVM_BACKEND, build_options
+from ..measured import TVM_BACKEND, build_options, tuning_records
 from ..placement import Placement
 from ..placement.replay import apply_placement, rows_of
 
@@ -120,7 +120,7 @@ def _kernels_alone(
     prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
 ) -> list[Kernel]:
     """Kernels of all parts that a backend runs; equal candidates are built once."""
-    options = MeasureOptions()
+    options, records = MeasureOptions(), tuning_records(host)
     modules = get_global_func("collage.PartModules")(prepared, rows_of(placement))
     built: dict[Any, list[Kernel]] = {}
     found: list[Kernel] = []
@@ -129,7 +129,9 @@ def _kernels_alone(
             if not part.is_compiled and part.backend != host.kind.name:
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
-            candidate = candidate_module(mod, backend, str(host), build_options(), part.label)
+            candidate = candidate_module(
+                mod, backend, str(host), build_options(), part.label, records
+            )
             key = len(built) if own_weights else candidate.key()
             if key not in built:
                 mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)

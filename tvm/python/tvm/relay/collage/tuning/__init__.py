@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning records of AutoTVM, Ansor and MetaSchedule (see docs/tuning.md)."""
+
+from .record import CannotTravel, Record, TuningLogError
+from .records import TuningRecords, records_in_force
+
+__all__ = ["CannotTravel", "Record", "TuningLogError", "TuningRecords", "records_in_force"]

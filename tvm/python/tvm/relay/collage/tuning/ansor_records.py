@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ansor's (auto_scheduler's) records as lines of its log: those in force, and back.
+
+A context keeps states, not the lines that they came from; a line is made anew around each.
+Test: test_tuning_records.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import auto_scheduler
+from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
+from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record_from_string
+
+from .record import CannotTravel, Record
+
+CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
+
+
+def is_enabled() -> bool:
+    """Whether builds consult records."""
+    return bool(auto_scheduler.is_auto_scheduler_enabled())
+
+
+def records_in_force(target: tvm.target.Target) -> list[Record]:
+    """The record that a build for `target` would use for each workload; CannotTravel.
+
+    What `DispatchContext.update` has set is left out: TVM's own passes do that in each build.
+    """
+    found: dict[tuple[str, Any], Any] = {}
+    for context in reversed(_contexts()):
+        for keys, rows in (
+            (reversed(list(target.keys)), context.best_by_targetkey),
+            ([target.model], context.best_by_model),
+        ):
+            for key in keys:
+                for name, entry in rows.get(key, {}).items():
+                    found.update({(name, args): value for args, value in entry.items()})
+    return [_record(target, *workload, *value) for workload, value in found.items()]
+
+
+def open_records(lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
+    """A context in which builds use these lines of a log."""
+    return auto_scheduler.ApplyHistoryBest([load_record_from_string(line) for line in lines])
+
+
+def is_line(row: Any) -> bool:
+    """Whether a parsed line is of an Ansor log."""
+    return isinstance(row, dict) and {"i", "r"} <= set(row)
+
+
+def cost_of(row: Any) -> float | None:
+    """Mean seconds of a parsed line; None when the trial failed."""
+    costs, error_no = row["r"][:2]
+    return None if error_no else sum(costs) / len(costs)
+
+
+def workload_of(row: Any) -> str:
+    """What a parsed line is a record for: its target's text is no part of it."""
+    return row["i"][0][0]
+
+
+def _contexts() -> list[Any]:
+    """The contexts in force, innermost first."""
+    contexts, context = [], DispatchContext.current
+    while context is not None and not isinstance(context, FallbackContext):
+        if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
+            what = type(context).__name__
+            also = " with include_compatible" if getattr(context, "include_compatible", 0) else ""
+            raise CannotTravel(f"auto_scheduler's {what}{also}")
+        contexts.append(context)
+        context = context._old_ctx
+    return contexts
+
+
+def _record(target, name: str, args: tuple | None, state: Any, cost: float) -> Record:
+    key = name if args is None else json.dumps([name, *args])
+    # Version and hardware parameters are those of any line: a build looks at the state alone.
+    row = {
+        "i": [[key, str(target), [1, 64, 64, 0, 0, 0, 0, 0], "", 2, []], [[], []]],
+        "r": [[float(cost)], 0, 0, 0],
+        "v": "v0.6",
+    }
+    empty, result = load_record_from_string(json.dumps(row))
+    line = dump_record_to_string(auto_scheduler.MeasureInput(empty.task, state), result).strip()
+    # The output's shape ends the workload's arguments; where it begins they do not tell.
+    dims = [dim for dim in args or () if isinstance(dim, int)]
+    sizes = itertools.accumulate(reversed(dims), operator.mul)
+    return Record("ansor", line, line, frozenset(sizes))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tuning record: plain text, so that it can go to a worker and into a key."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CannotTravel(Exception):
+    """What is in force holds code or hides its records; the message names it."""
+
+
+class TuningLogError(ValueError):
+    """A tuning log cannot be used; the message names the file, the fault and what to do."""
+
+
+class Record(NamedTuple):
+    """The best schedule known for one workload.
+
+    kind: autotvm, ansor or metaschedule. text: a line of that kind's log (MetaSchedule: its two
+    lines as one JSON list). identity: equal for equal schedules of equal workloads. sizes: elements
+    that one tensor of the kernel has, the data it reads or its output; several where the log does
+    not say which; a kernel of a module without a tensor of such a size cannot use the record.
+    """
+
+    kind: str
+    text: str
+    identity: str
+    sizes: frozenset[int]

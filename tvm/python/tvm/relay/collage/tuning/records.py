@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuning records that a build uses: taken from where TVM finds them, sent to workers as text.
+
+What is measured must be what ships, so a candidate carries the records that its kernels can use,
+and their hash is part of its key. Test: test_tuning_records.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import tvm
+from tvm.relay.analysis import post_order_visit
+
+from . import ansor_records, autotvm_records, metaschedule_records
+from .record import CannotTravel, Record
+
+# In the order in which TVM asks them: the first that has a record for a kernel decides.
+KINDS = {
+    "metaschedule": metaschedule_records,
+    "ansor": ansor_records,
+    "autotvm": autotvm_records,
+}
+# Legalisation pads tensors of these types: sizes in the records are not those in the module.
+_PADDED_TYPES = ("int8", "uint8")
+
+
+class TuningRecords:
+    """Records of one or more kinds, at most one a kind and workload; empty for none."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records = tuple(sorted(set(records), key=_identity))
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def digest(self) -> str:
+        """16 hex digits, equal for equal records; "" without any."""
+        if not self:
+            return ""
+        text = json.dumps([_identity(record) for record in self._records])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def of_module(self, mod: tvm.IRModule) -> TuningRecords:
+        """Those that kernels of TVM's in `mod` (typed) may use; perhaps more, never fewer."""
+        if not self:
+            return self
+        sizes, is_padded = _tensor_sizes(mod)
+        if is_padded:
+            return self
+        return TuningRecords(r for r in self._records if not r.sizes or r.sizes & sizes)
+
+    @contextlib.contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Context in which TVM's builds use the records, with the PassContext that it takes."""
+        by_kind = self.to_json()
+        with contextlib.ExitStack() as stack:
+            config: dict[str, Any] = {}
+            for kind, lines in by_kind.items():
+                stack.enter_context(KINDS[kind].open_records(lines))
+                config.update(KINDS[kind].CONFIG)
+            current = tvm.transform.PassContext.current()
+            missing = {name: value for name, value in config.items() if name not in current.config}
+            if missing:
+                context = tvm.transform.PassContext(
+                    opt_level=current.opt_level,
+                    required_pass=list(current.required_pass),
+                    disabled_pass=list(current.disabled_pass),
+                    instruments=list(current.instruments or []),
+                    config={**dict(current.config.items()), **missing},
+                )
+                stack.enter_context(context)
+            yield
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Lines by kind."""
+        by_kind: dict[str, list[str]] = {}
+        for record in self._records:
+            by_kind.setdefault(record.kind, []).append(record.text)
+        return by_kind
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Iterable[str]]) -> TuningRecords:
+        """Inverse of to_json, but for what tells them apart: for builds alone."""
+        rows = [(kind, text) for kind, texts in fields.items() for text in texts]
+        return cls(Record(kind, text, text, frozenset()) for kind, text in rows)
+
+    def Summary(self) -> str:
+        """e.g. "12 ansor records 3f2a9c0d11aa22bb"."""
+        counts = [f"{len(lines)} {kind}" for kind, lines in self.to_json().items()]
+        return f"{', '.join(counts)} records {self.digest()}" if counts else "no tuning records"
+
+
+def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
+    """What a build for `target` would use here and now, and what of it cannot be written down.
+
+    AutoTVM's and Ansor's `ApplyHistoryBest` and a MetaSchedule database are found where they were
+    entered; the latter two count where the PassContext turns their kind on.
+    """
+    records: list[Record] = []
+    left_out = []
+    for module in KINDS.values():
+        if module.is_enabled():
+            try:
+                records += module.records_in_force(tvm.target.Target(target))
+            except CannotTravel as error:
+                left_out.append(str(error))
+    return TuningRecords(records), left_out
+
+
+def _tensor_sizes(mod: tvm.IRModule) -> tuple[frozenset[int], bool]:
+    """Elements of the tensors that TVM's operators read or write, and whether one may be padded."""
+    sizes: set[int] = set()
+    types: set[str] = set()
+
+    def add(kind: Any) -> None:
+        if isinstance(kind, tvm.ir.TensorType):
+            types.add(kind.dtype)
+            if all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
+                sizes.add(math.prod(int(dim) for dim in kind.shape))
+        elif isinstance(kind, tvm.ir.TupleType):
+            for field in kind.fields:
+                add(field)
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.relay.Call) and isinstance(node.op, tvm.ir.Op):
+            for value in (*node.args, node):
+                add(value.checked_type)
+
+    for function in mod.functions.values():
+        if isinstance(function, tvm.relay.Function) and not _is_external(function):
+            post_order_visit(function.body, visit)
+    return frozenset(sizes), not types.isdisjoint(_PADDED_TYPES)
+
+
+def _identity(record: Record) -> tuple[str, str]:
+    return record.kind, record.identity
+
+
+def _is_external(function: tvm.relay.Function) -> bool:
+    return function.attrs is not None and "Compiler" in function.attrs

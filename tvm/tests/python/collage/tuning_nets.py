@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny modules and tuning records of each kind that no search was needed for."""
+
+import contextlib
+import json
+
+import numpy as np
+import tvm
+from tvm import auto_scheduler, autotvm, relay
+from tvm import meta_schedule as ms
+from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record_from_string
+
+KINDS = ("autotvm", "ansor", "metaschedule")
+TARGET = tvm.target.Target("llvm -mcpu=x86-64-v2 -num-cores=2")
+MODE = {
+    "autotvm": {},
+    "ansor": {"relay.backend.use_auto_scheduler": True},
+    "metaschedule": {"relay.backend.use_meta_schedule": True},
+}
+
+
+def conv(channels=16, size=8, dtype="float32"):
+    """conv2d + relu, one kernel."""
+    weight = np.random.default_rng(0).standard_normal((16, channels, 3, 3)).astype(dtype)
+    x = relay.var("x", shape=(1, channels, size, size), dtype=dtype)
+    y = relay.nn.conv2d(x, relay.const(weight), padding=(1, 1), channels=16, kernel_size=(3, 3))
+    return _module(x, relay.nn.relu(y))
+
+
+def dense():
+    """dense + relu, one kernel."""
+    weight = np.random.default_rng(0).standard_normal((24, 32)).astype("float32")
+    x = relay.var("x", shape=(4, 32))
+    return _module(x, relay.nn.relu(relay.nn.dense(x, relay.const(weight))))
+
+
+def _module(x, y):
+    return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
+
+
+def some_context(kind, mod, choice=0, seconds=1e-5):
+    """A user's own context: the records of a schedule that is not the default one."""
+    return {"autotvm": _autotvm, "ansor": _ansor, "metaschedule": _metaschedule}[kind](
+        mod, choice, seconds
+    )
+
+
+@contextlib.contextmanager
+def in_mode(kind):
+    with tvm.transform.PassContext(opt_level=3, config=MODE[kind]):
+        yield
+
+
+def some_lines(kind, mod, choice=0, seconds=1e-5):
+    """Lines of a log of `kind` (autotvm or ansor)."""
+    if kind == "autotvm":
+        return [autotvm.record.encode(*pair) for pair in _autotvm_pairs(mod, choice, seconds)]
+    return [dump_record_to_string(*pair).strip() for pair in _ansor_pairs(mod, choice, seconds)]
+
+
+def _autotvm_pairs(mod, choice, seconds):
+    tasks = autotvm.task.extract_from_program(mod, {}, TARGET)
+    result = autotvm.MeasureResult((seconds,), 0, 0.5, 1.0)
+    return [
+        (autotvm.MeasureInput(TARGET, t, t.config_space.get(5 + choice)), result) for t in tasks
+    ]
+
+
+def _autotvm(mod, choice, seconds):
+    return autotvm.apply_history_best(_autotvm_pairs(mod, choice, seconds))
+
+
+def _ansor_pairs(mod, choice, seconds):
+    key = tvm.ir.structural_hash(mod)
+    if key not in _sampled:
+        tasks, _ = auto_scheduler.extract_tasks(mod["main"], {}, TARGET)
+        _sampled[key] = [_two_states(task) for task in tasks]
+    pairs = []
+    for lines in _sampled[key]:
+        row = json.loads(lines[choice])
+        row["r"] = [[seconds], 0, 0.5, 1]
+        pairs.append(load_record_from_string(json.dumps(row)))
+    return pairs
+
+
+# By module and task: two lines each. Ansor's samples differ from call to call, whatever the seed.
+_sampled = {}
+
+
+def _two_states(task):
+    params = {"sample_init_min_population": 4, "sample_init_use_measured_ratio": 0.0}
+    result = auto_scheduler.MeasureResult([1.0], 0, "", 0.5, 1.0)
+    lines = {}
+    while len(lines) < 2:
+        policy = auto_scheduler.SketchPolicy(
+            task, auto_scheduler.RandomModel(), params=params, verbose=0
+        )
+        for state in policy.sample_initial_population():
+            entry = auto_scheduler.MeasureInput(task, state)
+            lines[dump_record_to_string(entry, result)] = None
+    return list(lines)[:2]
+
+
+def _ansor(mod, choice, seconds):
+    return auto_scheduler.ApplyHistoryBest(_ansor_pairs(mod, choice, seconds))
+
+
+def _metaschedule(mod, choice, seconds):
+    database = ms.database.MemoryDatabase()
+    for task in ms.relay_integration.extract_tasks(mod, TARGET, {}):
+        [kernel] = task.dispatched
+        context = ms.TuneContext(
+            mod=kernel,
+            target=TARGET,
+            space_generator="post-order-apply",
+            search_strategy="evolutionary",
+            rand_state=7 + choice,
+        )
+        schedule = context.generate_design_space()[0]
+        database.commit_tuning_record(
+            ms.database.TuningRecord(
+                schedule.trace,
+                database.commit_workload(kernel),
+                [seconds],
+                TARGET,
+                ms.arg_info.ArgInfo.from_prim_func(kernel["main"]),
+            )
+        )
+    return database
+
+
+def kernel_source(mod):
+    """Assembly of the kernels of a build in the context that is in force."""
+    from tvm.relay.collage.build import build_library
+
+    return build_library(mod, TARGET).get_lib().get_source("asm")
