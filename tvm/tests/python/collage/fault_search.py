@@ -4,10 +4,11 @@
 `python fault_search.py` is a server that has imported TVM once: for each line of JSON on stdin, the
 arguments of search(), it forks a process that runs it, leads a session of its own and writes its
 result to a file. The server answers with the process's id, and with its exit status when it ends.
-Used by test_fault_kill_search.py.
+Used through fault_runs.py.
 
 The device's seconds are a function of the candidate's key; some candidates always fail. Its steps
-write what they do, a line an event, to the FIFO that EVENTS names.
+write what they do, a line an event, to the FIFO that EVENTS names, and stop after each (SIGSTOP) if
+PAUSE is set.
 """
 
 import dataclasses
@@ -22,7 +23,9 @@ import time
 import types
 from pathlib import Path
 
-EVENTS = "COLLAGE_TEST_EVENTS"
+from measure_fakes import perform
+
+EVENTS, FAULTS, PAUSE = (f"COLLAGE_TEST_{name}" for name in ("EVENTS", "FAULTS", "PAUSE"))
 
 NET = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 8, 8, 8), float32], %w: Tensor[(8, 8, 3, 3), float32]) {
@@ -41,12 +44,27 @@ def event(kind, key):
         pipe = os.open(path, os.O_WRONLY)
         os.write(pipe, f"{kind} {key} {os.getpid()}\n".encode())  # in one piece: it is short
         os.close(pipe)
+        if os.environ.get(PAUSE):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def faults():
+    return json.loads(os.environ.get(FAULTS, "{}"))
+
+
+def at_fault(key, step):
+    """What the fault of the step answers, None for candidates without one."""
+    deed = faults().get(step)
+    if deed is None or key.startswith(("tvm", "transition")):
+        return None
+    return perform(deed)
 
 
 def build(candidate, library, builder, seed):
     key = f"{candidate['backend']}:{candidate['hash']}"
     event("build", key)
-    if candidate["label"] == "fake_calls(nn.conv2d)":
+    at_fault(key, "build")
+    if candidate["label"] == "fake_calls(nn.conv2d)" and not faults():
         raise ValueError("the fake compiler knows no such kernel")
     Path(library).write_text(json.dumps({"key": key, "label": candidate["label"]}))
     return {}
@@ -56,6 +74,9 @@ def run(library, build, **_):
     candidate = json.loads(Path(library).read_text())
     key = candidate["key"]
     event("begin", key)
+    samples = at_fault(key, "run")
+    if samples is not None:
+        return {"samples": samples}
     if candidate["label"] == "fake_calls(sigmoid)":
         os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(1e-3)
@@ -67,7 +88,7 @@ def run(library, build, **_):
 
 
 def register():
-    """Two backends for the net's ops, one that takes calls and one that takes a pair of them."""
+    """Backends for the net's ops: of calls, of pairs of them, and one that takes nothing."""
     from tvm.relay.collage.backends import Backend, register_backend
     from tvm.relay.dataflow_pattern import is_op, wildcard
 
@@ -87,7 +108,11 @@ def register():
             sums = is_op("exp")(is_op("add")(wildcard(), wildcard()))
             return [("fake_pairs.conv", conv), ("fake_pairs.sum", sums)]
 
-    for backend in (Calls, Pairs):
+    class Nothing(Calls):
+        name = "fake_nothing"
+        op_predicates = {}
+
+    for backend in (Calls, Pairs, Nothing):
         register_backend(backend())
 
 
@@ -99,8 +124,12 @@ def net():
     return mod, {"w": tvm.nd.array(np.ones((8, 8, 3, 3), "float32"))}
 
 
-def search(store, workers=2, forked=True, build_step="build", measure_step="run", **changes):
-    """The plan that is found, as JSON values. `changes` are MeasureOptions."""
+def search(store, workers=2, forked=True, backends=BACKENDS, faults=None, **changes):
+    """The plan that is found, as JSON values.
+
+    `faults`: {"build" or "run": what every candidate of the fake backends does there, one of
+    measure_fakes.DEEDS}. `changes` are MeasureOptions.
+    """
     import tvm
     from tvm.relay.collage import CollageOptions, measured, optimize
     from tvm.relay.collage.measure import process
@@ -109,18 +138,16 @@ def search(store, workers=2, forked=True, build_step="build", measure_step="run"
     usual = measured._measure_options
 
     def options_on_the_device(options):
-        steps = {
-            name: step if ":" in step else f"fault_search:{step}"
-            for name, step in (("build_step", build_step), ("measure_step", measure_step))
-        }
+        steps = {"build_step": "fault_search:build", "measure_step": "fault_search:run"}
         return dataclasses.replace(usual(options), batch=4, **steps, **changes)
 
+    os.environ[FAULTS] = json.dumps(faults or {})
     measured._measure_options = options_on_the_device
     mod, params = net()
     options = CollageOptions(store=store, workers=workers, progress="quiet", guard=False)
     try:
         with tvm.transform.PassContext(opt_level=3):
-            result = optimize(mod, params, ["llvm", *BACKENDS], options)
+            result = optimize(mod, params, ["llvm", *backends], options)
     finally:
         measured._measure_options = usual
     [report] = result.partitioned
@@ -157,7 +184,7 @@ class ForkedPopen:
                             os.dup2(nothing.fileno(), fd)
                 os.environ.update(env)
                 tempfile.tempdir = None
-                worker.main(arguments[-3:])
+                worker.main(arguments[-2:])
             finally:
                 os._exit(1)
         os.close(requests)
@@ -185,6 +212,7 @@ def serve():
             os.setsid()
             result = Path(request.pop("result"))
             os.environ[EVENTS] = request.pop("events")
+            os.environ[PAUSE] = request.pop("pause", "")
             answer = search(**request)
             result.with_suffix(".new").write_text(json.dumps(answer))
             result.with_suffix(".new").rename(result)

@@ -7,10 +7,13 @@ one of DEEDS or a number of seconds (a virtual time, nothing sleeps).
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import mmap
 import os
 import signal
+import stat
 import sys
 import time
 from pathlib import Path
@@ -59,6 +62,43 @@ def reserve_memory():
     return [1.0]
 
 
+def eat():
+    """A little at a time, and it touches all of it."""
+    eaten = []
+    while True:
+        eaten.append(np.ones(4 << 20))
+        time.sleep(0.01)
+
+
+# What a candidate that finds the worker's reply channel might write there.
+REPLIES = {
+    "no JSON": b"\xff\x00 nothing\n",
+    "half a line": b'{"id": 1, "ok": ',
+    "no object": b"[1, 2]\n",
+    "no fields": b"{}\n",
+    "no value": b'{"id": 1, "ok": true}\n',
+    "no text": b'{"id": 1, "ok": false, "type": 1, "message": null}\n',
+    "deep": b"[" * 100_000 + b"\n",
+    "other request": b'{"id": -1, "ok": true, "value": "forged"}\n',
+}
+
+
+def forge(reply):
+    """Write on each pipe that is open."""
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fifo(fd):
+            with contextlib.suppress(OSError):  # it is for reading
+                os.write(fd, reply)
+    return [1.0]
+
+
+def fifo(fd):
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode)
+    except OSError:  # the listing's own
+        return False
+
+
 def raise_error():
     raise ValueError("no kernel for this")
 
@@ -81,6 +121,14 @@ DEEDS = {
     "nan": lambda: [1e-3, float("nan")] * 5,
     "negative": lambda: [-1.0] * 9,
     "none": lambda: [],
+    "zero": lambda: [0.0] * 9,
+    "huge": lambda: [1e300] * 9,
+    "infinite": lambda: [float("inf")] * 9,
+    "texts": lambda: ["1e-3"] * 9,
+    "no list": lambda: {"samples": None},
+    "exit 3": lambda: os._exit(3),
+    "eat": eat,
+    **{f"forge {name}": functools.partial(forge, reply) for name, reply in REPLIES.items()},
 }
 
 

@@ -104,9 +104,10 @@ def test_weights_of_another_value_are_another_candidate():
         assert ask(estimator, f"def @main(%x: $T) {{ add(%x, {constant}) }}")[1] == seconds
 
 
-def test_infinity_means_that_the_target_cannot_run_it():
-    status, _, message = ask(FunctionCosts(lambda mod, target: math.inf), RELU)
-    assert (status, message) == ("unsupported", "the cost function gave inf")
+@pytest.mark.parametrize("value", [math.inf, math.nan, -1.0, 1e300])
+def test_infinity_and_what_is_no_seconds_mean_that_the_target_cannot_run_it(value):
+    status, _, message = ask(FunctionCosts(lambda mod, target: value), RELU)
+    assert (status, message) == ("unsupported", f"the cost function gave {value}")
 
 
 def test_custom_asks_a_global_function_by_name(backend):

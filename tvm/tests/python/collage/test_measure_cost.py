@@ -32,8 +32,11 @@ def test_failures_and_unknown_carry_no_seconds():
     assert not Cost.unknown().is_usable and not Cost.unknown().is_failure
     with pytest.raises(ValueError, match="carries no seconds"):
         Cost("crashed", 1.0)
-    with pytest.raises(ValueError, match="needs finite seconds"):
-        Cost("measured", math.inf, 1.0, 1.0)
+    for wrong in (math.inf, math.nan, -1.0, 1e300):
+        with pytest.raises(ValueError, match="needs finite seconds"):
+            Cost("measured", wrong, 1.0, 1.0)
+    with pytest.raises(ValueError, match="border_seconds is nan"):
+        Cost("measured", 1.0, 1.0, 1.0, border_seconds=math.nan)
     with pytest.raises(ValueError, match="unknown cost status 'slow'"):
         Cost("slow")
 

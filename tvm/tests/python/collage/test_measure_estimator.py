@@ -21,9 +21,15 @@ RUNS = {
     "raise": ("run_failed", "run: ValueError: no kernel for this"),
     "memory": ("run_failed", "run: MemoryError: Unable to allocate"),
     "unsupported": ("unsupported", "run: Unsupported: dynamic shape"),
-    "nan": ("run_failed", "no positive numbers"),
-    "negative": ("run_failed", "no positive numbers"),
-    "none": ("run_failed", "no positive numbers"),
+    "nan": ("run_failed", "no positive seconds"),
+    "negative": ("run_failed", "no positive seconds"),
+    "none": ("run_failed", "no positive seconds"),
+    "zero": ("run_failed", "no positive seconds: [0.0"),
+    "huge": ("run_failed", "no positive seconds: [1e+300"),
+    "infinite": ("run_failed", "no positive seconds: [inf"),
+    "texts": ("run_failed", "run: it answered no timings"),
+    "no list": ("run_failed", "run: it answered no timings"),
+    "exit 3": ("crashed", "run: exited with code 3"),
     "garbage": ("measured", ""),
 }
 BUILDS = {

@@ -11,7 +11,8 @@ import time
 
 import measure_fakes
 import pytest
-from measure_fakes import measure
+from measure_fakes import REPLIES, measure
+from tvm.relay.collage.measure.process import _parse
 
 Job, WorkerPool = measure.Job, measure.WorkerPool
 PERFORM = "measure_fakes:perform"
@@ -100,10 +101,22 @@ def test_children_of_a_hung_candidate_die_too():
 
 
 def test_memory_limit():
-    options = measure.WorkerOptions(memory_limit_bytes=8 << 30)
+    options = measure.WorkerOptions(memory_limit_bytes=1 << 30)
     with WorkerPool(1, options) as pool:
-        assert [r.outcome for r in pool.run([deed("reserve"), deed(1)])] == ["failed", "ok"]
-    assert WorkerPool(1).run([deed("reserve")])[0].outcome == "ok"
+        eaten, reserved, good = pool.run([deed("eat"), deed("reserve"), deed(1)])
+    assert (eaten.outcome, good.outcome) == ("died", "ok")
+    assert "GB of memory, more than its limit of 1.07 GB" in eaten.message
+    assert reserved.outcome == "ok", "address space that is not touched is no memory"
+
+
+def test_what_is_no_reply_on_the_reply_channel_costs_its_writer(pool):
+    assert {name for name, reply in REPLIES.items() if _parse(reply.rstrip()) is not None} == {
+        "other request"
+    }
+    forgers = ["half a line", "no object", "other request"]
+    *forged, good = pool.run([*(deed(f"forge {name}") for name in forgers), deed(1)])
+    assert [reply.outcome for reply in forged] == ["died"] * 3 and good.outcome == "ok"
+    assert all("reply channel" in reply.message for reply in forged)
 
 
 def test_a_worker_that_cannot_start_says_so():
@@ -164,7 +177,8 @@ def test_garbage_collection_kills_workers():
 DRIVER = """
 import sys
 sys.path.insert(0, {here!r})
-from measure_fakes import measure
+from measure_fakes import REPLIES, measure
+from tvm.relay.collage.measure.process import _parse
 pool = measure.WorkerPool(2)
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)

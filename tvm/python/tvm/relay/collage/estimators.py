@@ -7,7 +7,6 @@ global function of (module, target) that returns seconds, still works. Test: tes
 
 import contextlib
 import functools
-import math
 import operator
 
 import tvm
@@ -157,7 +156,8 @@ class CostEstimator(Object):
 class FunctionCosts(CostEstimator):
     """Costs by ``seconds_of(mod, target)``, each distinct (module, target) asked once.
 
-    Infinity means that the target cannot run the module, as in TVM's old protocol.
+    Infinity means that the target cannot run the module, as in TVM's old protocol; so does any
+    other number that is no seconds (negative, NaN, above 1e6).
     """
 
     has_transitions = False
@@ -171,12 +171,14 @@ class FunctionCosts(CostEstimator):
         return [self._one(mod, target) for mod, target in zip(mods, targets, strict=True)]
 
     def _one(self, mod, target):
+        from .measure.cost import MOST_SECONDS
+
         key = (tvm.ir.structural_hash(mod, map_free_vars=True), str(target))
         if key not in self._known:
             seconds = float(self._seconds_of(mod, target))
             self._known[key] = (
                 measured(seconds)
-                if math.isfinite(seconds)
+                if 0 <= seconds <= MOST_SECONDS
                 else failed("unsupported", f"the cost function gave {seconds}")
             )
         return self._known[key]

@@ -27,6 +27,8 @@ STATUSES = (
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
 _WITH_SECONDS = ("measured", "estimated")
+# What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
+MOST_SECONDS = 1.0e6
 
 
 class Unsupported(Exception):
@@ -55,8 +57,13 @@ class Cost:
             raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
         numbers = (self.seconds, self.low, self.high)
         if self.status in _WITH_SECONDS:
-            if any(n is None or not math.isfinite(n) or n < 0 for n in numbers):
-                raise ValueError(f"a {self.status} cost needs finite seconds >= 0, not {numbers}")
+            if any(n is None or not 0 <= n <= MOST_SECONDS for n in numbers):
+                raise ValueError(
+                    f"a {self.status} cost needs finite seconds from 0 to {MOST_SECONDS:g}, "
+                    f"not {numbers}"
+                )
+            if not (math.isfinite(self.border_seconds) and self.border_seconds >= 0):
+                raise ValueError(f"border_seconds is {self.border_seconds}, not finite and >= 0")
         elif any(n is not None for n in numbers):
             raise ValueError(f"a cost of status {self.status} carries no seconds")
 
@@ -66,13 +73,13 @@ class Cost:
 
     @classmethod
     def measured(cls, samples: Sequence[float], border_seconds: float = 0.0) -> Cost:
-        """From samples in seconds; samples that are not finite numbers > 0 make it run_failed.
+        """From samples in seconds; any that is not > 0 and at most 1e6 makes it run_failed.
 
         A noisy cost says so in its message.
         """
-        bad = [s for s in samples if not (math.isfinite(s) and s > 0)]
+        bad = [s for s in samples if not 0 < s <= MOST_SECONDS]
         if bad or not samples:
-            return cls.failed("run_failed", f"timings that are no positive numbers: {bad[:3]}")
+            return cls.failed("run_failed", f"timings that are no positive seconds: {bad[:3]}")
         interval = median_interval(samples)
         cost = cls("measured", *interval, len(samples), border_seconds)
         if cost.is_noisy:

@@ -237,7 +237,10 @@ def _cost_of(reply: Reply) -> Cost:
     """The cost that a measuring step's reply stands for."""
     if reply.outcome != "ok":
         return failed_cost(reply, "run", "run_failed")
-    return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+    try:
+        return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
 
 
 def _better(before: Cost | None, after: Cost) -> Cost:

@@ -22,12 +22,15 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .memory import default_limit, resident_bytes
 from .scratch import ScratchFolder
 
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
 _DEATH_CHECK_SECONDS = 0.25
 _ENDING_SECONDS = 2.0
 _STDERR_TAIL = 2000
+# Replies are a few KB: whoever writes this much writes no reply.
+_LONGEST_REPLY = 256 << 20
 
 
 class WorkerStartError(RuntimeError):
@@ -40,8 +43,8 @@ class WorkerOptions:
 
     imports: modules that a worker imports at its start; what they register (backends, schedules) is
     there for all candidates. environment: variables set over the driver's own. memory_limit_bytes:
-    address space of a worker (RLIMIT_AS), 0 for no limit. startup_seconds: how long a start (the
-    import of TVM) may take.
+    what a worker may hold in memory, 0 for four fifths of the machine's (memory.py); one that holds
+    more is killed. startup_seconds: how long a start (the import of TVM) may take.
     """
 
     imports: Sequence[str] = ()
@@ -82,7 +85,7 @@ class WorkerProcess:
                     "-P",  # a user's json.py in the current folder must not stand for Python's own
                     "-m",
                     f"{package}.worker",
-                    *map(str, (worker_replies, os.getpid(), options.memory_limit_bytes)),
+                    *map(str, (worker_replies, os.getpid())),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -105,6 +108,7 @@ class WorkerProcess:
             os.set_blocking(fd, False)
         self._open = {self._stderr, self._replies}
         self.kill = weakref.finalize(self, _kill, self._process, replies, scratch, os.getpid())
+        self._memory_limit = options.memory_limit_bytes or default_limit()
         self._ids = itertools.count()
         self._to_send = b""
         self._received = b""
@@ -150,6 +154,11 @@ class WorkerProcess:
         if newline:
             self._received = rest
             return self._on_line(line)
+        if self._memory() > self._memory_limit:
+            text = f"it held {self._memory() / 1e9:.2f} GB of memory"
+            self.kill()
+            limit = f"{self._memory_limit / 1e9:.2f} GB (measure option memory_limit_bytes)"
+            return self._on_end("died", f"{text}, more than its limit of {limit}" + self._printed())
         if self._has_exited():
             self._read()
             self.kill()
@@ -170,12 +179,8 @@ class WorkerProcess:
         self._deadline = time.monotonic() + seconds
 
     def _on_line(self, line: bytes) -> Reply | None:
-        try:
-            reply = json.loads(line)
-            is_ours = reply["id"] == self._awaited
-        except (ValueError, KeyError, TypeError):
-            is_ours = False
-        if not is_ours:
+        reply = _parse(line)
+        if reply is None or reply["id"] != self._awaited:
             self.kill()
             return self._on_end("died", "it wrote over the worker's reply channel")
         if not reply["ok"]:
@@ -196,7 +201,7 @@ class WorkerProcess:
             raise WorkerStartError(
                 f"a worker process did not come up ({outcome}): {message}. It imports {modules}: "
                 f"try `{sys.executable} -c 'import {modules}'`, and look at its memory limit "
-                f"({self._options.memory_limit_bytes} bytes, 0 is none)"
+                f"({self._memory_limit} bytes)"
             )
         self._awaited = None
         return Reply(outcome, None, kind, message)
@@ -215,6 +220,8 @@ class WorkerProcess:
             self._tail = (self._tail + self._read_from(self._stderr))[-_STDERR_TAIL:]
         if self._replies in self._open:
             self._received += self._read_from(self._replies)
+            if len(self._received) > _LONGEST_REPLY:
+                self._received = b"too long\n"
 
     def _read_from(self, fd: int) -> bytes:
         """What can be read now, at most a few MB so that a babbler cannot hold the driver."""
@@ -236,6 +243,9 @@ class WorkerProcess:
         """The end of what the worker printed, to go after a message."""
         lines = self._tail.decode(errors="replace").strip().splitlines()[-3:]
         return "; it printed: " + " | ".join(lines)[-300:] if lines else ""
+
+    def _memory(self) -> int:
+        return 0 if self._process.returncode is not None else resident_bytes(self._process.pid)
 
     def _has_exited(self) -> bool:
         """Whether it ended; it stays unreaped, so that its process group's id stays its own."""
@@ -267,6 +277,19 @@ def wait(workers: Iterable[WorkerProcess]) -> None:
             for fd, events in worker._descriptors():
                 selector.register(fd, events)
         selector.select(max(0.0, seconds) + 0.001)
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """A line as the reply that the worker's own code writes, None for anything else."""
+    try:
+        reply = json.loads(line)
+        is_ok = reply["ok"]
+        texts = () if is_ok else (reply["type"], reply["message"])
+        has_value = not is_ok or "value" in reply
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    is_reply = "id" in reply and has_value and all(isinstance(text, str) for text in texts)
+    return reply if is_reply else None
 
 
 def _death(code: int | None) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker process: runs what may hang or crash, away from the user. Test: test_measure_pool.py.
 
-Started as `python -m <this module> <reply fd> <parent pid> <memory limit>`. A request is one line
+Started as `python -m <this module> <reply fd> <parent pid>`. A request is one line
 of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
 {"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}. Both descriptors are moved
 out of the way at start, so that what a candidate reads or prints cannot touch the protocol.
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .contestant import Stage
+from .memory import be_first_to_go
 from .resolve import resolve
 from .text import describe
 
@@ -86,10 +87,9 @@ def die_with_parent(parent: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    reply_fd, parent, memory_limit = (int(a) for a in arguments)
+    reply_fd, parent = (int(a) for a in arguments)
     die_with_parent(parent)
-    if memory_limit:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
+    be_first_to_go()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.set_inheritable(reply_fd, False)
     requests = os.fdopen(os.dup(0), encoding="utf-8")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory there is and who holds it; limits of containers, old and new."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from tvm.relay.collage.measure import memory
+
+
+def test_a_process_holds_what_it_touched():
+    before = memory.resident_bytes(os.getpid())
+    block = np.ones(16 << 20)
+    assert memory.resident_bytes(os.getpid()) - before > block.nbytes // 2
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert memory.resident_bytes(ended.pid) == 0
+
+
+V1 = "4:memory:/a/b\n1:cpu:/\n"
+LIMITS = {
+    "none": ("", {}, None),
+    "v2": ("0::/a/b\n", {"sys/fs/cgroup/a/b/memory.max": "1000\n"}, 1000),
+    "v2 above": ("0::/a/b\n", {"sys/fs/cgroup/a/memory.max": "1000"}, 1000),
+    "v2 in a container": ("0::/\n", {"sys/fs/cgroup/memory.max": "1000"}, 1000),
+    "v2 without": ("0::/a\n", {"sys/fs/cgroup/a/memory.max": "max\n"}, None),
+    "v2 more than there is": ("0::/a\n", {"sys/fs/cgroup/a/memory.max": str(1 << 60)}, None),
+    "v1": (V1, {"sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "1000"}, 1000),
+    "v1 least": (
+        V1,
+        {
+            "sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "3000",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "1000",
+        },
+        1000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_containers_limit_is_found(tmp_path, name):
+    cgroup, files, limit = LIMITS[name]
+    for path, text in {"proc/self/cgroup": cgroup, **files}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert memory.available_bytes(str(tmp_path)) == (limit or machine)
+
+
+def test_the_default_leaves_room():
+    assert 0 < memory.default_limit() < memory.available_bytes()
