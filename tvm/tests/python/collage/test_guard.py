@@ -9,15 +9,18 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
-from tvm.relay.collage.measure import Comparison, Cost, Interval
+from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.measure.interleave import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
 
 
-def ran(name, low, high, value=None, reference="tvm"):
-    """A plan whose ratio to the best lies between low and high."""
-    ratio = Interval(value if value is not None else (low + high) / 2, low, high)
-    return Comparison(name, Cost.measured([1e-3] * 30), ratio, 0.0, reference=reference)
+def ran(name, ratio, reference="tvm"):
+    """A plan that is so many times slower than the best, in each round or in turns."""
+    ratios = ratio if isinstance(ratio, tuple) else (ratio,)
+    samples = tuple(1e-3 * ratios[k % len(ratios)] for k in range(30))
+    ratio = paired_ratio(samples, [1e-3] * 30)
+    return Comparison(name, Cost.measured(samples), ratio, 0.0, samples, reference)
 
 
 def failed(name, status="crashed", message="signal 11"):
@@ -28,17 +31,17 @@ def failed(name, status="crashed", message="signal 11"):
     "comparisons, winner",
     [
         # The best is clearly faster than the others.
-        ([ran("collage", 1, 1), ran("dnnl", 1.1, 1.2), ran("tvm", 1.5, 1.6)], "collage"),
-        ([ran("dnnl", 1, 1), ran("collage", 1.01, 1.2), ran("tvm", 1.5, 1.6)], "dnnl"),
+        ([ran("collage", 1), ran("dnnl", 1.1), ran("tvm", 1.5)], "collage"),
+        ([ran("dnnl", 1), ran("collage", 1.05), ran("tvm", 1.5)], "dnnl"),
         # What noise cannot tell apart from the best, and is simpler, ships.
-        ([ran("collage", 1, 1), ran("dnnl", 0.99, 1.03), ran("tvm", 1.5, 1.6)], "dnnl"),
-        ([ran("collage", 1, 1), ran("dnnl", 0.98, 1.2), ran("tvm", 0.97, 1.04)], "tvm"),
-        ([ran("collage", 1, 1), ran("dnnl", 1.0, 1.0), ran("tvm", 1.2, 1.3)], "dnnl"),
-        # Noise that hides a difference of more than 1 % proves nothing.
-        ([ran("collage", 1, 1), ran("dnnl", 0.9, 1.3), ran("tvm", 0.95, 1.1)], "collage"),
+        ([ran("collage", 1), ran("dnnl", (0.98, 1.03)), ran("tvm", 1.5)], "dnnl"),
+        ([ran("collage", 1), ran("dnnl", (0.98, 1.04)), ran("tvm", (0.97, 1.05))], "tvm"),
+        ([ran("collage", 1), ran("dnnl", 1.0), ran("tvm", 1.2)], "dnnl"),
+        # Noise that hides a difference of more than 2 % proves nothing.
+        ([ran("collage", 1), ran("dnnl", (0.9, 1.3)), ran("tvm", (0.95, 1.1))], "collage"),
         # Failures never ship, whatever their place.
-        ([ran("collage", 1, 1), failed("dnnl"), failed("tvm", "timeout")], "collage"),
-        ([ran("tvm", 1, 1), failed("collage", "wrong_result"), failed("dnnl")], "tvm"),
+        ([ran("collage", 1), failed("dnnl"), failed("tvm", "timeout")], "collage"),
+        ([ran("tvm", 1), failed("collage", "wrong_result"), failed("dnnl")], "tvm"),
     ],
 )
 def test_the_simplest_plan_that_the_best_does_not_beat_ships(comparisons, winner):
@@ -81,7 +84,7 @@ def fake_compare(monkeypatch):
         )
         fail = asked.get("fail", [])
         runs = [item.name for item in contestants if item.name not in fail]
-        rows = [ran(n, 1 + k, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
+        rows = [ran(n, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
         return [*rows, *(failed(name) for name in fail)]
 
     module = importlib.import_module("tvm.relay.collage.graph_search.guard")
@@ -186,6 +189,7 @@ def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
     guard(plans(), "tvm", lambda m: FakeLibrary(), imports=("mine",), mod_name="my_net")
     assert fake_compare["options"]["imports"] == ("mine",)
     assert fake_compare["options"]["give_up_ratio"] == 3.0
+    assert fake_compare["options"]["further"].seconds == 30.0
     assert fake_compare["mod_name"] == "my_net"
 
 

@@ -56,17 +56,17 @@ def test_coverage_of_the_ratio_under_common_drift():
         drift = np.exp(generator.normal(0, 0.3, 30))
         a = 1.2 * drift * np.exp(generator.normal(0, 0.01, 30))
         b = drift * np.exp(generator.normal(0, 0.01, 30))
-        value, low, high = ratio_interval(a, b, resamples=500)
+        value, low, high = ratio_interval(a, b)
         hits += low <= 1.2 <= high
         widths.append((high - low) / value)
     assert hits / 300 >= 0.92
-    assert np.median(widths) < 0.15
+    assert np.median(widths) < 0.02
 
 
 def test_ratio_is_deterministic_and_exact_where_it_can_be():
     a, b = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert ratio_interval(a, b) == (2.0, 2.0, 2.0)
-    assert ratio_interval(a, b[::-1]) == ratio_interval(a, b[::-1])
+    assert ratio_interval(a[:3], b[2::-1]) == (2.0, 2 / 3, 6.0)
     assert ratio_interval(a, a) == (1.0, 1.0, 1.0)
 
 

@@ -224,6 +224,7 @@ def _guard(plans, targets, options, opt_level, build_options) -> tuple[GuardResu
                 ),
                 failed=plans.failed,
                 rounds=options.guard_rounds,
+                seconds=options.guard_seconds,
                 seed=options.seed,
                 imports=own_backend_modules(targets.external),
                 mod_name=build_options.get("mod_name", "default"),

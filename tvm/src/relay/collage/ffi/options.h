@@ -42,6 +42,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(bool, guard, true, AnyValue(),                                                           \
     "measure the plan whole beside each backend alone, ship the fastest")                    \
   X(int64_t, guard_rounds, 30, Between(1, kMostCount), "interleaved rounds of the guard")    \
+  X(double, guard_seconds, 30.0, PositiveUpTo(kMostSeconds),                                 \
+    "time for further rounds while plans cannot be told apart, in seconds")                  \
   X(double, measure_seconds, 0.3, PositiveUpTo(kMostSeconds),                                \
     "time spent running one candidate, in seconds")                                          \
   X(double, measure_timeout, 60.0, PositiveUpTo(kMostSeconds),                               \

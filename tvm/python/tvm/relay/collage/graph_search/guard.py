@@ -18,16 +18,15 @@ import tvm
 from ..build.library import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
+from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
+from .decide import in_question, may_ship, simplest_first
 from .guard_progress import OnStep
 
 _logger = logging.getLogger(__name__)
 
 # Outputs may differ from TVM's by this share of the largest value (fp32, before any arg-max).
 OUTPUT_TOLERANCE = 1e-4
-# A simpler plan may ship although its median is this much longer than the best one's: on a noisy
-# machine, intervals alone would let a much slower plan pass for equal.
-_CLOSE = 1.01
 # A plan this many times slower than the best need not take its full share of rounds.
 _GIVE_UP_RATIO = 3.0
 
@@ -64,16 +63,18 @@ def guard(
     *,
     failed: Mapping[str, Cost] | None = None,
     rounds: int = 30,
+    seconds: float = 30.0,
     seed: int = 0,
     imports: Sequence[str] = (),
     mod_name: str = "default",
     on_step: OnStep | None = None,
 ) -> GuardResult:
-    """Build and measure ``plans`` (name -> module for the host target), simplest first.
+    """Build and measure ``plans`` (name -> module for the host target).
 
     ``build(module)`` returns a library of the graph executor of a model named ``mod_name``;
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
-    it); ``failed`` are plans that could not be made, for the report; ``imports`` modules that the
+    it); ``failed`` are plans that could not be made, for the report; ``rounds`` are run at least,
+    more for up to ``seconds`` while plans cannot be told apart; ``imports`` modules that the
     processes import; ``on_step`` is told of each plan to build and of each round. Raises
     GuardUnavailable when inputs cannot be made up, when functions are called that the graph
     executor does not compile, or when no plan builds; RuntimeError when none ran.
@@ -91,7 +92,8 @@ def guard(
     failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
     if not libraries:
         raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
-    simplest_first = [reference, *(name for name in plans if name != reference)]
+    order = simplest_first(plans)
+    references = [reference, *(name for name in order if name != reference)]
     with ScratchFolder() as folder:
         inputs_file = os.path.join(folder, "inputs.npz")
         np.savez(inputs_file, **inputs)
@@ -102,16 +104,17 @@ def guard(
             contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
         comparisons = compare(
             contestants,
-            [name for name in simplest_first if name in libraries],
+            [name for name in references if name in libraries],
             rounds,
             OUTPUT_TOLERANCE,
             seed=seed,
             imports=imports,
             give_up_ratio=_GIVE_UP_RATIO,
-            on_round=lambda done, _: on_step("measuring", len(plans) + done, steps),
+            further=Further(lambda samples: in_question(samples, order), seconds),
+            on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
         )
     comparisons += failures
-    winner = choose(comparisons, list(plans))
+    winner = choose(comparisons, order)
     kept = _Libraries({name: plans[name] for name in libraries}, build, winner, libraries[winner])
     used = {item.name: item for item in comparisons}[winner].reference
     unverified = _why_unverified(comparisons, winner, used, reference)
@@ -137,13 +140,14 @@ def _check_functions(mod: tvm.IRModule) -> None:
 
 
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
-    """The plan to ship: the simplest of those that the best one beats by 1 % at most, within noise.
+    """The plan to ship: the simplest one that the best one does not beat; decide.py says when.
 
-    RuntimeError, with each plan's reason, when none ran.
+    The comparisons are best first. RuntimeError, with each plan's reason, when none ran.
     """
     usable = {item.name: item for item in comparisons if item.cost.is_usable}
+    best = next(iter(usable.values()), None)
     for name in simplest_first:
-        if name in usable and _is_as_good(usable[name].ratio_to_best):
+        if name in usable and may_ship(usable[name].samples, best.samples):
             return name
     raise RuntimeError(f"no plan of the model could be built and run ({_reasons(comparisons)})")
 
@@ -161,10 +165,6 @@ def _why_unverified(comparisons, winner, used, wanted):
     reason = {item.name: item for item in comparisons}[wanted].cost.Summary()
     against = f"only those of {', '.join(others)}" if others else "nothing"
     return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
-
-
-def _is_as_good(ratio_to_best):
-    return ratio_to_best.low <= 1.0 and ratio_to_best.value <= _CLOSE
 
 
 def _build_all(plans, build, on_plan):

@@ -13,7 +13,6 @@ import dataclasses
 import logging
 import math
 import os
-import random
 import statistics as _stdlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,16 +24,15 @@ from .cost import Cost
 from .failure import failed_cost
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .resolve import path_of
+from .rounds import Further, run_rounds
 from .scratch import ScratchFolder
-from .statistics import Interval, ratio_interval
+from .statistics import CONFIDENCE, Interval, ratio_interval, relative_to_fastest
 
 _logger = logging.getLogger(__name__)
 
 # Timed runs of one wake; one more goes before them and is discarded, since the caches hold another
 # contestant's data.
 RUNS_PER_WAKE = 3
-# Rounds after which a contestant may be given up as too slow.
-_ROUNDS_BEFORE_GIVING_UP = 5
 # A request may take this many times what its runs took at the opening, over the limit given.
 _SLOWER_THAN_FIRST = 5.0
 
@@ -71,24 +69,30 @@ class Contestant:
 class Samples:
     """What one contestant did: seconds of each round, outputs of one run, or how it failed.
 
-    Whoever fails or is given up leaves for good, so the seconds are those of the first rounds.
+    Whoever fails or leaves is gone for good, so the seconds are those of the first rounds. `left`
+    is why it did without having failed.
     """
 
     name: str
     seconds: list[float] = dataclasses.field(default_factory=list)
     outputs: list[np.ndarray] = dataclasses.field(default_factory=list, repr=False)
     failure: Cost | None = None
+    left: str = ""
 
     def cost(self) -> Cost:
         """Median with its interval over the rounds, or the failure."""
-        return self.failure or Cost.measured(self.seconds)
+        if self.failure is not None:
+            return self.failure
+        cost = Cost.measured(self.seconds)
+        text = "; ".join(text for text in (cost.message, self.left) if text)
+        return dataclasses.replace(cost, message=text)
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     """One contestant beside the others.
 
-    ratio_to_best: its median over the best one's in the rounds that both ran, with a 95 % interval
+    ratio_to_best: median of its seconds over the best one's, round by round, with a 95 % interval
     (1 for the best itself), None when it failed. output_error: max|a-b| / max|b| over its outputs a
     against the outputs b of the contestant `reference`; both None when either has none. `samples`
     are in the order of rounds, from the first one on.
@@ -119,34 +123,22 @@ def compare(
 
     reference: the contestant whose outputs are right, or several by preference, of which the first
     that has outputs counts; another whose output error is above rtol gets the status wrong_result
-    and is nobody's best. If every reference failed, outputs are not compared. ValueError for a
+    and is not timed. If every reference failed, outputs are not compared. ValueError for a
     reference that does not take part. Options: measure_interleaved's.
     """
     references = [reference] if isinstance(reference, str) else list(reference or [])
     for name in references:
         if name not in [c.name for c in contestants]:
             raise ValueError(f"the reference {name!r} is none of the contestants")
-    results = measure_interleaved(contestants, rounds, **options)
-    source = next((name for name in references if results[name].outputs), None)
-    truth = results[source].outputs if source is not None else []
-    errors = {
-        name: output_error(r.outputs, truth) if truth and r.outputs else None
-        for name, r in results.items()
-    }
+
+    def judge(results: Mapping[str, Samples]) -> dict[str, Cost]:
+        return _wrong_results(_output_errors(results, references)[1], rtol)
+
+    results = measure_interleaved(contestants, rounds, judge=judge, **options)
+    source, errors = _output_errors(results, references)
     costs = {name: result.cost() for name, result in results.items()}
-    for name, error in errors.items():
-        if error is not None and rtol is not None and not error <= rtol and costs[name].is_usable:
-            text = f"its output is off by {error:.3g} of the largest value (limit {rtol:g})"
-            costs[name] = Cost.failed("wrong_result", text)
     usable = [name for name, cost in costs.items() if cost.is_usable]
-    # Whoever was given up after a few rounds is behind all that stayed: medians of different rounds
-    # do not compare on a machine whose speed changes.
-    count = {name: len(results[name].seconds) for name in usable}
-    usable.sort(key=lambda name: (-count[name], costs[name].seconds or 0.0))
-    for name in usable:
-        if count[name] < count[usable[0]]:
-            text = f"given up after {count[name]} rounds: far behind the best"
-            costs[name] = dataclasses.replace(costs[name], message=text)
+    usable = _best_first({name: results[name].seconds for name in usable})
     ratios = {
         name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
@@ -164,10 +156,47 @@ def compare(
     ]
 
 
-def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Interval:
+def _best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
+    """Names by seconds relative to the fastest of each round. Whoever left after a few rounds is
+    behind all that stayed: figures of different rounds do not compare."""
+    order: list[str] = []
+    for count in sorted({len(seconds) for seconds in samples.values()}, reverse=True):
+        group = {name: each for name, each in samples.items() if len(each) == count}
+        relative = relative_to_fastest(group)
+        order += sorted(group, key=lambda name: relative[name])
+    return order
+
+
+def _output_errors(
+    results: Mapping[str, Samples], references: Sequence[str]
+) -> tuple[str | None, dict[str, float | None]]:
+    """The first reference that has outputs, and everybody's error against them."""
+    source = next((name for name in references if results[name].outputs), None)
+    truth = results[source].outputs if source is not None else []
+    return source, {
+        name: output_error(r.outputs, truth) if truth and r.outputs else None
+        for name, r in results.items()
+    }
+
+
+def _wrong_results(errors: Mapping[str, float | None], rtol: float | None) -> dict[str, Cost]:
+    """The failures of those whose error is above rtol, or no number."""
+    return {
+        name: Cost.failed(
+            "wrong_result",
+            f"its output is off by {error:.3g} of the largest value (limit {rtol:g})",
+        )
+        for name, error in errors.items()
+        if error is not None and rtol is not None and not error <= rtol
+    }
+
+
+def paired_ratio(
+    numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
+) -> Interval:
     """ratio_interval over the rounds that both ran: one of them may have left after a few."""
     count = min(len(numerator), len(denominator))
-    return ratio_interval(numerator[:count], denominator[:count])
+    return ratio_interval(numerator[:count], denominator[:count], confidence)
 
 
 def measure_interleaved(
@@ -179,16 +208,18 @@ def measure_interleaved(
     run_timeout: float = 60.0,
     sample_seconds: float = 2e-3,
     give_up_ratio: float | None = None,
+    further: Further | None = None,
+    judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
     imports: Sequence[str] = (),
     on_round: Callable[[int, int], None] | None = None,
 ) -> dict[str, Samples]:
     """One sample a round of each contestant, in rounds of random order; by name.
 
-    A contestant that fails, hangs or dies stops there with its failure; the others go on. So does,
-    with the samples that it has, one whose median after 5 rounds is above give_up_ratio times the
-    best one's. While one runs the others sleep in a read. run_timeout: seconds that a request may
-    take besides five times what its runs took at the opening. imports: modules that every process
-    imports, for the backends that they register. on_round(done, rounds) reports progress.
+    A contestant that fails, hangs or dies stops there with its failure; the others go on. Whom
+    `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
+    give_up_ratio, further and on_round mean. While one runs the others sleep in a read.
+    run_timeout: seconds that a request may take besides five times what its runs took at the
+    opening. imports: modules that every process imports, for the backends that they register.
     ValueError for two contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
@@ -215,6 +246,19 @@ def measure_interleaved(
         workers.pop(name).kill()
         return None
 
+    def sample(name: str) -> float | None:
+        """The median of one wake, or None when it failed."""
+        wake = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
+        seconds = ask(name, "time", wake, limit(name, wake["runs"] * wake["number"]))
+        if seconds is None:
+            return None
+        results[name].seconds.append(_stdlib.median(seconds[1:]))
+        return results[name].seconds[-1]
+
+    def leave(name: str, reason: str) -> None:
+        results[name].left = reason
+        workers.pop(name).kill()
+
     try:
         with ScratchFolder() as folder:
             for contestant in contestants:
@@ -237,30 +281,24 @@ def measure_interleaved(
                 if name in workers:
                     with np.load(file, allow_pickle=False) as outputs:
                         results[name].outputs = [outputs[key] for key in outputs.files]
-        order = random.Random(seed)
-        for done in range(rounds):
-            names = list(workers)
-            order.shuffle(names)
-            for name in names:
-                wake = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
-                seconds = ask(name, "time", wake, limit(name, wake["runs"] * wake["number"]))
-                if seconds is not None:
-                    results[name].seconds.append(_stdlib.median(seconds[1:]))
-            if give_up_ratio is not None and done + 1 >= _ROUNDS_BEFORE_GIVING_UP:
-                for name in _too_slow({name: results[name] for name in workers}, give_up_ratio):
-                    workers.pop(name).kill()
-            if on_round is not None:
-                on_round(done + 1, rounds)
+        for name, failure in (judge(results) if judge is not None else {}).items():
+            if name in workers:
+                results[name].failure = failure
+                workers.pop(name).kill()
+        run_rounds(
+            list(workers),
+            sample,
+            rounds,
+            leave=leave,
+            seed=seed,
+            give_up_ratio=give_up_ratio,
+            further=further,
+            on_round=on_round,
+        )
     finally:
         for worker in workers.values():
             worker.kill()
     return results
-
-
-def _too_slow(running: Mapping[str, Samples], ratio: float) -> list[str]:
-    """Names of those whose median is above `ratio` times the best one's."""
-    medians = {name: _stdlib.median(item.seconds) for name, item in running.items()}
-    return [name for name, value in medians.items() if value > ratio * min(medians.values())]
 
 
 def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:

@@ -4,17 +4,15 @@
 Test: test_measure_statistics.py.
 
 Assumption: samples are independent draws of one distribution. Timings are not quite (frequency and
-neighbours drift), so two contestants are compared by interleaved rounds and paired resampling.
+neighbours drift), so two contestants are compared by interleaved rounds, pair by pair.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 CONFIDENCE = 0.95
 
@@ -59,27 +57,31 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
 
 
 def ratio_interval(
-    numerator: Sequence[float],
-    denominator: Sequence[float],
-    confidence: float = CONFIDENCE,
-    resamples: int = 4000,
-    seed: int = 0,
+    numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
 ) -> Interval:
-    """median(numerator) / median(denominator) with its interval by paired bootstrap.
+    """Median of numerator / denominator round by round, with its interval.
 
-    Samples i of both come from one interleaved round and are drawn together, so a slow spell of
-    the machine that hit both does not widen the interval. ValueError when the lengths differ.
+    Samples i of both come from one interleaved round, so what slowed the machine in that round
+    cancels out; it does not in the ratio of the two medians. ValueError when the lengths differ.
     """
-    a, b = np.asarray(numerator, float), np.asarray(denominator, float)
-    if a.ndim != 1 or a.shape != b.shape or not a.size:
-        raise ValueError(f"paired samples need equal lengths >= 1, not {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and (b > 0).all()):
+    if len(numerator) != len(denominator) or not len(numerator):
+        raise ValueError(
+            f"paired samples need equal lengths >= 1, not {len(numerator)} and {len(denominator)}"
+        )
+    if not all(math.isfinite(a) and b > 0 for a, b in zip(numerator, denominator, strict=True)):
         raise ValueError("ratios need finite numerators and denominators > 0")
-    rounds = np.random.default_rng(seed).integers(a.size, size=(resamples, a.size))
-    ratios = np.median(a[rounds], axis=1) / np.median(b[rounds], axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
-    return Interval(float(np.median(a) / np.median(b)), float(low), float(high))
+    ratios = [a / b for a, b in zip(numerator, denominator, strict=True)]
+    return median_interval(ratios, confidence)
+
+
+def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """By name: median of its seconds over those of the fastest one in the same round.
+
+    Orders contestants on a machine whose speed changes from round to round, where medians of each
+    alone do not. All have samples of the same rounds.
+    """
+    fastest = [min(each) for each in zip(*samples.values(), strict=True)]
+    return {name: ratio_interval(each, fastest).value for name, each in samples.items()}
 
 
 def is_narrow(interval: Interval, width: float) -> bool:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which plan ships, given what each did: the fastest, or a simpler one that it does not beat.
+
+A plan's samples are paired by round with the best one's, so a slow spell that hit both cancels out.
+
+| against the best plan                          | verdict |
+|---|---|
+| surely slower (99.99 %), and by more than 1 %  | slower  |
+| surely (95 %) at most 2 % slower               | as good |
+| anything else                                  | open    |
+
+While a plan is open that would ship if it were as good, there are more rounds. When these end, an
+open plan counts as good up to 2 %.
+
+Assumptions. Rounds are independent draws; a process keeps what it drew at its start (addresses of
+its memory), so equal plans differ by up to 1 % however often they run. The verdict "slower" takes
+the higher confidence since one of several plans, looked at several times, gives it by chance more
+often than one looked at once. Docs: docs/measuring.md. Test: test_guard_decide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+
+from ..build.library import is_external_function
+from ..measure.interleave import paired_ratio
+from ..measure.statistics import relative_to_fastest
+
+# Less than this is no difference: what processes of one library differ by.
+NO_DIFFERENCE = 1.01
+# A plan whose ratio is above this never ships in the place of the best.
+MOST_SLOWER = 1.02
+_SURELY_SLOWER = 0.9999
+_SURELY_CLOSE = 0.95
+
+SLOWER, AS_GOOD, OPEN = "slower", "as good", "open"
+
+
+def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
+    """SLOWER, AS_GOOD or OPEN, from the seconds of both in the rounds that both ran."""
+    value, low, _ = paired_ratio(plan, best, _SURELY_SLOWER)
+    if low > 1 and value > NO_DIFFERENCE:
+        return SLOWER
+    return AS_GOOD if paired_ratio(plan, best, _SURELY_CLOSE).high <= MOST_SLOWER else OPEN
+
+
+def may_ship(plan: Sequence[float], best: Sequence[float]) -> bool:
+    """Whether the plan may ship for being simpler, when there are no more rounds."""
+    return verdict(plan, best) != SLOWER and paired_ratio(plan, best).value <= MOST_SLOWER
+
+
+def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence[str]) -> list[str]:
+    """Plans that may yet ship and need more rounds to be told apart; [] when it is decided.
+
+    Samples of plans that still run, all over the same rounds.
+    """
+    relative = relative_to_fastest(samples)
+    best = min(relative, key=relative.get)
+    verdicts = {name: verdict(samples[name], samples[best]) for name in samples if name != best}
+    for name in simplest_first:
+        if name == best or verdicts.get(name) == AS_GOOD:
+            return []  # it ships: every simpler one is slower
+        if verdicts.get(name) == OPEN:
+            return [name for name in samples if verdicts.get(name) != SLOWER]
+    raise ValueError(f"plans {sorted(samples)} are none of {list(simplest_first)}")
+
+
+def simplest_first(modules: Mapping[str, Any]) -> list[str]:
+    """Names of plans by backends, then parts on them, then as they were given."""
+    return sorted(modules, key=lambda name: _complexity(modules[name]))
+
+
+def _complexity(mod: tvm.IRModule) -> tuple[int, int]:
+    backends = [
+        str(function.attrs["Compiler"])
+        for _, function in mod.functions_items()
+        if isinstance(function, tvm.relay.Function) and is_external_function(function)
+    ]
+    return len(set(backends)), len(backends)

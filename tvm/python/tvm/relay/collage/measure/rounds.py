@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of an interleaved comparison: who is woken when, and who need not go on.
+
+Knows neither processes nor plans. Test: test_measure_rounds.py.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+# Rounds after which a contestant may be given up as too slow.
+ROUNDS_BEFORE_GIVING_UP = 5
+# Further rounds end at this many times those that were asked for.
+MOST_FURTHER = 8
+
+
+class Further(NamedTuple):
+    """More rounds for those whose order is in question after the ones that were asked for.
+
+    in_question: from the samples by name of those that still run, who should go on; under two end
+    it. Asked each time that the rounds have doubled, since each look at the data is one more chance
+    to be fooled by it. seconds: that further rounds may take.
+    """
+
+    in_question: Callable[[Mapping[str, Sequence[float]]], Collection[str]]
+    seconds: float
+
+
+class _Rounds:
+    """The contestants that still run, with the samples of all."""
+
+    def __init__(self, names, sample, leave, seed) -> None:
+        self.samples: dict[str, list[float]] = {name: [] for name in names}
+        self._sample, self._leave = sample, leave
+        self._running = list(names)
+        self._order = random.Random(seed)
+
+    @property
+    def running(self) -> dict[str, list[float]]:
+        return {name: self.samples[name] for name in self._running}
+
+    def run_one(self) -> None:
+        """One sample of each in an order of chance; whoever has none failed and is out."""
+        names = list(self._running)
+        self._order.shuffle(names)
+        for name in names:
+            seconds = self._sample(name)
+            if seconds is None:
+                self._running.remove(name)
+            else:
+                self.samples[name].append(seconds)
+
+    def keep(self, names: Collection[str], reason: str) -> None:
+        """The others leave, which is not for having failed."""
+        for name in [name for name in self._running if name not in names]:
+            self._running.remove(name)
+            self._leave(name, f"{reason} after {len(self.samples[name])} rounds")
+
+
+def run_rounds(
+    names: Sequence[str],
+    sample: Callable[[str], float | None],
+    rounds: int,
+    *,
+    leave: Callable[[str, str], None],
+    seed: int = 0,
+    give_up_ratio: float | None = None,
+    further: Further | None = None,
+    on_round: Callable[[int, int], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, list[float]]:
+    """Samples by name, one a round, in rounds of random order.
+
+    `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
+    told of those that go without having failed: with a median above `give_up_ratio` times the best
+    one's after 5 rounds, or out of question for `further`. `on_round(done, rounds)` after each.
+    """
+    state = _Rounds(names, sample, leave, seed)
+    done, goal = 0, rounds
+
+    def run_to_goal(until: float | None) -> None:
+        nonlocal done
+        while done < goal and (until is None or clock() < until):
+            state.run_one()
+            done += 1
+            if give_up_ratio is not None and done >= ROUNDS_BEFORE_GIVING_UP:
+                state.keep(_fast_enough(state.running, give_up_ratio), "given up as far too slow")
+            if on_round is not None:
+                on_round(done, goal)
+
+    run_to_goal(None)
+    if further is None:
+        return state.samples
+    end = clock() + further.seconds
+    while goal < MOST_FURTHER * rounds and clock() < end:
+        running = state.running
+        going_on = further.in_question(running) if len(running) > 1 else ()
+        if len(going_on) < 2:
+            break
+        state.keep(going_on, "out of question")
+        goal = min(2 * goal, MOST_FURTHER * rounds)
+        run_to_goal(end)
+    return state.samples
+
+
+def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[str]:
+    """Names of those whose median is at most `ratio` times the best one's."""
+    medians = {name: statistics.median(seconds) for name, seconds in running.items()}
+    return [name for name, value in medians.items() if value <= ratio * min(medians.values())]
