@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..errors import CollageError
 from ..measure import STATUSES
 from ..store import CostKey, CostStore, StoreError, store_path
 from ..store.explain import explain, summary_lines
+from ..store.prune import measured_before, of_other_versions
+from ..store.row import StoredCost
 from ..store.salvage import salvage
 from ..store.transfer import read_lines, to_line
 
@@ -48,6 +51,17 @@ def add_parser(commands: Any) -> None:
     action.add_argument("--salvage", action="store_true", help="what a damaged file still holds")
     action = add("import", _import, "add exported costs; of equal keys the newer one stays")
     action.add_argument("input", help="a file of `collage store export`; - is standard input")
+    action = add("prune", _prune, "remove costs that all of the options apply to, and print them")
+    _add_filters(action)
+    action.add_argument(
+        "--older-than", metavar="DAYS", type=_days, help="measured more than so many days ago"
+    )
+    action.add_argument(
+        "--other-versions",
+        action="store_true",
+        help="measured with another TVM, another version of the backend or an older collage",
+    )
+    action.add_argument("--dry-run", action="store_true", help="print, and remove nothing")
     add("check", _check, "read everything, tell whether it is sound")
 
 
@@ -68,6 +82,16 @@ def _part(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+        if not 0 <= days <= 36500:
+            raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days from 0 to 36500") from None
+    return days
+
+
 def _path(options: argparse.Namespace) -> Path:
     path, _ = store_path(options.store)
     if path is None:
@@ -85,13 +109,17 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([row.to_json() for row in rows], indent=1))
         return 0
+    _print_rows(rows)
+    failed = sum(row.cost.is_failure for row in rows)
+    print(f"{len(rows)} costs, {failed} of them failures; {store.path}")
+    return 0
+
+
+def _print_rows(rows: Sequence[StoredCost]) -> None:
     for row in rows:
         key = row.key
         backend = f"{key.backend} {key.backend_version}".strip()
         print(key.candidate, row.measured_at[:19], backend, row.label, row.cost.Summary(), sep="  ")
-    failed = sum(row.cost.is_failure for row in rows)
-    print(f"{len(rows)} costs, {failed} of them failures; {store.path}")
-    return 0
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -137,6 +165,38 @@ def _import(options: argparse.Namespace) -> int:
         if options.json
         else "{read} costs read, {changed} of them new or newer; {store}".format(**counts)
     )
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    filters = _filters(options)
+    if not (any(filters.values()) or options.other_versions or options.older_than is not None):
+        raise CollageError(
+            "prune removes nothing unless told what: give a hash, --backend, --status, "
+            "--older-than or --other-versions"
+        )
+    with _open(options, create=False, write=not options.dry_run) as store:
+        everything, rows = store.rows(), store.rows(**filters)
+        if options.older_than is not None:
+            rows = measured_before(rows, options.older_than)
+        if options.other_versions:
+            rows = of_other_versions(rows)
+        removed = 0 if options.dry_run or not rows else store.remove(rows)
+        if removed:
+            try:
+                store.shrink()
+            except StoreError as error:
+                print(
+                    f"collage: removed, but the file is as large as it was: {error}",
+                    file=sys.stderr,
+                )
+    if options.json:
+        report = {"removed": removed, "rows": [row.to_json() for row in rows]}
+        print(json.dumps({**report, "kept": len(everything) - removed}, indent=1))
+        return 0
+    _print_rows(rows)
+    done = f"{len(rows)} would be removed" if options.dry_run else f"{removed} removed"
+    print(f"{len(everything)} costs, {done}; {store.path}")
     return 0
 
 

@@ -23,6 +23,7 @@ _INSERT = f"INSERT INTO cost ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len
 _REPLACE = f"{_INSERT} ON CONFLICT ({', '.join(CostKey._fields)}) DO UPDATE SET " + ", ".join(
     f"{name} = excluded.{name}" for name in COLUMNS[len(CostKey._fields) :]
 )
+_REMOVE = f"DELETE FROM cost WHERE {_KEY_IS} AND measured_at = ?"
 _REPLACE_OLDER = f"{_REPLACE} WHERE excluded.measured_at > cost.measured_at"
 
 
@@ -74,19 +75,18 @@ class CostStore:
     def merge(self, rows: Iterable[StoredCost]) -> int:
         """Keep the newer of equal keys; all rows or, on any error, none. Returns how many changed
         the store."""
+        return self._change(_REPLACE_OLDER, (row.values() for row in rows))
+
+    def remove(self, rows: Iterable[StoredCost]) -> int:
+        """Remove these rows or, on any error, none. Returns how many; one that was measured again
+        since it was read stays."""
+        return self._change(_REMOVE, ((*row.key, row.measured_at) for row in rows))
+
+    def shrink(self) -> None:
+        """Give the room of removed rows back to the disk; needs as much again meanwhile."""
         self._must_write()
         with reported(self.path):
-            before = self._connection.total_changes
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                values = (row.values() for row in rows)
-                self._connection.executemany(_REPLACE_OLDER, values)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-            return self._connection.total_changes - before
+            self._connection.execute("VACUUM")
 
     def problems(self) -> list[str]:
         """What is wrong, by SQLite's full check and row by row; empty for a sound store."""
@@ -110,6 +110,21 @@ class CostStore:
     def _query(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         with reported(self.path):
             return self._connection.execute(sql, tuple(values)).fetchall()
+
+    def _change(self, sql: str, values: Iterable[tuple[Any, ...]]) -> int:
+        """Run a statement for each of the values, in one transaction; how many rows it changed."""
+        self._must_write()
+        with reported(self.path):
+            before = self._connection.total_changes
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(sql, values)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return self._connection.total_changes - before
 
     def _must_write(self) -> None:
         if self.is_read_only:
