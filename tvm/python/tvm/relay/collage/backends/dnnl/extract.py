@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from tvm import ir, relay
 from tvm._ffi import get_global_func
 
-from ..partition.flatten import Flattener, add_input, key_of
+from ..partition.flatten import Flattener, add_input
 from ..partition.graph import Graph
+from ..walk import key_of
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .lower import lower

@@ -9,14 +9,10 @@ from tvm import ir, relay
 from tvm._ffi import get_global_func
 
 from ..errors import UnsupportedOpError
+from ..walk import evaluate, key_of
 from .graph import Graph, Node
 
 _static_type = get_global_func("collage.StaticType")
-
-
-def key_of(expr) -> int:
-    """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
-    return expr.handle.value
 
 
 def static_type(tensor_type, what: str, backend: str) -> tuple[tuple[int, ...], str]:
@@ -55,7 +51,7 @@ def _typed_tensor(graph: Graph, tensor_type, what: str) -> int:
 
 
 class Flattener:
-    """Walks without recursion over calls: partitions can be hundreds of ops deep."""
+    """Adds to a graph what expressions compute."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -63,44 +59,23 @@ class Flattener:
 
     def run(self, body, scope):
         """Return the tensor of body, or the tuple of tensors of a tuple; `scope` by key_of."""
-        stack = [(body, None)]
-        while stack:
-            expr, children = stack.pop()
-            if key_of(expr) in scope:
-                continue
-            if children is None:
-                children = children_of(expr)
-                missing = [child for child in children if key_of(child) not in scope]
-                if missing:
-                    stack.append((expr, children))
-                    stack.extend((child, None) for child in reversed(missing))
-                    continue
-            scope[key_of(expr)] = self._visit(expr, children, scope)
-        return scope[key_of(body)]
+        return evaluate(body, scope, self._visit)
 
-    def _visit(self, expr, children, scope):
+    def _visit(self, expr, values):
         if isinstance(expr, relay.Constant):
             key = key_of(expr)
             if key not in self.constants:
                 self.constants[key] = self.graph.new_constant(expr.data)
             return self.constants[key]
-        if isinstance(expr, relay.Tuple):
-            return tuple(scope[key_of(each)] for each in children)
-        if isinstance(expr, relay.TupleGetItem):
-            return scope[key_of(children[0])][expr.index]
-        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
-            params = [key_of(param) for param in expr.op.params]
-            return self.run(expr.op.body, dict(zip(params, (scope[key_of(a)] for a in children))))
         if isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op):
-            return self._call(expr, children, scope)
+            return self._call(expr, values)
         raise UnsupportedOpError(
             self.graph.backend, type(expr).__name__, "not an op, a tuple or a constant"
         )
 
-    def _call(self, call, arguments, scope):
+    def _call(self, call, values):
         inputs = []
-        for argument in arguments:
-            value = scope[key_of(argument)]
+        for value in values:
             inputs.extend(value if isinstance(value, tuple) else [value])
         result_type, name = call.checked_type, call.op.name
         is_tuple = isinstance(result_type, ir.TupleType)
@@ -109,13 +84,3 @@ class Flattener:
         # Of ops with several results we take those where only the first one counts.
         self.graph.nodes.append(Node(name, inputs, outputs[0], call.attrs))
         return tuple(outputs) if is_tuple else outputs[0]
-
-
-def children_of(expr):
-    if isinstance(expr, relay.Call):
-        return list(expr.args)
-    if isinstance(expr, relay.Tuple):
-        return list(expr.fields)
-    if isinstance(expr, relay.TupleGetItem):
-        return [expr.tuple_value]
-    return []

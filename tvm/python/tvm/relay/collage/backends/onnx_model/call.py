@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Relay call on its way to ONNX: what the converters get. Test: test_onnx_export.py."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedOpError
+from .builder import GraphBuilder, Value
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportedCall:
+    """`values`: the operands, a tuple as a tuple; `results`: (shape, dtype) of each result."""
+
+    graph: GraphBuilder
+    backend: str
+    op: str
+    attrs: Any
+    values: list
+    results: list[tuple[tuple[int, ...], str]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result."""
+        return self.results[0][0]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the first result."""
+        return self.results[0][1]
+
+    def require(self, condition, attribute: str, value) -> None:
+        """Refuse the call, naming the attribute and its value, unless the condition holds."""
+        if not condition:
+            raise UnsupportedOpError(self.backend, self.op, f"{attribute}={value} is not supported")
+
+    def require_dtypes(self, *dtypes: str) -> None:
+        """Refuse the call unless all operands have one of these dtypes."""
+        for value in self.values:
+            for each in value if isinstance(value, tuple) else [value]:
+                self.require(each.dtype in dtypes, "dtype", each.dtype)
+
+    def result(self, operator: str, inputs: list[Value | None], **attrs) -> Value:
+        """Add the node that gives the call's result."""
+        return self.graph.node(operator, inputs, self.shape, self.dtype, **attrs)
+
+    def transposed(self, value: Value, order) -> Value:
+        """Return a value with its axes in that order: constants at once, others by a node."""
+        order = [int(axis) for axis in order]
+        if order == list(range(value.rank)):
+            return value
+        array = self.graph.array_of(value)
+        if array is not None:
+            return self.graph.constant(np.transpose(array, order))
+        shape = [value.shape[axis] for axis in order]
+        return self.graph.node("Transpose", [value], shape, value.dtype, perm=order)
+
+    def reshaped(self, value: Value, shape) -> Value:
+        """Return a value with another shape of as many elements."""
+        shape = tuple(int(extent) for extent in shape)
+        if shape == value.shape:
+            return value
+        array = self.graph.array_of(value)
+        if array is not None:
+            return self.graph.constant(array.reshape(shape))
+        return self.graph.node("Reshape", [value, self.graph.ints(shape)], shape, value.dtype)
+
+
+def ints_of(values) -> list[int]:
+    """Return an attribute of one or several integers as a list."""
+    if values is None:
+        return []
+    try:
+        return [int(value) for value in values]
+    except TypeError:
+        return [int(values)]
+
+
+def per_axis(values, axes: int) -> list[int]:
+    """Return one number an axis from one for all or one each."""
+    numbers = ints_of(values)
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def pads_of(values, axes: int) -> list[int]:
+    """Return ONNX's pads, all begins before all ends, from Relay's 1, n or 2n numbers."""
+    numbers = ints_of(values)
+    if len(numbers) == 1:
+        return numbers * (2 * axes)
+    return numbers * 2 if len(numbers) == axes else numbers

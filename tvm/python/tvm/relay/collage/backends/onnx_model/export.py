@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Relay function -> an ONNX model of opset 17, weights included.
+
+The tables of the ops_*.py say which ops and how; what they refuse is an UnsupportedOpError naming
+op, attribute and value. Predicates ask the same functions, so pattern table and export agree.
+Precondition: types are inferred; shapes are static. Test: test_onnx_export.py.
+"""
+
+import math
+
+import numpy as np
+import onnx
+from tvm import ir, relay
+
+from ..errors import UnsupportedOpError
+from ..walk import evaluate, key_of
+from .builder import GraphBuilder, Value
+from .call import ExportedCall
+from .ops_math import MATH
+from .ops_nn import NN
+from .ops_shape import SHAPE
+
+_CONVERTERS = {**MATH, **NN, **SHAPE}
+EXPORTED_OPS = frozenset(_CONVERTERS)
+
+# What both runtimes compute in; int32, int64 and bool serve indices and masks.
+DTYPES = ("float32", "int64", "int32", "bool")
+# Constants of more elements are weights: no predicate looks at their values.
+_SMALL = 16
+
+
+def export_function(function: relay.Function, backend: str = "onnx") -> onnx.ModelProto:
+    """Return the ONNX model of a function: input_0, ... in the order of its parameters, and
+    output_0, ... in that of its results, tuples one by one.
+
+    `backend` is who is named in an UnsupportedOpError.
+    """
+    graph = GraphBuilder()
+    scope = {
+        key_of(param): _input(graph, param.checked_type, param.name_hint, backend)
+        for param in function.params
+    }
+    result = evaluate(function.body, scope, _Visitor(graph, backend))
+    return graph.model(list(result) if isinstance(result, tuple) else [result])
+
+
+def why_not_exported(call: relay.Call, backend: str) -> str:
+    """Return why a call by itself cannot be exported, "" when it can."""
+    graph = GraphBuilder()
+    visit = _Visitor(graph, backend)
+    try:
+        visit(call, [_operand(graph, argument, backend) for argument in call.args])
+    except UnsupportedOpError as error:
+        return str(error)
+    return ""
+
+
+class _Visitor:
+    """Adds the nodes of one expression after the other, for `evaluate`."""
+
+    def __init__(self, graph: GraphBuilder, backend: str) -> None:
+        self._graph, self._backend = graph, backend
+
+    def __call__(self, expr, values):
+        if isinstance(expr, relay.Constant):
+            return _constant(self._graph, expr)
+        if not (isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)):
+            kind = type(expr).__name__
+            raise UnsupportedOpError(self._backend, kind, "not an op, a tuple or a constant")
+        name = expr.op.name
+        if name not in _CONVERTERS:
+            raise UnsupportedOpError(self._backend, name, "the op is not in its table")
+        types = _fields(expr.checked_type)
+        results = [_static(each, name, self._backend) for each in types]
+        call = ExportedCall(self._graph, self._backend, name, expr.attrs, values, results)
+        answer = _CONVERTERS[name](call)
+        return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
+
+
+def _operand(graph, argument, backend):
+    if isinstance(argument, relay.Constant):
+        shape, dtype = _static(argument.checked_type, "a constant", backend)
+        if math.prod(shape) > _SMALL:  # its values tell nothing, and copying weights takes long
+            return graph.constant(np.broadcast_to(np.zeros((), dtype), shape))
+        return _constant(graph, argument)
+    if isinstance(argument, relay.Tuple):
+        return tuple(_operand(graph, each, backend) for each in argument.fields)
+    return _input(graph, argument.checked_type, "an operand", backend)
+
+
+def _constant(graph, expr) -> Value:
+    return graph.constant(expr.data.numpy())
+
+
+def _input(graph, tensor_type, what, backend):
+    if isinstance(tensor_type, ir.TupleType):
+        return tuple(_input(graph, each, what, backend) for each in tensor_type.fields)
+    return graph.input(*_static(tensor_type, what, backend))
+
+
+def _fields(checked_type):
+    return list(checked_type.fields) if isinstance(checked_type, ir.TupleType) else [checked_type]
+
+
+def _static(tensor_type, what, backend) -> tuple[tuple[int, ...], str]:
+    """Return shape and dtype, both such as the runtimes take."""
+    if not isinstance(tensor_type, ir.TensorType):
+        raise UnsupportedOpError(backend, what, f"its type {tensor_type} is not a tensor")
+    return _shape(tensor_type, what, backend), _dtype(tensor_type, what, backend)
+
+
+def _shape(tensor_type, what, backend):
+    try:
+        shape = tuple(int(extent) for extent in tensor_type.shape)
+    except TypeError:
+        raise UnsupportedOpError(
+            backend, what, f"its shape {list(tensor_type.shape)} is dynamic"
+        ) from None
+    if 0 in shape:
+        raise UnsupportedOpError(backend, what, f"its shape {list(shape)} is empty")
+    return shape
+
+
+def _dtype(tensor_type, what, backend):
+    if tensor_type.dtype not in DTYPES:
+        raise UnsupportedOpError(backend, what, f"dtype={tensor_type.dtype} is not supported")
+    return str(np.dtype(tensor_type.dtype))

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise ops, comparisons and reductions of Relay in ONNX. Test: test_onnx_export.py."""
+
+import functools
+
+import numpy as np
+
+from .call import ints_of
+
+_FLOAT = ("float32",)
+_NUMBER = ("float32", "int32", "int64")
+
+# Relay op -> ONNX operator, for ops that mean the same.
+_UNARY = {
+    "abs": "Abs",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "log": "Log",
+    "negative": "Neg",
+    "nn.relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "sin": "Sin",
+    "sqrt": "Sqrt",
+    "tanh": "Tanh",
+}
+_BINARY = {
+    "add": "Add",
+    "divide": "Div",
+    "maximum": "Max",
+    "minimum": "Min",
+    "multiply": "Mul",
+    "power": "Pow",
+    "subtract": "Sub",
+}
+_COMPARISON = {
+    "equal": "Equal",
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+}
+_LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
+# Axes of sums are an input since opset 13, those of the others an attribute until opset 18.
+_REDUCTION = {"max": "ReduceMax", "mean": "ReduceMean", "min": "ReduceMin", "prod": "ReduceProd"}
+_ARG = {"argmax": "ArgMax", "argmin": "ArgMin"}
+
+
+def _unary(operator, call):
+    call.require_dtypes(*_FLOAT)
+    return call.result(operator, call.values)
+
+
+def _binary(operator, call):
+    # Powers of integers differ between runtimes.
+    call.require_dtypes(*(_FLOAT if operator == "Pow" else _NUMBER))
+    return call.result(operator, call.values)
+
+
+def _multiply(call):
+    """x * rsqrt(y) is written x / sqrt(y), as exporters do and runtimes look for."""
+    first, second = call.values
+    for value, other in ((second, first), (first, second)):
+        maker = call.graph.producer(value)
+        if maker is not None and maker.op_type == "Reciprocal":
+            root = call.graph.value_of(maker.input[0])
+            return call.result("Div", [other, root])
+    return _binary("Mul", call)
+
+
+def _rsqrt(call):
+    call.require_dtypes(*_FLOAT)
+    (data,) = call.values
+    root = call.graph.node("Sqrt", [data], call.shape, call.dtype)
+    return call.result("Reciprocal", [root])
+
+
+def _comparison(operator, call):
+    call.require_dtypes(*_NUMBER)
+    return call.result(operator, call.values)
+
+
+def _not_equal(call):
+    call.require_dtypes(*_NUMBER)
+    return call.result("Not", [call.graph.node("Equal", call.values, call.shape, "bool")])
+
+
+def _logical(operator, call):
+    call.require_dtypes("bool")
+    return call.result(operator, call.values)
+
+
+def _where(call):
+    condition, first, second = call.values
+    call.require(condition.dtype == "bool", "dtype of the condition", condition.dtype)
+    return call.result("Where", [condition, first, second])
+
+
+def _clip(call):
+    call.require_dtypes(*_FLOAT)
+    (data,) = call.values
+    low, high = (call.graph.scalar(float(v), data) for v in (call.attrs.a_min, call.attrs.a_max))
+    return call.result("Clip", [data, low, high])
+
+
+def _leaky_relu(call):
+    call.require_dtypes(*_FLOAT)
+    return call.result("LeakyRelu", call.values, alpha=float(call.attrs.alpha))
+
+
+def _prelu(call):
+    call.require_dtypes(*_FLOAT)
+    data, slope = call.values
+    shape = [1] * data.rank
+    axis = int(call.attrs.axis) % data.rank
+    shape[axis] = data.shape[axis]
+    call.require(slope.shape == (shape[axis],), "shape of alpha", list(slope.shape))
+    return call.result("PRelu", [data, call.reshaped(slope, shape)])
+
+
+def _softmax(operator, call):
+    call.require_dtypes(*_FLOAT)
+    (data,) = call.values
+    return call.result(operator, [data], axis=int(call.attrs.axis) % data.rank)
+
+
+def _cast(call):
+    kinds = {"float32": 1, "int32": 6, "int64": 7, "bool": 9}
+    return call.result("Cast", call.values, to=kinds[call.dtype])
+
+
+def _identity(call):
+    return call.values[0]
+
+
+def _axes(call) -> list[int]:
+    """The reduced axes, sorted and not negative."""
+    rank = call.values[0].rank
+    axes = {axis % rank for axis in ints_of(call.attrs.axis)}
+    if not axes and call.attrs.axis is None:
+        axes = set(range(rank))
+    return sorted(set(range(rank)) - axes if call.attrs.exclude else axes)
+
+
+def _reduce(operator, call):
+    call.require_dtypes(*_NUMBER)
+    return call.result(operator, call.values, axes=_axes(call), keepdims=int(call.attrs.keepdims))
+
+
+def _sum(call):
+    call.require_dtypes(*_NUMBER)
+    axes = call.graph.ints(_axes(call))
+    return call.result("ReduceSum", [call.values[0], axes], keepdims=int(call.attrs.keepdims))
+
+
+def _variance(call):
+    """mean((data - mean)^2), written as in a LayerNorm, which runtimes fuse."""
+    call.require_dtypes(*_FLOAT)
+    data, mean = call.values
+    call.require(not call.attrs.unbiased, "unbiased", call.attrs.unbiased)
+    kept = [1 if i in _axes(call) else extent for i, extent in enumerate(data.shape)]
+    if list(mean.shape) != kept:
+        mean = call.reshaped(mean, kept)
+    centred = call.graph.node("Sub", [data, mean], data.shape, data.dtype)
+    two = call.graph.scalar(2.0, data)
+    square = call.graph.node("Pow", [centred, two], data.shape, data.dtype)
+    keep = int(call.attrs.keepdims)
+    return call.result("ReduceMean", [square], axes=_axes(call), keepdims=keep)
+
+
+def _arg(operator, call):
+    call.require_dtypes(*_NUMBER)
+    axes = _axes(call)
+    data, keep = call.values[0], int(call.attrs.keepdims)
+    if len(axes) != 1:
+        call.require(len(axes) == data.rank, "axis", axes)
+        call.require(not keep, "keepdims", keep)
+        data, axes = call.reshaped(data, [int(np.prod(data.shape))]), [0]
+    last = int(call.attrs.select_last_index)
+    found = call.graph.node(
+        *(operator, [data], call.shape, "int64"),
+        **{"axis": axes[0], "keepdims": keep, "select_last_index": last},
+    )
+    if call.dtype == "int64":
+        return found
+    return call.result("Cast", [found], to=6)
+
+
+def _each(converter, table):
+    return {op: functools.partial(converter, operator) for op, operator in table.items()}
+
+
+# Relay op -> function of an ExportedCall that adds its nodes and returns the result.
+MATH = {
+    **_each(_unary, _UNARY),
+    **_each(_binary, _BINARY),
+    **_each(_comparison, _COMPARISON),
+    **_each(_logical, _LOGICAL),
+    **_each(_reduce, _REDUCTION),
+    **_each(_arg, _ARG),
+    **_each(_softmax, {"nn.softmax": "Softmax", "nn.log_softmax": "LogSoftmax"}),
+    "cast": _cast,
+    "clip": _clip,
+    "copy": _identity,
+    "logical_not": functools.partial(_logical, "Not"),
+    "multiply": _multiply,
+    "nn.leaky_relu": _leaky_relu,
+    "nn.prelu": _prelu,
+    "not_equal": _not_equal,
+    "rsqrt": _rsqrt,
+    "sum": _sum,
+    "variance": _variance,
+    "where": _where,
+}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions, pools and products of Relay in ONNX. Test: test_onnx_export.py.
+
+ONNX has one layout, NC and then the axes of space; others get transposes around the node, which the
+runtimes move or drop.
+"""
+
+from .call import pads_of, per_axis
+
+_SPACE = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _conv(call, axes, is_transposed=False):
+    call.require_dtypes("float32")
+    attrs = call.attrs
+    data, weight = call.values
+    layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    plain = "NC" + _SPACE[axes]
+    # A transposed convolution's weights have the input channels first, whatever the letters say.
+    wanted = ("IO" if is_transposed else "OI") + _SPACE[axes]
+    call.require(sorted(layout) == sorted(plain), "data_layout", layout)
+    call.require(sorted(kernel_layout) == sorted(wanted), "kernel_layout", kernel_layout)
+    call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
+    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    kernel = _in_layout(call, weight, kernel_layout, wanted)
+    groups = int(attrs.groups)
+    if is_transposed:
+        call.require(groups == 1, "groups", groups)
+    fields = {
+        "strides": per_axis(attrs.strides, axes),
+        "dilations": per_axis(attrs.dilation, axes),
+        "pads": pads_of(attrs.padding, axes),
+        "group": groups,
+        "kernel_shape": list(kernel.shape[2:]),
+    }
+    if is_transposed:
+        fields["output_padding"] = per_axis(attrs.output_padding, axes)
+    operator = "ConvTranspose" if is_transposed else "Conv"
+    return _windowed(
+        call, operator, [_in_layout(call, data, layout, plain), kernel], layout, fields
+    )
+
+
+def _windowed(call, operator, inputs, layout, fields):
+    """Add a node on NC.. inputs and bring its result into the call's layout."""
+    plain = "NC" + _SPACE[len(layout) - 2]
+    shape = [call.shape[layout.index(axis)] for axis in plain]
+    result = call.graph.node(operator, inputs, shape, call.dtype, **fields)
+    return _in_layout(call, result, plain, layout)
+
+
+def _in_layout(call, value, layout, wanted):
+    return call.transposed(value, [layout.index(axis) for axis in wanted])
+
+
+def _pool(call, axes, operator):
+    call.require_dtypes("float32")
+    attrs = call.attrs
+    layout = str(attrs.layout)
+    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
+    call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
+    fields = {
+        "kernel_shape": per_axis(attrs.pool_size, axes),
+        "strides": per_axis(attrs.strides, axes),
+        "pads": pads_of(attrs.padding, axes),
+        "ceil_mode": int(attrs.ceil_mode),
+    }
+    dilation = per_axis(attrs.dilation, axes)
+    if operator == "MaxPool":
+        fields["dilations"] = dilation
+    else:
+        # Runtimes count the cells beyond the padding, and the dilated ones, differently.
+        call.require(not attrs.ceil_mode, "ceil_mode", attrs.ceil_mode)
+        call.require(all(step == 1 for step in dilation), "dilation", dilation)
+        fields["count_include_pad"] = int(attrs.count_include_pad)
+    data = _in_layout(call, call.values[0], layout, "NC" + _SPACE[axes])
+    fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
+    call.require(fits, "padding", fields["pads"])
+    return _windowed(call, operator, [data], layout, fields)
+
+
+def _global_pool(call, operator):
+    call.require_dtypes("float32")
+    layout = str(call.attrs.layout)
+    axes = len(layout) - 2
+    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
+    data = _in_layout(call, call.values[0], layout, "NC" + _SPACE[axes])
+    return _windowed(call, operator, [data], layout, {})
+
+
+def _adaptive_pool(call, axes, operator):
+    """Pools to a given size, where every window has the same size."""
+    call.require_dtypes("float32")
+    layout = str(call.attrs.layout)
+    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
+    plain = "NC" + _SPACE[axes]
+    data = _in_layout(call, call.values[0], layout, plain)
+    wanted = [call.shape[layout.index(axis)] for axis in plain[2:]]
+    sizes = list(data.shape[2:])
+    even = all(size % part == 0 for size, part in zip(sizes, wanted))
+    call.require(even, "output_size", wanted)
+    window = [size // part for size, part in zip(sizes, wanted)]
+    return _windowed(call, operator, [data], layout, {"kernel_shape": window, "strides": window})
+
+
+def _dense(call):
+    call.require_dtypes("float32")
+    call.require(str(call.attrs.out_dtype) in ("", "float32"), "out_dtype", call.attrs.out_dtype)
+    data, weight = call.values
+    return call.result("MatMul", [data, call.transposed(weight, [1, 0])])
+
+
+def _matmul(call):
+    call.require_dtypes("float32")
+    attrs = call.attrs
+    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    operands = [
+        call.transposed(value, [*range(value.rank - 2), value.rank - 1, value.rank - 2])
+        if flag
+        else value
+        for value, flag in zip(call.values, (attrs.transpose_a, attrs.transpose_b))
+    ]
+    return call.result("MatMul", operands)
+
+
+def _bias_add(call):
+    call.require_dtypes("float32")
+    data, bias = call.values
+    shape = [1] * data.rank
+    shape[int(call.attrs.axis) % data.rank] = bias.shape[0]
+    return call.result("Add", [data, call.reshaped(bias, shape)])
+
+
+def _by_axes(name, converter, *rest):
+    """Entries for an op with a number in its name: nn.conv{}d -> nn.conv1d, ..."""
+    return {
+        name.format(axes): lambda call, axes=axes: converter(call, axes, *rest) for axes in _SPACE
+    }
+
+
+# Relay op -> function of an ExportedCall that adds its nodes and returns the result.
+NN = {
+    **_by_axes("nn.conv{}d", _conv),
+    **_by_axes("nn.conv{}d_transpose", _conv, True),
+    **_by_axes("nn.max_pool{}d", _pool, "MaxPool"),
+    **_by_axes("nn.avg_pool{}d", _pool, "AveragePool"),
+    **_by_axes("nn.adaptive_avg_pool{}d", _adaptive_pool, "AveragePool"),
+    **_by_axes("nn.adaptive_max_pool{}d", _adaptive_pool, "MaxPool"),
+    "nn.global_avg_pool2d": lambda call: _global_pool(call, "GlobalAveragePool"),
+    "nn.global_max_pool2d": lambda call: _global_pool(call, "GlobalMaxPool"),
+    "nn.batch_matmul": _matmul,
+    "nn.bias_add": _bias_add,
+    "nn.dense": _dense,
+    "nn.matmul": _matmul,
+}

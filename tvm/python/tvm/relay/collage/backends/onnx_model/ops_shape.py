@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of Relay that move, select and join elements, in ONNX. Test: test_onnx_export.py."""
+
+import numpy as np
+
+from .call import ints_of, per_axis
+
+_NUMBER = ("float32", "int32", "int64")
+
+
+def _reshape(call):
+    """All ops that keep the elements in order: their results' shapes are known."""
+    return call.reshaped(call.values[0], call.shape)
+
+
+def _transpose(call):
+    (data,) = call.values
+    axes = [axis % data.rank for axis in ints_of(call.attrs.axes)]
+    return call.transposed(data, axes or list(range(data.rank))[::-1])
+
+
+def _concatenate(call):
+    values = list(call.values[0])
+    return call.result("Concat", values, axis=int(call.attrs.axis) % len(call.shape))
+
+
+def _stack(call):
+    axis = int(call.attrs.axis) % len(call.shape)
+    shape = [1 if i == axis else extent for i, extent in enumerate(call.shape)]
+    values = [call.reshaped(value, shape) for value in call.values[0]]
+    return call.result("Concat", values, axis=axis)
+
+
+def _split(call):
+    (data,) = call.values
+    axis = int(call.attrs.axis) % data.rank
+    sizes = call.graph.ints(shape[axis] for shape, _ in call.results)
+    return call.graph.nodes("Split", [data, sizes], call.results, axis=axis)
+
+
+def _pad(call):
+    call.require_dtypes(*_NUMBER)
+    data, fill = call.values
+    mode = str(call.attrs.pad_mode)
+    call.require(mode in ("constant", "edge", "reflect"), "pad_mode", mode)
+    widths = [ints_of(pair) for pair in call.attrs.pad_width]
+    pads = call.graph.ints([pair[0] for pair in widths] + [pair[1] for pair in widths])
+    number = call.graph.array_of(fill)
+    call.require(number is not None and number.size == 1, "pad value", "not a constant")
+    value = call.graph.scalar(number.reshape(())[()], data)
+    return call.result("Pad", [data, pads, *([value] if mode == "constant" else [])], mode=mode)
+
+
+def _strided_slice(call):
+    data = call.values[0]
+    attrs = call.attrs
+    call.require(len(call.values) == 1, "begin", "an operand")
+    begin, end = ints_of(attrs.begin), ints_of(attrs.end)
+    axes = [axis % data.rank for axis in ints_of(attrs.axes)] or list(range(len(begin)))
+    strides = ints_of(attrs.strides) or [1]
+    mode = str(attrs.slice_mode)
+    if mode == "size":
+        strides = [1]
+        end = [
+            data.shape[axis] if size < 0 else start % data.shape[axis] + size
+            for axis, start, size in zip(axes, begin, end)
+        ]
+    else:
+        call.require(mode == "end", "slice_mode", mode)
+        end += [data.shape[axis] for axis in axes[len(end) :]]
+    strides = strides * len(begin) if len(strides) == 1 else strides
+    count = min(len(begin), len(end), len(axes), len(strides))
+    operands = [call.graph.ints(each[:count]) for each in (begin, end, axes, strides)]
+    return call.result("Slice", [data, *operands])
+
+
+def _take(call):
+    data, indices = call.values
+    attrs = call.attrs
+    call.require(int(attrs.batch_dims) == 0, "batch_dims", attrs.batch_dims)
+    call.require(indices.dtype in ("int32", "int64"), "dtype of the indices", indices.dtype)
+    axis = 0
+    if attrs.axis is None:
+        data = call.reshaped(data, [int(np.prod(data.shape))])
+    else:
+        axis = int(attrs.axis) % data.rank
+    mode = str(attrs.mode)
+    call.require(mode in ("clip", "fast"), "mode", mode)
+    if mode == "clip":
+        indices = _clipped(call, indices, data.shape[axis])
+    return call.result("Gather", [data, indices], axis=axis)
+
+
+def _clipped(call, indices, extent):
+    """Indices within the axis, as Relay has it; a gather of ONNX counts negative ones backwards."""
+    known = call.graph.array_of(indices)
+    if known is not None:
+        return call.graph.constant(np.clip(known, 0, extent - 1))
+    low, high = call.graph.scalar(0, indices), call.graph.scalar(extent - 1, indices)
+    lowest = call.graph.node("Max", [indices, low], indices.shape, indices.dtype)
+    return call.graph.node("Min", [lowest, high], indices.shape, indices.dtype)
+
+
+def _gather(call):
+    data, indices = call.values
+    call.require(indices.dtype in ("int32", "int64"), "dtype of the indices", indices.dtype)
+    return call.result("GatherElements", [data, indices], axis=int(call.attrs.axis) % data.rank)
+
+
+def _broadcast_to(call):
+    return call.result("Expand", [call.values[0], call.graph.ints(call.shape)])
+
+
+def _tile(call):
+    (data,) = call.values
+    reps = ints_of(call.attrs.reps)
+    rank = max(len(reps), data.rank)
+    data = call.reshaped(data, [1] * (rank - data.rank) + list(data.shape))
+    return call.result("Tile", [data, call.graph.ints([1] * (rank - len(reps)) + reps)])
+
+
+def _zeros(call):
+    return call.graph.constant(np.zeros(call.shape, call.dtype))
+
+
+def _ones(call):
+    return call.graph.constant(np.ones(call.shape, call.dtype))
+
+
+def _full(call):
+    number = call.graph.array_of(call.values[0])
+    call.require(number is not None, "fill value", "not a constant")
+    return call.graph.constant(np.full(call.shape, number.reshape(()), call.dtype))
+
+
+# Relay's method -> ONNX's mode.
+_METHODS = {"nearest_neighbor": "nearest", "bilinear": "linear", "linear": "linear"}
+_COORDINATES = {
+    "half_pixel": "half_pixel",
+    "align_corners": "align_corners",
+    "asymmetric": "asymmetric",
+}
+_ROUNDING = {
+    "": "round_prefer_floor",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round_prefer_floor": "round_prefer_floor",
+    "round_prefer_ceil": "round_prefer_ceil",
+}
+
+
+def _resize(call):
+    attrs = call.attrs
+    call.require(str(attrs.layout) == "NCHW", "layout", attrs.layout)
+    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
+    call.require(coordinates in _COORDINATES, "coordinate_transformation_mode", coordinates)
+    call.require(rounding in _ROUNDING, "rounding_method", rounding)
+    whole = [0.0] * 4
+    call.require([float(v) for v in attrs.roi or whole] == whole, "roi", attrs.roi)
+    return _resized(call, str(attrs.method), _COORDINATES[coordinates], _ROUNDING[rounding])
+
+
+def _upsampling(call):
+    attrs = call.attrs
+    call.require(str(attrs.layout) == "NCHW", "layout", attrs.layout)
+    coordinates = "align_corners" if attrs.align_corners else "asymmetric"
+    return _resized(call, str(attrs.method), coordinates, "floor")
+
+
+def _resized(call, method, coordinates, rounding):
+    call.require_dtypes("float32")
+    call.require(method in _METHODS, "method", method)
+    fields = {"mode": _METHODS[method], "coordinate_transformation_mode": coordinates}
+    if fields["mode"] == "nearest":
+        fields["nearest_mode"] = rounding
+    sizes = call.graph.ints(call.shape)
+    return call.result("Resize", [call.values[0], None, None, sizes], **fields)
+
+
+def _depth_to_space(call):
+    call.require_dtypes("float32")
+    call.require(str(call.attrs.layout) == "NCHW", "layout", call.attrs.layout)
+    size = per_axis(call.attrs.block_size, 1)[0]
+    return call.result("DepthToSpace", [call.values[0]], blocksize=size, mode=str(call.attrs.mode))
+
+
+def _space_to_depth(call):
+    call.require_dtypes("float32")
+    call.require(str(call.attrs.layout) == "NCHW", "layout", call.attrs.layout)
+    size = per_axis(call.attrs.block_size, 1)[0]
+    return call.result("SpaceToDepth", [call.values[0]], blocksize=size)
+
+
+# Relay op -> function of an ExportedCall that adds its nodes and returns the result, or results.
+SHAPE = {
+    "broadcast_to": _broadcast_to,
+    "concatenate": _concatenate,
+    "expand_dims": _reshape,
+    "full": _full,
+    "gather": _gather,
+    "image.resize2d": _resize,
+    "nn.batch_flatten": _reshape,
+    "nn.depth_to_space": _depth_to_space,
+    "nn.pad": _pad,
+    "nn.space_to_depth": _space_to_depth,
+    "nn.upsampling": _upsampling,
+    "ones": _ones,
+    "reshape": _reshape,
+    "split": _split,
+    "squeeze": _reshape,
+    "stack": _stack,
+    "strided_slice": _strided_slice,
+    "take": _take,
+    "tile": _tile,
+    "transpose": _transpose,
+    "zeros": _zeros,
+}
