@@ -11,7 +11,11 @@ from .._lazy import lazy_attributes
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).
 _CPU = 1
-BUILTIN = {"dnnl": (_CPU, ".dnnl", "DnnlBackend")}
+BUILTIN = {
+    "dnnl": (_CPU, ".dnnl", "DnnlBackend"),
+    "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
+    "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
+}
 
 # Public name -> the submodule that holds it.
 _LAZY = {

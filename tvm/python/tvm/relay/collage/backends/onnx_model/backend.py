@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backend that hands regions of a model, as ONNX, to a library. Test: test_onnx_backends.py."""
+
+import functools
+
+import tvm
+from tvm import relay
+
+from ..interface import GRAPH_LEVEL, Backend
+from .export import EXPORTED_OPS, export_function, why_not_exported
+
+# What protobuf can hold in one message.
+_MOST_BYTES = 2**31 - 1
+
+
+class OnnxModelBackend(Backend):
+    """Float32 regions (with int32, int64 and bool between) of static shapes. Subclass and name it.
+
+    The library is known to the C++ runtime (onnx_model/engine.cc) by the backend's name. It brings
+    a pool of threads of its own, which it keeps asleep between calls.
+    """
+
+    kind = GRAPH_LEVEL
+    local_predicates = True
+
+    def __init__(self) -> None:
+        self.op_predicates = {
+            op: functools.partial(_takes, backend=self.name) for op in sorted(EXPORTED_OPS)
+        }
+
+    def version(self) -> str:
+        return str(tvm.get_global_func("collage.onnx_model.version")(self.name))
+
+    def available(self) -> str | None:
+        probe = tvm.get_global_func("collage.onnx_model.why_unavailable", allow_missing=True)
+        if probe is None:
+            return "libtvm_collage_runtime.so is not loaded"
+        return str(probe(self.name)) or None
+
+    def compile(self, function: relay.Function) -> tvm.runtime.Module:
+        symbol = str(function.attrs["global_symbol"])
+        model = export_function(function, self.name)
+        size = model.ByteSize()
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"{self.name} cannot run {symbol}: its weights make an ONNX model of {size} bytes, "
+                f"and one holds {_MOST_BYTES}"
+            )
+        create = tvm.get_global_func("collage.onnx_model.create")
+        data = bytearray(model.SerializeToString())
+        inputs, outputs = (
+            [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
+        )
+        return create(self.name, symbol, data, inputs, outputs)
+
+    def constants(self, function: relay.Function, symbol: str) -> dict:
+        """None are asked for: the model holds them."""
+        return {}
+
+
+def _takes(call, backend):
+    """True, or why not."""
+    return why_not_exported(call, backend) or True
+
+
+_DTYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}
+
+
+def _spec(value) -> str:
+    """A tensor's dtype and extents as the runtime module reads them."""
+    tensor = value.type.tensor_type
+    extents = [str(dim.dim_value) for dim in tensor.shape.dim]
+    return " ".join([_DTYPES[tensor.elem_type], *extents])

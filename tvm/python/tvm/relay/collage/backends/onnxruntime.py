@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX Runtime as a backend. Docs: docs/backends/onnx_model.md. Test: test_onnx_backends.py."""
+
+from .onnx_model.backend import OnnxModelBackend
+
+
+class OnnxRuntimeBackend(OnnxModelBackend):
+    """Regions run by the CPU provider of ONNX Runtime (PyPI: onnxruntime)."""
+
+    name = "onnxruntime"

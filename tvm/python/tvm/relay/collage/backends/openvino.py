@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenVINO as a backend. Docs: docs/backends/onnx_model.md. Test: test_onnx_backends.py."""
+
+from .onnx_model.backend import OnnxModelBackend
+
+
+class OpenVinoBackend(OnnxModelBackend):
+    """Regions run by OpenVINO's CPU plugin (PyPI: openvino)."""
+
+    name = "openvino"

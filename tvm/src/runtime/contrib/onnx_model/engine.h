@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file engine.h
+ * \brief What runs an ONNX model: the one class between the runtime module and a library.
+ *
+ * Tested by test_onnx_backends.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_
+#define TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_
+
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+namespace onnx_model {
+
+/*! \brief An input or output: compact, of static shape. */
+struct TensorSpec {
+  DLDataType dtype;
+  std::vector<int64_t> shape;
+
+  int64_t NumElements() const;
+  size_t NumBytes() const;
+};
+
+/*! \brief An ONNX model with inputs named input_0, ... and outputs named output_0, ... */
+struct Model {
+  std::string symbol;  // names the part in errors
+  std::string bytes;   // a serialised ModelProto, weights included
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+};
+
+/*! \brief A model that is ready to run. Several threads may run it at once. */
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /*! \brief Computes the outputs in place; data in the order of the model's specs. */
+  virtual void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) = 0;
+};
+
+/*! \brief A library that runs models. */
+struct EngineKind {
+  std::function<std::unique_ptr<Engine>(const Model&, int num_threads)> create;
+  std::function<std::string()> why_unavailable;  // "" when it can be used; never throws
+  std::function<std::string()> version;
+};
+
+/*! \brief The library of that name; throws an error that lists the known ones. */
+const EngineKind& GetEngineKind(const std::string& name);
+
+EngineKind OnnxRuntimeEngineKind();
+EngineKind OpenVinoEngineKind();
+
+}  // namespace onnx_model
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_

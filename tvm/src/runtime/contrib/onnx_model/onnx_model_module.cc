@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file onnx_model_module.cc
+ * \brief The runtime module of a partition that a library runs as an ONNX model.
+ *
+ * Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs)`, a spec
+ * being "float32 1 3 224 224". The model holds its weights, so the module asks TVM for no
+ * constants. The library is opened, and the model made ready, at the first run. Tested by
+ * test_onnx_backends.py.
+ */
+#include <dmlc/memory_io.h>
+#include <tvm/runtime/container/array.h>
+#include <tvm/runtime/container/string.h>
+#include <tvm/runtime/data_type.h>
+#include <tvm/runtime/module.h>
+#include <tvm/runtime/packed_func.h>
+#include <tvm/runtime/registry.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include "engine.h"
+
+namespace tvm {
+namespace collage {
+namespace onnx_model {
+namespace {
+
+using runtime::Array;
+using runtime::ModuleNode;
+using runtime::ObjectPtr;
+using runtime::PackedFunc;
+using runtime::String;
+using runtime::TVMArgs;
+using runtime::TVMRetValue;
+
+constexpr const char* kTypeKey = "collage.onnx_model";
+
+TensorSpec SpecFromText(const std::string& text) {
+  std::istringstream is(text);
+  std::string dtype;
+  ICHECK(is >> dtype) << "a spec is a dtype and its extents, not '" << text << "'";
+  TensorSpec spec{runtime::String2DLDataType(dtype), {}};
+  for (int64_t extent; is >> extent;) spec.shape.push_back(extent);
+  ICHECK(is.eof()) << "a spec is a dtype and its extents, not '" << text << "'";
+  return spec;
+}
+
+std::vector<TensorSpec> SpecsFromTexts(const std::vector<std::string>& texts) {
+  std::vector<TensorSpec> specs;
+  for (const std::string& text : texts) specs.push_back(SpecFromText(text));
+  return specs;
+}
+
+bool IsOfSpec(const DLTensor& tensor, const TensorSpec& spec) {
+  if (tensor.dtype.code != spec.dtype.code || tensor.dtype.bits != spec.dtype.bits ||
+      tensor.dtype.lanes != 1 || tensor.ndim != static_cast<int>(spec.shape.size())) {
+    return false;
+  }
+  int64_t expected = 1;
+  for (int i = tensor.ndim; i-- > 0;) {
+    if (tensor.shape[i] != spec.shape[i]) return false;
+    if (tensor.strides && tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+void* CheckedData(const DLTensor* tensor, const TensorSpec& spec, const std::string& text,
+                  const std::string& symbol, const char* role, size_t index) {
+  ICHECK(tensor != nullptr) << symbol << ": " << role << " " << index << " is not a tensor";
+  if (!IsOfSpec(*tensor, spec)) {
+    std::ostringstream got;
+    got << runtime::DLDataType2String(tensor->dtype);
+    for (int i = 0; i < tensor->ndim; ++i) got << " " << tensor->shape[i];
+    LOG(FATAL) << "ValueError: " << symbol << ": " << role << " " << index
+               << " must be a compact tensor of type and shape " << text << ", got " << got.str();
+  }
+  return static_cast<char*>(tensor->data) + tensor->byte_offset;
+}
+
+class OnnxModelModuleNode final : public ModuleNode {
+ public:
+  OnnxModelModuleNode(std::string library, std::string symbol, std::string bytes,
+                      std::vector<std::string> inputs, std::vector<std::string> outputs)
+      : library_(std::move(library)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+    model_.symbol = std::move(symbol);
+    model_.bytes = std::move(bytes);
+    model_.inputs = SpecsFromTexts(inputs_);
+    model_.outputs = SpecsFromTexts(outputs_);
+    GetEngineKind(library_);  // throws for an unknown one
+  }
+
+  const char* type_key() const final { return kTypeKey; }
+  int GetPropertyMask() const final {
+    return runtime::ModulePropertyMask::kBinarySerializable |
+           runtime::ModulePropertyMask::kRunnable;
+  }
+  String GetFormat() final { return "onnx"; }
+  String GetSource(const String& format) final { return model_.bytes; }
+
+  PackedFunc GetFunction(const String& name, const ObjectPtr<Object>& self) final {
+    if (name == "get_symbol") {
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) { *rv = model_.symbol; });
+    }
+    if (name == "get_const_vars") {
+      return PackedFunc([self](TVMArgs, TVMRetValue* rv) { *rv = Array<String>(); });
+    }
+    if (name == model_.symbol) {
+      return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { Run(args); });
+    }
+    return PackedFunc(nullptr);
+  }
+
+  void SaveToBinary(dmlc::Stream* stream) final {
+    stream->Write(library_);
+    stream->Write(model_.symbol);
+    stream->Write(model_.bytes);
+    stream->Write(inputs_);
+    stream->Write(outputs_);
+  }
+
+  static runtime::Module LoadFromBinary(void* raw) {
+    auto* stream = static_cast<dmlc::Stream*>(raw);
+    std::string library, symbol, bytes;
+    std::vector<std::string> inputs, outputs;
+    ICHECK(stream->Read(&library) && stream->Read(&symbol) && stream->Read(&bytes) &&
+           stream->Read(&inputs) && stream->Read(&outputs))
+        << "ONNX partition: the saved library is cut short";
+    return Create(library, symbol, bytes, inputs, outputs);
+  }
+
+  static runtime::Module Create(std::string library, std::string symbol, std::string bytes,
+                                std::vector<std::string> inputs, std::vector<std::string> outputs) {
+    return runtime::Module(runtime::make_object<OnnxModelModuleNode>(
+        std::move(library), std::move(symbol), std::move(bytes), std::move(inputs),
+        std::move(outputs)));
+  }
+
+ private:
+  void Init() {
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    if (engine_) return;
+    const PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
+    ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
+    const int threads = (*num_threads)();
+    engine_ = GetEngineKind(library_).create(model_, threads);
+    ready_.store(true, std::memory_order_release);
+  }
+
+  void Run(TVMArgs args) {
+    if (!ready_.load(std::memory_order_acquire)) Init();
+    const size_t num_inputs = inputs_.size();
+    ICHECK_EQ(args.size(), static_cast<int>(num_inputs + outputs_.size()))
+        << model_.symbol << " takes " << num_inputs << " inputs and " << outputs_.size()
+        << " outputs";
+    std::vector<void*> inputs, outputs;
+    for (size_t i = 0; i < num_inputs; ++i) {
+      inputs.push_back(
+          CheckedData(args[i], model_.inputs[i], inputs_[i], model_.symbol, "input", i));
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      outputs.push_back(CheckedData(args[num_inputs + i], model_.outputs[i], outputs_[i],
+                                    model_.symbol, "output", i));
+    }
+    engine_->Run(inputs, outputs);
+  }
+
+  const std::string library_;
+  const std::vector<std::string> inputs_;  // as texts
+  const std::vector<std::string> outputs_;
+  Model model_;
+  std::mutex init_mutex_;  // guards engine_ until ready_
+  std::atomic<bool> ready_{false};
+  std::unique_ptr<Engine> engine_;
+};
+
+std::vector<std::string> Texts(const Array<String>& strings) {
+  return std::vector<std::string>(strings.begin(), strings.end());
+}
+
+}  // namespace
+
+TVM_REGISTER_GLOBAL("collage.onnx_model.create").set_body([](TVMArgs args, TVMRetValue* rv) {
+  *rv = OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]));
+});
+
+TVM_REGISTER_GLOBAL("collage.onnx_model.why_unavailable")
+    .set_body_typed([](String library) -> String {
+      return GetEngineKind(library).why_unavailable();
+    });
+
+TVM_REGISTER_GLOBAL("collage.onnx_model.version").set_body_typed([](String library) -> String {
+  return GetEngineKind(library).version();
+});
+
+TVM_REGISTER_GLOBAL("runtime.module.loadbinary_collage.onnx_model")
+    .set_body_typed(OnnxModelModuleNode::LoadFromBinary);
+
+}  // namespace onnx_model
+}  // namespace collage
+}  // namespace tvm

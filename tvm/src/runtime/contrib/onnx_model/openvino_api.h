@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file openvino_api.h
+ * \brief The few functions of OpenVINO's C interface that we call.
+ *
+ * Declared here rather than taken from its headers, so that a build does not need OpenVINO.
+ * Tested by test_onnx_backends.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_
+#define TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tvm {
+namespace collage {
+namespace onnx_model {
+namespace ov {
+
+// Opaque objects of the library.
+struct CompiledModel;
+struct Core;
+struct InferRequest;
+struct Model;
+struct Tensor;
+
+struct Shape {
+  int64_t rank;
+  int64_t* dims;
+};
+
+struct LibraryVersion {
+  const char* build_number;
+  const char* description;
+};
+
+constexpr int kOk = 0;
+
+// X(name without ov_, result, parameters)
+#define COLLAGE_OV_FUNCTIONS(X)                                                            \
+  X(get_openvino_version, int, (LibraryVersion*))                                          \
+  X(version_free, void, (LibraryVersion*))                                                 \
+  X(get_last_err_msg, const char*, ())                                                     \
+  X(free, void, (const char*))                                                             \
+  X(core_create, int, (Core**))                                                            \
+  X(core_free, void, (Core*))                                                              \
+  X(core_read_model_from_memory_buffer, int,                                               \
+    (const Core*, const char*, size_t, const Tensor*, Model**))                            \
+  X(core_compile_model, int,                                                               \
+    (const Core*, const Model*, const char*, size_t, CompiledModel**, ...))                \
+  X(model_free, void, (Model*))                                                            \
+  X(compiled_model_create_infer_request, int, (const CompiledModel*, InferRequest**))      \
+  X(compiled_model_free, void, (CompiledModel*))                                           \
+  X(infer_request_set_input_tensor_by_index, int, (InferRequest*, size_t, const Tensor*))  \
+  X(infer_request_set_output_tensor_by_index, int, (InferRequest*, size_t, const Tensor*)) \
+  X(infer_request_infer, int, (InferRequest*))                                             \
+  X(infer_request_free, void, (InferRequest*))                                             \
+  X(tensor_create_from_host_ptr, int, (int, Shape, void*, Tensor**))                       \
+  X(tensor_free, void, (Tensor*))
+
+/*! \brief Pointers to the functions above. */
+struct Api {
+#define COLLAGE_OV_MEMBER(name, result, parameters) result(*name) parameters = nullptr;
+  COLLAGE_OV_FUNCTIONS(COLLAGE_OV_MEMBER)
+#undef COLLAGE_OV_MEMBER
+};
+
+/*! \brief The functions, loading the library on the first call; throws when there is none. */
+const Api& GetApi();
+
+/*! \brief Why the library can't be used in this process, or "" when it can. Never throws. */
+std::string WhyUnavailable();
+
+/*! \brief Its version, as in "2026.4.1"; "" when it can't be used. */
+std::string Version();
+
+}  // namespace ov
+}  // namespace onnx_model
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file openvino_engine.cc
+ * \brief Runs an ONNX model in OpenVINO's CPU plugin.
+ *
+ * A request serves one call at a time, so each concurrent call takes one of its own. Float32 stays
+ * float32: by itself the plugin takes bfloat16 where the CPU has it.
+ */
+#include <tvm/runtime/logging.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "engine.h"
+#include "openvino_api.h"
+
+namespace tvm {
+namespace collage {
+namespace onnx_model {
+namespace {
+
+void Check(int status, const std::string& what) {
+  if (status == ov::kOk) return;
+  const char* message = ov::GetApi().get_last_err_msg();
+  const std::string text = message ? message : "error " + std::to_string(status);
+  if (message) ov::GetApi().free(message);
+  LOG(FATAL) << "ValueError: openvino: " << what << ": " << text;
+}
+
+template <typename T>
+using Owned = std::unique_ptr<T, void (*)(T*)>;
+
+/*! \brief OpenVINO's number of an element type. */
+int ElementType(DLDataType dtype) {
+  if (dtype.code == kDLFloat && dtype.bits == 32) return 4;
+  if (dtype.code == kDLInt && dtype.bits == 32) return 9;
+  if (dtype.code == kDLInt && dtype.bits == 64) return 10;
+  ICHECK(dtype.code == kDLUInt && dtype.bits == 1) << "openvino: an element type unknown to us";
+  return 1;
+}
+
+const ov::Core* GetCore() {
+  // Never freed: models may still be released while the process ends.
+  static const ov::Core* core = [] {
+    ov::Core* made = nullptr;
+    Check(ov::GetApi().core_create(&made), "core");
+    return made;
+  }();
+  return core;
+}
+
+class OpenVinoEngine final : public Engine {
+ public:
+  OpenVinoEngine(const Model& model, int num_threads)
+      : symbol_(model.symbol),
+        inputs_(model.inputs),
+        outputs_(model.outputs),
+        compiled_(nullptr, ov::GetApi().compiled_model_free) {
+    const ov::Api& api = ov::GetApi();
+    ov::Model* read = nullptr;
+    Check(api.core_read_model_from_memory_buffer(GetCore(), model.bytes.data(), model.bytes.size(),
+                                                 nullptr, &read),
+          symbol_);
+    Owned<ov::Model> owned(read, api.model_free);
+    ov::CompiledModel* compiled = nullptr;
+    const std::string threads = std::to_string(num_threads);
+    constexpr size_t kArguments = 8;                                             // names and values
+    Check(api.core_compile_model(GetCore(), read, "CPU", kArguments, &compiled,  //
+                                 "PERFORMANCE_HINT", "LATENCY",                  //
+                                 "INFERENCE_NUM_THREADS", threads.c_str(),       //
+                                 "INFERENCE_PRECISION_HINT", "f32",              //
+                                 "ENABLE_CPU_PINNING", "NO"),
+          symbol_);
+    compiled_.reset(compiled);
+    Release(Acquire());
+  }
+
+  void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
+    const ov::Api& api = ov::GetApi();
+    Owned<ov::InferRequest> request = Acquire();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto tensor = Wrap(inputs_[i], inputs[i]);
+      Check(api.infer_request_set_input_tensor_by_index(request.get(), i, tensor.get()), symbol_);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto tensor = Wrap(outputs_[i], outputs[i]);
+      Check(api.infer_request_set_output_tensor_by_index(request.get(), i, tensor.get()), symbol_);
+    }
+    Check(api.infer_request_infer(request.get()), symbol_);
+    Release(std::move(request));
+  }
+
+ private:
+  static Owned<ov::Tensor> Wrap(const TensorSpec& spec, void* data) {
+    std::vector<int64_t> dims = spec.shape;
+    ov::Tensor* made = nullptr;
+    Check(
+        ov::GetApi().tensor_create_from_host_ptr(
+            ElementType(spec.dtype), {static_cast<int64_t>(dims.size()), dims.data()}, data, &made),
+        "tensor");
+    return {made, ov::GetApi().tensor_free};
+  }
+
+  Owned<ov::InferRequest> Acquire() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!idle_.empty()) {
+        Owned<ov::InferRequest> request = std::move(idle_.back());
+        idle_.pop_back();
+        return request;
+      }
+    }
+    ov::InferRequest* made = nullptr;
+    Check(ov::GetApi().compiled_model_create_infer_request(compiled_.get(), &made), symbol_);
+    return {made, ov::GetApi().infer_request_free};
+  }
+
+  void Release(Owned<ov::InferRequest> request) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(request));
+  }
+
+  const std::string symbol_;
+  const std::vector<TensorSpec> inputs_;
+  const std::vector<TensorSpec> outputs_;
+  Owned<ov::CompiledModel> compiled_;
+  std::mutex mutex_;  // guards idle_
+  std::vector<Owned<ov::InferRequest>> idle_;
+};
+
+}  // namespace
+
+EngineKind OpenVinoEngineKind() {
+  return {[](const Model& model, int num_threads) -> std::unique_ptr<Engine> {
+            return std::make_unique<OpenVinoEngine>(model, num_threads);
+          },
+          ov::WhyUnavailable, ov::Version};
+}
+
+}  // namespace onnx_model
+}  // namespace collage
+}  // namespace tvm
