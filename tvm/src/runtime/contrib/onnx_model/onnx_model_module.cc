@@ -22,6 +22,7 @@
 #include <sstream>
 #include <utility>
 
+#include "../partition/checked_data.h"
 #include "engine.h"
 
 namespace tvm {
@@ -29,6 +30,7 @@ namespace collage {
 namespace onnx_model {
 namespace {
 
+using partition::CheckedData;
 using runtime::Array;
 using runtime::ModuleNode;
 using runtime::ObjectPtr;
@@ -55,33 +57,6 @@ std::vector<TensorSpec> SpecsFromTexts(const std::vector<std::string>& texts) {
   return specs;
 }
 
-bool IsOfSpec(const DLTensor& tensor, const TensorSpec& spec) {
-  if (tensor.dtype.code != spec.dtype.code || tensor.dtype.bits != spec.dtype.bits ||
-      tensor.dtype.lanes != 1 || tensor.ndim != static_cast<int>(spec.shape.size())) {
-    return false;
-  }
-  int64_t expected = 1;
-  for (int i = tensor.ndim; i-- > 0;) {
-    if (tensor.shape[i] != spec.shape[i]) return false;
-    if (tensor.strides && tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
-void* CheckedData(const DLTensor* tensor, const TensorSpec& spec, const std::string& text,
-                  const std::string& symbol, const char* role, size_t index) {
-  ICHECK(tensor != nullptr) << symbol << ": " << role << " " << index << " is not a tensor";
-  if (!IsOfSpec(*tensor, spec)) {
-    std::ostringstream got;
-    got << runtime::DLDataType2String(tensor->dtype);
-    for (int i = 0; i < tensor->ndim; ++i) got << " " << tensor->shape[i];
-    LOG(FATAL) << "ValueError: " << symbol << ": " << role << " " << index
-               << " must be a compact tensor of type and shape " << text << ", got " << got.str();
-  }
-  return static_cast<char*>(tensor->data) + tensor->byte_offset;
-}
-
 class OnnxModelModuleNode final : public ModuleNode {
  public:
   OnnxModelModuleNode(std::string library, std::string symbol, std::string bytes,
@@ -99,8 +74,13 @@ class OnnxModelModuleNode final : public ModuleNode {
     return runtime::ModulePropertyMask::kBinarySerializable |
            runtime::ModulePropertyMask::kRunnable;
   }
-  String GetFormat() final { return "onnx"; }
-  String GetSource(const String& format) final { return model_.bytes; }
+  String GetSource(const String& format) final {
+    std::ostringstream os;
+    os << library_ << ": ONNX model of " << model_.bytes.size() << " bytes";
+    for (const std::string& text : inputs_) os << "\n  input " << text;
+    for (const std::string& text : outputs_) os << "\n  output " << text;
+    return os.str();
+  }
 
   PackedFunc GetFunction(const String& name, const ObjectPtr<Object>& self) final {
     if (name == "get_symbol") {
@@ -108,6 +88,12 @@ class OnnxModelModuleNode final : public ModuleNode {
     }
     if (name == "get_const_vars") {
       return PackedFunc([self](TVMArgs, TVMRetValue* rv) { *rv = Array<String>(); });
+    }
+    if (name == "get_onnx") {  // for people: the file to look at
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
+        const TVMByteArray bytes{model_.bytes.data(), model_.bytes.size()};
+        *rv = bytes;
+      });
     }
     if (name == model_.symbol) {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { Run(args); });
@@ -159,14 +145,16 @@ class OnnxModelModuleNode final : public ModuleNode {
         << " outputs";
     std::vector<void*> inputs, outputs;
     for (size_t i = 0; i < num_inputs; ++i) {
-      inputs.push_back(
-          CheckedData(args[i], model_.inputs[i], inputs_[i], model_.symbol, "input", i));
+      inputs.push_back(DataOf(args[i], model_.inputs[i], "input", i));
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      outputs.push_back(CheckedData(args[num_inputs + i], model_.outputs[i], outputs_[i],
-                                    model_.symbol, "output", i));
+      outputs.push_back(DataOf(args[num_inputs + i], model_.outputs[i], "output", i));
     }
     engine_->Run(inputs, outputs);
+  }
+
+  void* DataOf(const DLTensor* tensor, const TensorSpec& spec, const char* role, size_t i) const {
+    return CheckedData(tensor, spec.shape, runtime::DataType(spec.dtype), model_.symbol, role, i);
   }
 
   const std::string library_;

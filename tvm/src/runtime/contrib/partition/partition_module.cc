@@ -16,8 +16,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <utility>
+
+#include "checked_data.h"
 
 namespace tvm {
 namespace collage {
@@ -32,44 +33,6 @@ using runtime::PackedFunc;
 using runtime::String;
 using runtime::TVMArgs;
 using runtime::TVMRetValue;
-
-std::string ShapeText(const int64_t* dims, int rank) {
-  std::ostringstream os;
-  os << "(";
-  for (int i = 0; i < rank; ++i) os << (i ? ", " : "") << dims[i];
-  os << ")";
-  return os.str();
-}
-
-bool IsCompact(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
-  int64_t expected = 1;
-  for (int i = tensor.ndim; i-- > 0;) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
-/*! \brief The data, after a check that it is compact and of the type and shape of that tensor. */
-void* CheckedData(const DLTensor* tensor, const GraphDesc& graph, int number,
-                  const std::string& symbol, const char* role, size_t index) {
-  ICHECK(tensor != nullptr) << symbol << ": " << role << " " << index << " is not a tensor";
-  const Dims& shape = graph.shapes[number];
-  const runtime::DataType dtype = graph.dtypes[number];
-  bool same = runtime::DataType(tensor->dtype) == dtype && IsCompact(*tensor);
-  const bool is_scalar = tensor->ndim == 0 && shape == Dims{1};
-  same = same && (is_scalar || tensor->ndim == static_cast<int>(shape.size()));
-  for (int i = 0; same && i < tensor->ndim; ++i) same = tensor->shape[i] == shape[i];
-  if (!same) {
-    LOG(FATAL) << "ValueError: " << symbol << ": " << role << " " << index << " must be a compact "
-               << dtype << " tensor of shape "
-               << ShapeText(shape.data(), static_cast<int>(shape.size())) << ", got "
-               << runtime::DLDataType2String(tensor->dtype) << " of shape "
-               << ShapeText(tensor->shape, tensor->ndim);
-  }
-  return static_cast<char*>(tensor->data) + tensor->byte_offset;
-}
 
 /*! \brief A kind of partitions; lives for ever, as modules refer to it. */
 struct Kind {
@@ -156,12 +119,15 @@ class PartitionModuleNode final : public ModuleNode {
     std::vector<std::shared_ptr<void>> data;
     for (size_t i = 0; i < constants.size(); ++i) {
       auto kept = std::make_shared<NDArray>(constants[i]);
-      void* raw =
-          CheckedData(kept->operator->(), graph_, graph_.constants[i], symbol_, "constant", i);
+      void* raw = DataOf(kept->operator->(), graph_.constants[i], "constant", i);
       data.emplace_back(raw, [kept](void*) {});
     }
     program_ = kind_->compile(graph_, data);
     ready_.store(true, std::memory_order_release);
+  }
+
+  void* DataOf(const DLTensor* tensor, int number, const char* role, size_t index) const {
+    return CheckedData(tensor, graph_.shapes[number], graph_.dtypes[number], symbol_, role, index);
   }
 
   void Run(TVMArgs args) {
@@ -175,11 +141,10 @@ class PartitionModuleNode final : public ModuleNode {
     inputs.clear();
     outputs.clear();
     for (size_t i = 0; i < num_inputs; ++i) {
-      inputs.push_back(CheckedData(args[i], graph_, graph_.inputs[i], symbol_, "input", i));
+      inputs.push_back(DataOf(args[i], graph_.inputs[i], "input", i));
     }
     for (size_t i = 0; i < num_outputs; ++i) {
-      outputs.push_back(
-          CheckedData(args[num_inputs + i], graph_, graph_.outputs[i], symbol_, "output", i));
+      outputs.push_back(DataOf(args[num_inputs + i], graph_.outputs[i], "output", i));
     }
     program_->Run(inputs, outputs);
   }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file checked_data.h
+ * \brief The memory of a tensor that a caller passed, once it is known to be what was compiled for.
+ *
+ * Tested by test_onednn_module.py, test_onnx_backends.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_
+#define TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_
+
+#include <dlpack/dlpack.h>
+#include <tvm/runtime/data_type.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+namespace partition {
+
+/*!
+ * \brief The data, after a check that the tensor is compact and of that type and shape.
+ *
+ * A tensor of rank 0 passes for shape (1). Throws a ValueError that names symbol, role and index.
+ */
+void* CheckedData(const DLTensor* tensor, const std::vector<int64_t>& shape,
+                  runtime::DataType dtype, const std::string& symbol, const char* role,
+                  size_t index);
+
+}  // namespace partition
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnxruntime and openvino as backends: every op, every executor, threads, and what goes wrong.
+
+A library that is not installed is skipped, with the reason that `available()` gives.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
+from onnx_cases import all_cases, run_all
+from relay_text import partition
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import (
+    UnsupportedOpError,
+    get_backend,
+    greedy_partition,
+)
+from tvm.relay.collage.measure import deployable_module
+
+NAMES = ("onnxruntime", "openvino")
+
+
+@pytest.fixture(params=NAMES)
+def backend(request):
+    reason = get_backend(request.param).available()
+    if reason:
+        pytest.skip(reason)
+    return request.param
+
+
+RUNTIME_ONLY = """
+import ctypes, sys
+import numpy as np
+import tvm
+import tvm_collage
+from tvm.contrib import graph_executor
+assert tvm.get_global_func("relay._transform.InferType", allow_missing=True) is None
+ctypes.CDLL(tvm_collage.library_path("tvm_collage_runtime"), mode=ctypes.RTLD_GLOBAL)
+library, inputs, result = sys.argv[1:]
+module = graph_executor.GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
+module.run(**np.load(inputs))
+np.save(result, module.get_output(0).numpy())
+"""
+
+
+def small_net():
+    x = relay.var("x", shape=(1, 3, 16, 16))
+    out = relay.nn.conv2d(x, constant(1, 8, 3, 3, 3), padding=1, channels=8, kernel_size=(3, 3))
+    out = relay.nn.relu(relay.nn.bias_add(out, constant(2, 8)))
+    out = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out))
+    return function_of(relay.nn.softmax(relay.nn.dense(out, constant(3, 5, 8))))
+
+
+@pytest.fixture(scope="module")
+def net():
+    function = small_net()
+    inputs = random_inputs(function)
+    return function, inputs, reference(function, inputs)
+
+
+def partitioned(function, backend):
+    mod = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    names = [var.name_hint for var in mod.get_global_vars()]
+    assert len(names) == 2, "one region takes it all"
+    return mod
+
+
+def test_every_op_gives_what_it_gives_in_tvm(backend):
+    mod, inputs = all_cases()
+    wanted = run_all(mod, inputs)
+    placed = greedy_partition(mod, backend)
+    body = placed["main"].astext(show_meta_data=False)
+    assert "nn." not in body, "all of it is the backend's"
+    got = run_all(placed, inputs)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_graph_executor(backend, net):
+    function, inputs, wanted = net
+    library = build(partitioned(function, backend))
+    assert not library.get_params(), "weights live in the partition"
+    assert_close(run(library, inputs), wanted)
+
+
+def test_virtual_machine(backend, net):
+    function, inputs, wanted = net
+    with tvm.transform.PassContext(opt_level=3):
+        executable = relay.vm.compile(partitioned(function, backend), target="llvm")
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    assert_close([machine.invoke("main", **inputs).numpy()], wanted)
+
+
+def test_export_and_load_in_a_process_of_the_runtime_alone(backend, net, tmp_path):
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    build(partitioned(function, backend)).export_library(path)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    result = str(tmp_path / "result.npy")
+    done = subprocess.run(
+        [sys.executable, "-c", RUNTIME_ONLY, path, str(tmp_path / "inputs.npz"), result],
+        env={**os.environ, "TVM_USE_RUNTIME_LIB": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert_close([np.load(result)], wanted)
+
+
+def test_several_threads_at_once(backend, net):
+    function, _, _ = net
+    library = build(partitioned(function, backend))
+    draw = np.random.default_rng(0)
+    inputs = [draw.standard_normal((1, 3, 16, 16)).astype("float32") for _ in range(4)]
+    wanted = [reference(function, {"x": each})[0] for each in inputs]
+    wrong = []
+    # Modules of one library share its partition, so its model.
+    modules = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
+
+    def work(module, data, right):
+        for _ in range(20):
+            module.run(x=data)
+            if not np.allclose(module.get_output(0).numpy(), right, rtol=1e-4, atol=1e-6):
+                wrong.append(data)
+
+    threads = [threading.Thread(target=work, args=each) for each in zip(modules, inputs, wanted)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_another_shape_or_type_is_refused(backend, net):
+    function, _, _ = net
+    mod = partitioned(function, backend)
+    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    module = get_backend(backend).compile(mod[symbol])
+    out = tvm.nd.empty((1, 5))
+    with pytest.raises(ValueError, match=r"input 0 must be a compact float32 tensor of shape"):
+        module[symbol](tvm.nd.empty((1, 3, 16, 17)), out)
+    with pytest.raises(ValueError, match=r"input 0 must be .* got float64"):
+        module[symbol](tvm.nd.empty((1, 3, 16, 16), "float64"), out)
+    with pytest.raises(tvm.TVMError, match="takes 1 inputs and 1 outputs"):
+        module[symbol](out)
+
+
+def test_the_source_of_the_module_is_the_model(backend, net):
+    """So that a user can look at what runs, e.g. in Netron."""
+    function, _, _ = net
+    mod = partitioned(function, backend)
+    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    module = get_backend(backend).compile(mod[symbol])
+    assert f"{backend}: ONNX model of" in module.get_source()
+    model = onnx.load_model_from_string(bytes(module["get_onnx"]()))
+    assert [node.op_type for node in model.graph.node][:2] == ["Conv", "Add"]
+    assert list(module["get_const_vars"]()) == []
+
+
+def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):
+    x = relay.var("x", shape=(2, 3))
+    function = function_of(relay.exp(relay.round(relay.exp(x))))
+    mod = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    assert "round" in mod["main"].astext()
+    assert len(mod.get_global_vars()) == 3
+    assert_close(run(build(mod), {"x": np.ones((2, 3), "float32")}), [np.full((2, 3), np.exp(3))])
+    function = relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    with pytest.raises(UnsupportedOpError, match=f"{backend} cannot run round"):
+        get_backend(backend).compile(function.with_attr("global_symbol", "part"))
+
+
+def test_the_pass_places_a_whole_net(backend, net):
+    """With a library that always wins, one region is the whole plan."""
+    function, inputs, wanted = net
+    mod = tvm.IRModule.from_expr(function)
+
+    mod = relay.transform.InferType()(mod)
+    placed = partition(mod, [tvm.target.Target(backend)], {"llvm": 1000, backend: 1})
+    names = [var.name_hint for var in placed.get_global_vars()]
+    assert len(names) == 2 and any(backend in name for name in names)
+    assert_close(run(build(deployable_module(placed)), inputs), wanted)
+
+
+ASK = """
+import json, tvm
+from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.targets import parse_targets
+reason = get_backend({name!r}).available()
+try:
+    parse_targets([collage.host_target(), tvm.target.Target({name!r})])
+    error = ""
+except collage.errors.BackendUnavailableError as e:
+    error = str(e)
+print(json.dumps([reason, error, get_backend({name!r}).version()]))
+"""
+
+
+def ask_without_library(name, library):
+    variable = f"COLLAGE_{name.upper()}_LIBRARY"
+    done = subprocess.run(
+        [sys.executable, "-c", ASK.format(name=name)],
+        env={**os.environ, variable: str(library)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_library_is_named_with_what_to_do(name, tmp_path):
+    reason, error, version = ask_without_library(name, tmp_path / "nowhere.so")
+    assert f"pip install {name}" in reason and "nowhere.so" in reason
+    assert f"backend '{name}' is not available" in error
+    assert version == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_library_that_is_another_is_named(name):
+    other = tvm._ffi.libinfo.find_lib_path()[0]
+    reason, _, _ = ask_without_library(name, other)
+    assert {"onnxruntime": "OrtGetApiBase", "openvino": "ov_"}[name] in reason
