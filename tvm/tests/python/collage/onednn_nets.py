@@ -81,8 +81,8 @@ def assert_close(got, wanted):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
 
 
-def plan_of(library) -> str:
-    """Return what oneDNN's partitions run, once they have been initialised by a first run."""
+def plan_of(library, kind="onednn") -> str:
+    """Return what a library's partitions run, once they have been initialised by a first run."""
 
     def modules(module):
         yield module
@@ -90,7 +90,7 @@ def plan_of(library) -> str:
             yield from modules(imported)
 
     root = library.get_lib() if hasattr(library, "get_lib") else library
-    plans = [m.get_source("plan") for m in modules(root) if m.type_key == "collage.onednn"]
+    plans = [m.get_source("plan") for m in modules(root) if m.type_key == f"collage.{kind}"]
     return "\n".join(plans)
 
 

@@ -6,23 +6,23 @@
 #include "onednn_api.h"
 
 #include <dlfcn.h>
-#include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/registry.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <mutex>
 #include <sstream>
 #include <vector>
+
+#include "../partition/find_library.h"
 
 namespace tvm {
 namespace collage {
 namespace onednn {
 namespace {
 
+using partition::LibraryCandidates;
+
 constexpr const char* kSoname = "libdnnl.so.3";
-constexpr int kDirectoriesUp = 6;
 
 const char* StatusName(dnnl_status_t status) {
   switch (status) {
@@ -37,30 +37,6 @@ const char* StatusName(dnnl_status_t status) {
     default:
       return "error";
   }
-}
-
-/*! \brief Adds libdnnl.so.3 of each directory above the library that holds `address`. */
-void AddPathsAbove(void* address, std::vector<std::string>* paths) {
-  Dl_info found;
-  if (!dladdr(address, &found) || !found.dli_fname) return;
-  std::string directory = found.dli_fname;
-  for (int i = 0; i < kDirectoriesUp; ++i) {
-    const size_t slash = directory.rfind('/');
-    if (slash == std::string::npos) break;
-    directory.resize(slash);
-    for (const char* sub : {"/", "/lib/"}) {
-      const std::string path = directory + sub + kSoname;
-      if (access(path.c_str(), R_OK) == 0) paths->push_back(path);
-    }
-  }
-}
-
-std::vector<std::string> CandidatePaths() {
-  if (const char* chosen = std::getenv("COLLAGE_ONEDNN_LIBRARY")) return {chosen};
-  std::vector<std::string> paths = {kSoname};
-  AddPathsAbove(reinterpret_cast<void*>(&GetApi), &paths);
-  AddPathsAbove(reinterpret_cast<void*>(&TVMGetLastError), &paths);
-  return paths;
 }
 
 /*! \brief Fills the table and the version from one file; returns "" or why the file won't do. */
@@ -101,7 +77,8 @@ struct Loaded {
 
   Loaded() {
     std::ostringstream tried;
-    for (const std::string& path : CandidatePaths()) {
+    for (const std::string& path :
+         LibraryCandidates(kSoname, "COLLAGE_ONEDNN_LIBRARY", {"/", "/lib/"})) {
       const std::string reason = LoadFrom(path, &api, &version);
       if (reason.empty()) return;
       tried << (tried.tellp() > 0 ? "; " : "") << reason;

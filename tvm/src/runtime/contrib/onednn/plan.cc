@@ -5,12 +5,7 @@
  */
 #include "plan.h"
 
-#include <sys/mman.h>
-#include <tvm/runtime/logging.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <sstream>
 
 namespace tvm {
@@ -19,7 +14,6 @@ namespace onednn {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kHugePage = int64_t{2} << 20;
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -69,18 +63,6 @@ void AssignArena(Plan* plan) {
     plan->arena_bytes = std::max(plan->arena_bytes, buffer->offset + buffer->bytes);
     placed.push_back(buffer);
   }
-}
-
-std::shared_ptr<void> AllocateAligned(int64_t bytes) {
-  const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  const int64_t size = RoundUp(std::max<int64_t>(bytes, 1), alignment);
-  void* data = std::aligned_alloc(alignment, size);
-  ICHECK(data) << "oneDNN partition: out of memory for " << bytes << " bytes";
-#ifdef MADV_HUGEPAGE
-  if (alignment == kHugePage) madvise(data, size, MADV_HUGEPAGE);  // a hint: may fail
-#endif
-  std::memset(data, 0, size);  // pages are touched here, not in the first call
-  return std::shared_ptr<void>(data, std::free);
 }
 
 std::string Plan::Summary() const {

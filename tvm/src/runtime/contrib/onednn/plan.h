@@ -12,11 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "../partition/memory.h"
 #include "handles.h"
 
 namespace tvm {
 namespace collage {
 namespace onednn {
+
+using partition::AllocateAligned;
 
 enum class Place {
   kInput,     // the caller's i-th input
@@ -69,9 +72,6 @@ struct Plan {
  * offset and arena_bytes.
  */
 void AssignArena(Plan* plan);
-
-/*! \brief Zeroed memory aligned to 64 bytes, or to huge pages when large. */
-std::shared_ptr<void> AllocateAligned(int64_t bytes);
 
 }  // namespace onednn
 }  // namespace collage

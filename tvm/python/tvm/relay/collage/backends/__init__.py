@@ -15,6 +15,8 @@ BUILTIN = {
     "dnnl": (_CPU, ".dnnl", "DnnlBackend"),
     "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
     "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
+    "cblas": (_CPU, ".blas", "CblasBackend"),
+    "mkl": (_CPU, ".blas", "MklBackend"),
 }
 
 # Public name -> the submodule that holds it.

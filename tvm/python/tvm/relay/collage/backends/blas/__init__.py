@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backends ``cblas`` (OpenBLAS) and ``mkl``: matrix products by a BLAS library.
+
+They differ in the library only. Test: test_blas_*.py.
+"""
+
+import tvm
+
+from ..interface import OP_LEVEL, Backend
+from ..partition import PartitionCodegen
+from .lower import lower_function
+from .patterns import pattern_table
+
+
+class BlasBackend(Backend):
+    """Dense layers and matrix products, float32 and float64, static shapes, through BLAS."""
+
+    kind = OP_LEVEL
+    local_predicates = True
+
+    def __init__(self):
+        self._codegen = PartitionCodegen(
+            self.name, self.name, lambda function: lower_function(function, self.name)
+        )
+
+    def version(self) -> str:
+        return str(tvm.get_global_func(f"collage.{self.name}.version")())
+
+    def available(self) -> str | None:
+        probe = tvm.get_global_func(f"collage.{self.name}.why_unavailable", allow_missing=True)
+        if probe is None:
+            return "libtvm_collage_runtime.so is not loaded"
+        return str(probe()) or None
+
+    def patterns(self) -> list[tuple]:
+        return pattern_table(self.name)
+
+    def compile(self, function):
+        return self._codegen.compile(function)
+
+    def constants(self, function, symbol):
+        return self._codegen.constants(function, symbol)
+
+
+class CblasBackend(BlasBackend):
+    """OpenBLAS."""
+
+    name = "cblas"
+
+
+class MklBackend(BlasBackend):
+    """Intel's MKL, which keeps constant weights packed."""
+
+    name = "mkl"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What BLAS takes: matrix products, with the bias and relu that follow them.
+
+A predicate lowers what was matched and accepts it only if that gives one product.
+Test: test_blas_patterns.py.
+"""
+
+from tvm import relay
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+from ..errors import UnsupportedOpError
+from ..partition.flatten import Flattener, add_input, key_of
+from ..partition.graph import Graph
+from .lower import lower
+
+ANCHORS = {"dense": "nn.dense", "matmul": "nn.matmul", "batch_matmul": "nn.batch_matmul"}
+_CHAINS = (("bias", "relu"), ("bias",), ("relu",), ())
+
+
+def pattern_table(backend: str) -> list[tuple]:
+    """Return (composite name, pattern, predicate) entries, those of more ops first."""
+    return [
+        ("_".join([f"{backend}.{label}", *chain]), _pattern(op, chain), _predicate(chain, backend))
+        for chain in _CHAINS
+        for label, op in ANCHORS.items()
+    ]
+
+
+def _pattern(op, chain):
+    result = is_op(op)(wildcard(), wildcard())
+    if "bias" in chain:
+        result = is_op("add")(result, wildcard()) | is_op("nn.bias_add")(result, wildcard())
+    return is_op("nn.relu")(result) if "relu" in chain else result
+
+
+def _predicate(chain, backend):
+    def accepts(expr) -> bool | str:
+        reason = "its product was not found"
+        for calls in _matched_calls(expr, chain):
+            try:
+                nodes = _lower_calls(calls, backend).nodes
+            except UnsupportedOpError as error:
+                reason = str(error)
+                continue
+            if len(nodes) == 1:
+                return True
+        return reason
+
+    return accepts
+
+
+def _matched_calls(expr, chain):
+    """Yield the calls that the pattern may have matched, from expr to the product.
+
+    A sum of two products fits twice: the pattern does not say which one is meant.
+    """
+    calls = [expr]
+    if "relu" in chain:
+        calls.append(calls[-1].args[0])
+    if "bias" not in chain:
+        yield calls
+        return
+    for operand in calls[-1].args:
+        if isinstance(operand, relay.Call) and _is_product(operand):
+            yield [*calls, operand]
+
+
+def _is_product(call) -> bool:
+    return getattr(call.op, "name", None) in ANCHORS.values()
+
+
+def _lower_calls(calls, backend) -> Graph:
+    """Return these calls lowered as a partition, whose inputs are all else that they read."""
+    graph, scope = Graph(backend), {}
+    inside = {key_of(call) for call in calls}
+    for call in calls:
+        for argument in call.args:
+            known = key_of(argument) in inside or key_of(argument) in scope
+            if not known and not isinstance(argument, relay.Constant):
+                scope[key_of(argument)] = add_input(graph, argument.checked_type, "an operand")
+    graph.outputs = [Flattener(graph).run(calls[0], scope)]
+    return lower(graph)

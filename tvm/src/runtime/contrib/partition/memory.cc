@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file memory.cc
+ * \brief Allocating and lending.
+ */
+#include "memory.h"
+
+#include <sys/mman.h>
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tvm {
+namespace collage {
+namespace partition {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+}  // namespace
+
+std::shared_ptr<void> AllocateAligned(int64_t bytes) {
+  const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const int64_t size = (std::max<int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  void* data = std::aligned_alloc(alignment, size);
+  ICHECK(data) << "partition: out of memory for " << bytes << " bytes";
+#ifdef MADV_HUGEPAGE
+  if (alignment == kHugePage) madvise(data, size, MADV_HUGEPAGE);  // a hint: may fail
+#endif
+  std::memset(data, 0, size);  // pages are touched here, not in the first call
+  return std::shared_ptr<void>(data, std::free);
+}
+
+std::shared_ptr<void> ScratchPool::Acquire() {
+  if (bytes_ == 0) return nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::shared_ptr<void> block = std::move(idle_.back());
+      idle_.pop_back();
+      return block;
+    }
+  }
+  return AllocateAligned(bytes_);
+}
+
+void ScratchPool::Release(std::shared_ptr<void> block) {
+  if (!block) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(block));
+}
+
+}  // namespace partition
+}  // namespace collage
+}  // namespace tvm
