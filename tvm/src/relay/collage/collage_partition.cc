@@ -40,14 +40,12 @@ class PlannedCosts {
   std::vector<const PlannedPart*> by_first_;
 };
 
-/*! \brief The plan's candidates as they are deployed. */
+/*! \brief The plan's candidates as they are deployed, joined within that scope. */
 std::vector<PlacedPart> DeployedParts(const FunctionPlan& plan, const ImportedFunction& imported,
-                                      const std::vector<TargetSpec>& specs,
-                                      const CollageOptions& options) {
+                                      const std::vector<TargetSpec>& specs, MergeScope scope) {
   std::vector<CandidatePartition> candidates;
   for (const PlannedPart& part : plan.parts) candidates.push_back(part.candidate);
-  candidates = MergeParts(imported.graph, candidates,
-                          options.merge_parts ? MergeScope::kAll : MergeScope::kJoinable);
+  candidates = MergeParts(imported.graph, candidates, scope);
   const PlannedCosts costs(plan, imported.graph.size());
   std::vector<PlacedPart> parts;
   for (const CandidatePartition& candidate : candidates) {
@@ -68,9 +66,13 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   for (PlacedFunction& function : placement.functions) {
     FunctionPlan plan = PlanFunction(*function.imported, specs, estimator, clock);
     clock->Enter("deploy");
-    function.parts = DeployedParts(plan, *function.imported, specs, options);
+    const std::vector<PlacedPart> merged =
+        DeployedParts(plan, *function.imported, specs, MergeScope::kAll);
+    function.parts = options.merge_parts
+                         ? merged
+                         : DeployedParts(plan, *function.imported, specs, MergeScope::kJoinable);
     clock->Enter("report");
-    Observe(estimator, function, specs, plan);
+    Observe(estimator, function, merged, specs, plan);
   }
   ObserveSkipped(estimator, mod);
   return placement;

@@ -342,6 +342,8 @@ def test_the_report_says_what_runs_where_and_what_it_costs(backend):
     [report] = estimator.reports
     assert report["function"] == "main" and report["is_optimal"] and report["cuts"] == []
     assert report["seconds"] == 11.0 and report["failed"] == []
+    # tanh and relu on llvm, alone and fused, relu on the backend; a mock is asked for all at once.
+    assert report["costs"] == [4, 4, 4, 1]
     rows = [(row[0], row[2], row[3], row[4], row[6]) for row in report["parts"]]
     assert rows == [
         (NAME, f"{NAME}(nn.relu)", "measured", 1.0, True),
@@ -370,6 +372,15 @@ def test_a_candidate_without_a_cost_loses_and_is_reported(backend, status):
     assert_equal(partition(parse(text), [backend], estimator), text)
     [failed] = estimator.reports[0]["failed"]
     assert (failed[2], failed[3], failed[5]) == (f"{NAME}(nn.relu)", status, "the reason")
+
+
+def test_a_report_says_how_many_costs_were_asked_for_of_how_many(backend):
+    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    text = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
+    partition(parse(text), [backend], estimator)
+    candidates, distinct, asked, rounds = estimator.reports[0]["costs"]
+    assert candidates == distinct + 2, "relu alone, on either target, is there twice"
+    assert asked == len(estimator.asked) <= distinct and rounds > 1
 
 
 def test_an_estimate_counts_as_a_cost(backend):

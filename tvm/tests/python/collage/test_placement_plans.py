@@ -15,6 +15,7 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, ExecutorError, PlacementError, optimizer, plans
 from tvm.relay.collage.build import build_library, build_vm, prepare
 from tvm.relay.collage.estimators import FunctionCosts, _count_calls
+from tvm.relay.collage.targets import parse_targets
 from tvm.runtime.vm import VirtualMachine
 
 # Two branches that dnnl's op-level parts leave apart and its own plan joins.
@@ -69,6 +70,10 @@ def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypat
         assert [cost.message for cost in joined] == [
             "joined from neighbouring parts after the search"
         ]
+        # As the pass itself joins them, though it ran once.
+        prepared, targets = fakes["plans"]["tvm"], parse_targets(TARGETS)
+        passed = optimizer.partition(prepared, targets, small_parts_only(), merge_parts=True)
+        assert tvm.ir.structural_equal(passed, result.mod)
 
 
 def test_a_host_alone_has_a_placement_without_parts(tmp_path):

@@ -34,6 +34,7 @@ def function_report():
         "function": "main",
         "nodes": 6,
         "candidates": 9,
+        "costs": [8, 6, 5, 2],
         "seconds": 0.004,
         "is_optimal": True,
         "search": "4 nodes, 9 candidates",
@@ -162,6 +163,19 @@ def test_reasons_say_by_how_much_or_what_went_wrong():
     text = printed(result())
     assert "crashed: signal 11" in text
     assert "slower: 4 ms there, 1 ms here, 4.00 x as long" in text
+
+
+def test_how_many_costs_were_asked_for_of_how_many():
+    [function] = result().to_json()["functions"]
+    assert function["costs"] == {
+        "candidates": 8,
+        "distinct": 6,
+        "asked": 5,
+        "never_needed": 1,
+        "rounds": 2,
+    }
+    text = "asked for 5 of 6 distinct candidates (8 in all) in 2 rounds; 1 never needed"
+    assert text in printed(result())
 
 
 def test_a_function_that_was_left_alone_is_one_line():

@@ -50,6 +50,18 @@ class Plans:
         }
         self._keep(name, lambda: {key: parts_from_rows(get()) for key, get in rows.items()})
 
+    def add_merged(self, reports: list[dict[str, Any]]) -> None:
+        """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
+        found = [report for report in reports if not report["skipped"]]
+        if all(report["merged"] is None for report in found):
+            return
+        parts = {
+            report["function"]: parts_from_rows((report["merged"] or report["placement"])())
+            for report in found
+        }
+        self.modules[MERGED] = rewrite(self._prepared, parts)
+        self._keep(MERGED, lambda: parts)
+
     def add_single_backends(self) -> None:
         """Each external backend alone: it takes all that it can, TVM the rest.
 

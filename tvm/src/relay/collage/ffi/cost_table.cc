@@ -37,7 +37,9 @@ CostTable::CostTable(const ImportedFunction& imported, const std::vector<TargetS
     auto& entry = *equal_.try_emplace(signatures.Of(candidates[id])).first;
     entry.second.push_back(static_cast<int>(id));
     signature_of_.push_back(&entry.first);
+    ++counts_.candidates;
   }
+  counts_.distinct = static_cast<int>(equal_.size());
 }
 
 void CostTable::SetHostCosts(CoverSearch* search) {
@@ -90,6 +92,8 @@ std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
   }
   std::vector<int> answered;
   if (requests.empty()) return answered;
+  counts_.asked += static_cast<int>(requests.size());
+  ++counts_.rounds;
   const std::vector<EstimatedCost> answers = estimator_->Estimate(requests);
   for (size_t k = 0; k < asked.size(); ++k) {
     for (int id : equal_.at(*asked[k])) {

@@ -40,6 +40,7 @@ class CostTable {
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 
   const EstimatedCost& operator[](int id) const { return costs_[id]; }
+  const CostCounts& counts() const { return counts_; }
 
  private:
   const ImportedFunction& imported_;
@@ -47,6 +48,7 @@ class CostTable {
   const std::vector<CandidatePartition>& candidates_;
   const CostEstimator estimator_;
   std::vector<EstimatedCost> costs_;
+  CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending
 };

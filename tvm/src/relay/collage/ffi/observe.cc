@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "unplaced.h"
 
@@ -41,27 +43,47 @@ ObjectRef Rows(const UnplacedReport& report) {
   return rows;
 }
 
+/*! \brief Made when asked for: when a placement is saved, when a plan is rewritten. */
+ObjectRef LazyRows(std::vector<PlacedPart> parts) {
+  return PackedFunc([parts = std::move(parts)](runtime::TVMArgs, TVMRetValue* rows) {
+    *rows = PartRows(parts);
+  });
+}
+
+bool AreSame(const std::vector<PlacedPart>& parts, const std::vector<PlacedPart>& others) {
+  return std::is_permutation(parts.begin(), parts.end(), others.begin(), others.end(),
+                             [](const PlacedPart& a, const PlacedPart& b) {
+                               return a.backend == b.backend && a.sub_graph == b.sub_graph;
+                             });
+}
+
+/*! \brief [candidates, distinct ones, asked for, rounds]. */
+ObjectRef Row(const CostCounts& counts) {
+  return Array<ObjectRef>{runtime::Int(counts.candidates), runtime::Int(counts.distinct),
+                          runtime::Int(counts.asked), runtime::Int(counts.rounds)};
+}
+
 }  // namespace
 
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
-             const std::vector<TargetSpec>& specs, const FunctionPlan& plan) {
+             const std::vector<PlacedPart>& merged, const std::vector<TargetSpec>& specs,
+             const FunctionPlan& plan) {
   if (estimator->observe == nullptr) return;
   const ImportedFunction& imported = *function.imported;
-  // Asked for only when a placement is saved.
-  PackedFunc placement(
-      [parts = function.parts](runtime::TVMArgs, TVMRetValue* rows) { *rows = PartRows(parts); });
   const UnplacedReport unplaced = WhyUnplaced(imported, specs, plan);
   estimator->observe(Map<String, ObjectRef>{
       {"function", String(Fields(function.global_var).Str("name_hint"))},
       {"nodes", runtime::Int(imported.graph.size())},
       {"candidates", runtime::Int(plan.num_candidates)},
+      {"costs", Row(plan.cost_counts)},
       {"seconds", runtime::Float(plan.seconds)},
       {"is_optimal", runtime::Bool(plan.is_optimal)},
       {"search", String(plan.search_summary)},
       {"cuts", AsStrings(plan.cuts)},
       {"parts", Rows(plan.parts, imported, specs)},
       {"failed", Rows(plan.failed, imported, specs)},
-      {"placement", placement},
+      {"placement", LazyRows(function.parts)},
+      {"merged", AreSame(merged, function.parts) ? ObjectRef() : LazyRows(merged)},
       {"unplaced", Rows(unplaced)},
       {"unplaced_left_out", runtime::Int(unplaced.num_left_out)},
       {"skipped", String("")},
@@ -82,6 +104,7 @@ void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod) {
         {"function", String(name)},
         {"nodes", runtime::Int(0)},
         {"candidates", runtime::Int(0)},
+        {"costs", Row(CostCounts())},
         {"seconds", runtime::Float(0.0)},
         {"is_optimal", runtime::Bool(true)},
         {"search", String("")},

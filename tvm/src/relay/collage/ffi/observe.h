@@ -14,10 +14,12 @@ namespace tvm::collage {
 
 /*!
  * \brief Does nothing when the estimator does not ask to be told. `function` has the plan's parts
- * as they are deployed, `plan` as they were found.
+ * as they are deployed, `merged` with all neighbours of one backend joined, `plan` as they were
+ * found.
  */
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
-             const std::vector<TargetSpec>& specs, const FunctionPlan& plan);
+             const std::vector<PlacedPart>& merged, const std::vector<TargetSpec>& specs,
+             const FunctionPlan& plan);
 
 /*! \brief The same for functions that the pass leaves as they are, by name: nothing but why. */
 void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod);

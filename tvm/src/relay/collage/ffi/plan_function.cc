@@ -65,6 +65,7 @@ FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<Ta
   plan.seconds = step.plan.seconds;
   plan.is_optimal = step.plan.optimal;
   plan.num_candidates = static_cast<int>(candidates.size());
+  plan.cost_counts = costs.counts();
   plan.search_summary = found.search.stats().Summary();
   for (const RuleLog& log : plan.logs) {
     for (std::string& line : log.CutLines()) plan.cuts.push_back(std::move(line));

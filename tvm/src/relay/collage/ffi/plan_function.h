@@ -20,11 +20,23 @@ struct PlannedPart {
   EstimatedCost cost;
 };
 
+/*! \brief How many costs the search had to ask for, of how many; the host's are never asked for. */
+struct CostCounts {
+  int candidates = 0;
+  /*! \brief Of those, how many differ as computations: equal ones share a cost. */
+  int distinct = 0;
+  /*! \brief Distinct ones asked for; no plan that could still win needs the others. */
+  int asked = 0;
+  /*! \brief Batches in which they were asked for. */
+  int rounds = 0;
+};
+
 struct FunctionPlan {
   std::vector<PlannedPart> parts;
   double seconds = 0;
   bool is_optimal = false;
   int num_candidates = 0;
+  CostCounts cost_counts;
   /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
   std::vector<PlannedPart> failed;
   /*! \brief All that the search chose from; an empty status is a cost that it did not need. */

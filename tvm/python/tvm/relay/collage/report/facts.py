@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..measure.cost import format_seconds
-from ..optimizer import MERGED, OP_LEVEL, TVM_ALONE
+from ..plans import MERGED, OP_LEVEL, TVM_ALONE
 from .placement import placement_of
 from .plans import compare_plans
 from .unplaced import unplaced_to_json
@@ -47,6 +47,20 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "seconds": dict(result.seconds),
     }
     return {"summary": Summary(report), **report}
+
+
+def costs_asked(row: dict[str, Any]) -> dict[str, int]:
+    """How many costs the search of one function asked for: of `candidates` on backends, `distinct`
+    differ as computations; `asked` of those in `rounds` batches, wherever the answers came from,
+    and `never_needed`, since no plan with them could win."""
+    candidates, distinct, asked, rounds = row["costs"]
+    return {
+        "candidates": candidates,
+        "distinct": distinct,
+        "asked": asked,
+        "never_needed": distinct - asked,
+        "rounds": rounds,
+    }
 
 
 def is_single(plan: str) -> bool:
@@ -88,6 +102,7 @@ def _function(row: dict[str, Any], host: str) -> dict[str, Any]:
         "function": row["function"],
         "nodes": row["nodes"],
         "candidates": row["candidates"],
+        "costs": costs_asked(row),
         "seconds": row["seconds"],
         "is_optimal": row["is_optimal"],
         "search": row["search"],

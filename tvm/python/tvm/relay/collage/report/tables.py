@@ -162,6 +162,14 @@ def unplaced_table(function: dict[str, Any]) -> Table:
     return table
 
 
+def costs_text(costs: dict[str, int]) -> str:
+    """How many costs the search asked for, of how many."""
+    return (
+        "asked for {asked} of {distinct} distinct candidates ({candidates} in all) in {rounds} "
+        "rounds; {never_needed} never needed"
+    ).format(**costs)
+
+
 def _print_function(function: dict[str, Any], report: dict[str, Any], console: Console) -> None:
     if function["skipped"]:
         text = f"Not partitioned: @{function['function']}: {function['skipped']}"
@@ -177,6 +185,7 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
     if function["unplaced"]:
         print_titled(f"Why operators{name} stay on TVM", unplaced_table(function), console)
     console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
+    console.print(f"Costs{name}: {costs_text(function['costs'])}", highlight=False)
     for line in function["cuts"]:
         console.print(f"Limit that cut: {escape(line)}", highlight=False)
 
