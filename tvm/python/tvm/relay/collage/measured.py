@@ -85,6 +85,7 @@ def measure_batch(mods, targets, labels):
     unsupported, with the reason.
     """
     from .measure import Cost, Unsupported, candidate_module, describe
+    from .measure.spent import phase
 
     candidates, costs = [], {}
     keywords = build_options()
@@ -100,9 +101,10 @@ def measure_batch(mods, targets, labels):
         if build_target not in records:
             records[build_target] = tuning_records(build_target)
         try:
-            built = candidate_module(
-                mod, backend, build_target, keywords, labels[index], records[build_target]
-            )
+            with phase("candidate text"):
+                built = candidate_module(
+                    mod, backend, build_target, keywords, labels[index], records[build_target]
+                )
         except (Unsupported, ValueError, tvm.TVMError) as error:
             reason = f"{labels[index]}: {describe(error)}"
             _logger.warning("a candidate cannot be measured: %s", reason)

@@ -24,12 +24,13 @@ from .errors import PlacementError
 from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
 from .logs import logging_at
+from .measure.spent import phase
 from .measured import measuring_session, own_backend_modules
 from .module_check import check_module
 from .options import PREFIX, CollageOptions, check_options
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
-from .plans import MERGED, OP_LEVEL, TVM_ALONE, Plans
+from .plans import OP_LEVEL, TVM_ALONE, Plans
 from .report_file import check_report_path, write_report
 from .targets import TargetList, parse_targets
 
@@ -152,19 +153,17 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             make_placement=plans.maker(TVM_ALONE),
         )
     with measuring_session(options, targets.external):
-        estimator, again = CostEstimator(), CostEstimator()
+        estimator = CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
-            # The workers' costs are known by now, so this is the same plan and takes no measuring.
-            merged = partition(prepared, targets, again, merge_parts=True)
     if options.guard:
-        plans.add_single_backends()
+        with phase("plans"):
+            plans.add_single_backends()
+            plans.add_merged(estimator.reports)
     # The op-level plan takes part even when it equals another, so that its figure is always shown.
     plans.add_found(OP_LEVEL, partitioned, estimator.reports)
     name, found, skipped = OP_LEVEL, None, ""
     if options.guard:
-        if not tvm.ir.structural_equal(merged, partitioned):
-            plans.add_found(MERGED, merged, again.reports)
         with clock.phase("guard"):
             found, skipped = _guard(plans, targets, options, opt_level, build_options)
         if found is not None:
@@ -293,6 +292,7 @@ class _Phases:
     def phase(self, name: str) -> Iterator[None]:
         began = time.perf_counter()
         try:
-            yield
+            with phase(name):
+                yield
         finally:
             self.seconds[name] = time.perf_counter() - began

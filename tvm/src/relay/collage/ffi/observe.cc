@@ -45,9 +45,8 @@ ObjectRef Rows(const UnplacedReport& report) {
 
 /*! \brief Made when asked for: when a placement is saved, when a plan is rewritten. */
 ObjectRef LazyRows(std::vector<PlacedPart> parts) {
-  return PackedFunc([parts = std::move(parts)](runtime::TVMArgs, TVMRetValue* rows) {
-    *rows = PartRows(parts);
-  });
+  return PackedFunc(
+      [parts = std::move(parts)](runtime::TVMArgs, TVMRetValue* rows) { *rows = PartRows(parts); });
 }
 
 bool AreSame(const std::vector<PlacedPart>& parts, const std::vector<PlacedPart>& others) {

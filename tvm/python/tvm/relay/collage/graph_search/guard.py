@@ -20,6 +20,7 @@ from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
+from ..measure.spent import phase
 from .decide import in_question, may_ship, simplest_first
 from .guard_progress import OnStep
 
@@ -100,7 +101,8 @@ def guard(
         contestants = []
         for index, (name, library) in enumerate(libraries.items()):
             path = os.path.join(folder, f"plan_{index}.so")
-            library.export_library(path)
+            with phase("build"):
+                library.export_library(path)
             contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
         comparisons = compare(
             contestants,
@@ -173,7 +175,8 @@ def _build_all(plans, build, on_plan):
     for done, (name, module) in enumerate(plans.items()):
         on_plan(name, done)
         try:
-            libraries[name] = build(module)
+            with phase("build"):
+                libraries[name] = build(module)
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
             text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
             failures.append(Comparison(name, Cost.failed("compile_failed", text)))

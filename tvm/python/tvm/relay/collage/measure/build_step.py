@@ -17,6 +17,7 @@ from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
 from .pass_context import context_from_json
 from .resolve import resolve
+from .spent import phase
 
 
 def build_candidate(
@@ -31,9 +32,13 @@ def build_candidate(
     """
     start = time.perf_counter()
     module = CandidateModule.from_json(candidate)
-    mod = module.instantiate(seed)
-    inputs = describe_inputs(mod)  # refuses what cannot be fed before it is built
-    build_module(mod, module, builder).export_library(library)
+    with phase("weights"):
+        mod = module.instantiate(seed)
+        inputs = describe_inputs(mod)  # refuses what cannot be fed before it is built
+    with phase("compile"):
+        factory = build_module(mod, module, builder)
+    with phase("export"):
+        factory.export_library(library)
     return {
         "seconds": time.perf_counter() - start,
         "device": tvm.target.Target(module.target).kind.name,

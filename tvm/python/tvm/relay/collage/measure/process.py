@@ -24,6 +24,7 @@ from typing import Any
 
 from .memory import default_limit, resident_bytes
 from .scratch import ScratchFolder
+from .spent import add_workers, phase
 
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
 _DEATH_CHECK_SECONDS = 0.25
@@ -183,6 +184,7 @@ class WorkerProcess:
         if reply is None or reply["id"] != self._awaited:
             self.kill()
             return self._on_end("died", "it wrote over the worker's reply channel")
+        add_workers(reply.get("spent"))
         if not reply["ok"]:
             return self._on_end("failed", reply["message"], reply["type"])
         if self._is_starting:
@@ -266,6 +268,16 @@ class WorkerProcess:
 
 def wait(workers: Iterable[WorkerProcess]) -> None:
     """Sleep until one of the workers may have something new for poll()."""
+    workers = list(workers)
+    with phase("worker start") if _are_starting(workers) else contextlib.nullcontext():
+        _wait(workers)
+
+
+def _are_starting(workers: Sequence[WorkerProcess]) -> bool:
+    return bool(workers) and all(worker._is_starting for worker in workers)
+
+
+def _wait(workers: Sequence[WorkerProcess]) -> None:
     with selectors.DefaultSelector() as selector:
         seconds = _DEATH_CHECK_SECONDS
         for worker in workers:

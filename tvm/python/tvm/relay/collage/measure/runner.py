@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .pool import Job, OnReply, WorkerPool, drive
+from .spent import phase
 
 
 class Runner(Protocol):
@@ -32,12 +33,14 @@ class LocalRunner:
 
     def drive(self, builds: WorkerPool) -> None:
         try:
-            drive(builds)
+            with phase("build"):
+                drive(builds)
             while self._queue:
                 queue, self._queue = self._queue, []
                 for job, on_reply in queue:
                     builds.submit(job, on_reply)
-                drive(builds, concurrency=1)
+                with phase("measure"):
+                    drive(builds, concurrency=1)
         finally:
             self._queue.clear()
 

@@ -16,6 +16,7 @@ from tvm.contrib.graph_executor import GraphModule
 
 from .borders import border_share
 from .inputs import random_tensor
+from .spent import phase
 from .statistics import is_narrow, median_interval
 
 # The fewest samples whose range holds the median with 95 % confidence.
@@ -46,8 +47,10 @@ def measure_library(
         timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
         return list(timer().results)
 
-    samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
-    share = border_share(factory, device, values) if split_borders else 0.0
+    with phase("time"):
+        samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
+    with phase("time borders"):
+        share = border_share(factory, device, values) if split_borders else 0.0
     return {
         "samples": [s * (1.0 - share) for s in samples],
         "border_seconds": _stdlib.median(samples) * share,

@@ -3,8 +3,9 @@
 
 Started as `python -m <this module> <reply fd> <parent pid>`. A request is one line
 of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
-{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}. Both descriptors are moved
-out of the way at start, so that what a candidate reads or prints cannot touch the protocol.
+{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}, both with "spent", seconds by
+phase. Both descriptors are moved out of the way at start, so that what a candidate reads or prints
+cannot touch the protocol.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from .contestant import Stage
 from .memory import be_first_to_go
 from .resolve import resolve
+from .spent import phase, recording
 from .text import describe
 
 _PR_SET_PDEATHSIG = 1
@@ -61,18 +63,19 @@ def serve(requests, replies) -> None:
     for line in requests:
         request = json.loads(line)
         reply: dict[str, Any] = {"id": request["id"], "ok": True}
-        try:
-            reply["value"] = getattr(commands, request["command"])(**request["arguments"])
-            text = json.dumps(reply)
-        except BaseException as error:  # noqa: BLE001 - a candidate's SystemExit ends no worker
-            text = json.dumps(
-                {
+        with recording() as spent:
+            try:
+                with phase(request["command"]):
+                    reply["value"] = getattr(commands, request["command"])(**request["arguments"])
+                json.dumps(reply)
+            except BaseException as error:  # noqa: BLE001 - a candidate's SystemExit ends no worker
+                reply = {
                     "id": request["id"],
                     "ok": False,
                     "type": type(error).__name__,
                     "message": describe(error),
                 }
-            )
+        text = json.dumps({**reply, "spent": spent.phases})
         replies.write(text + "\n")
         replies.flush()
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..measure import CandidateModule, Cost, MeasureOptions
+from ..measure.spent import phase
 from .database import CostStore
 from .environment import Environment
 from .errors import StoreError
@@ -63,7 +64,8 @@ class StoredCosts:
 
     def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]:
         """The cost of each candidate, None where it has to be measured."""
-        answers = [self._find(candidate) for candidate in candidates]
+        with phase("store"):
+            answers = [self._find(candidate) for candidate in candidates]
         for candidate, answer in zip(candidates, answers, strict=True):
             if isinstance(answer, str):
                 self.miss_reasons[answer] += 1
@@ -80,7 +82,8 @@ class StoredCosts:
         allowed = self._limit() if cost.status == "timeout" else self._options.budget_seconds
         self._waiting[key] = StoredCost(key, cost, now(), candidate.label, allowed)
         if not self._is_resting:
-            self._write()
+            with phase("store"):
+                self._write()
 
     def close(self) -> None:
         """Write what waits, or say what is not kept, and close the file."""
