@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script `collage`: the command line of `tvm.relay.collage`. Test: test_cli_store.py."""
+"""The script `collage`: the command line of `tvm.relay.collage`. Test: test_cli.py."""
 
 import sys
 
 
 def main() -> int:
+    """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too."""
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        print("collage: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run() -> int:
     try:
         from tvm.relay.collage.cli import main as run
     except ModuleNotFoundError as error:

@@ -107,6 +107,37 @@ def test_bad_declarations():
         NoCodegen().compile(None)
 
 
+RELU = is_op("nn.relu")(wildcard())
+
+
+@pytest.mark.parametrize(
+    "entry, error, message",
+    [
+        (("bad.relu", "nn.relu"), TypeError, "the pattern of a pattern entry is a DFPattern, "
+         "got str in entry 'bad.relu'"),
+        ((7, RELU), TypeError, "the name of a pattern entry is a str, got int in entry 7"),
+        (("bad.relu", RELU, "f32"), TypeError, "the predicate of a pattern entry is a function, "
+         "got str in entry 'bad.relu'"),
+        (("bad.relu", RELU, None, {}), TypeError, "the attrs getter of a pattern entry is a "
+         "function, got dict in entry 'bad.relu'"),
+        (RELU, TypeError, "a pattern entry is a tuple, got CallPattern; use (name, pattern"),
+        (("bad.relu",), ValueError, "a pattern entry has 2 to 4 fields, got 1: 'bad.relu'; use"),
+        ((), ValueError, "a pattern entry has 2 to 4 fields, got 0; use"),
+    ],
+)  # fmt: skip
+def test_a_bad_pattern_entry_is_seen_at_registration(entry, error, message):
+    class Bad(backends.Backend):
+        name = "bad"
+
+        def patterns(self):
+            return [("bad.good", RELU), entry]
+
+    with pytest.raises(error) as caught:
+        backends.register_backend(Bad())
+    assert f"backend bad: {message}" in str(caught.value)
+    assert backends.find_backend("bad") is None
+
+
 def test_relevant_patterns():
     relu, erf = is_op("nn.relu"), is_op("erf")
     table = [

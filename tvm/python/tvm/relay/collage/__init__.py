@@ -36,6 +36,7 @@ integration.install()
 # Public name -> the submodule that holds it, imported at the first use.
 _LAZY = {
     "host_target": "build",
+    "available_targets": "targets",
     "Backend": "backends",
     "register_backend": "backends",
     "list_backends": "backends",

@@ -5,6 +5,7 @@ Test: test_errors.py.
 """
 
 import dataclasses
+import logging
 import re
 
 import tvm
@@ -13,6 +14,7 @@ from tvm.target import Target
 
 from .errors import BackendUnavailableError, HostTargetError, UnknownBackendError
 
+_logger = logging.getLogger(__name__)
 _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
 
 
@@ -37,7 +39,7 @@ def parse_targets(target, target_host=None):
 
     UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
     """
-    from .backends import find_backend
+    from .backends import find_backend, why_unavailable
 
     if isinstance(target, (list, tuple)) and not target:
         raise HostTargetError(
@@ -54,7 +56,7 @@ def parse_targets(target, target_host=None):
     _check_hosts(hosts, external)
     for item in external:
         backend = find_backend(item.kind.name)
-        reason = backend.available() if backend else None
+        reason = why_unavailable(backend) if backend else None
         if reason:
             raise BackendUnavailableError(
                 f"backend {item.kind.name!r} is not available: {reason}; "
@@ -62,6 +64,24 @@ def parse_targets(target, target_host=None):
             )
     # A backend that was named twice is one.
     return TargetList(hosts[0], tuple({str(item): item for item in external}.values()))
+
+
+def available_targets():
+    """Return [host_target(), ...] with a target for each registered backend that can run here.
+
+    Those that cannot are left out, which is logged with the reason.
+    """
+    from .backends import list_backends, why_unavailable
+    from .build import host_target
+
+    targets = [host_target()]
+    for backend in list_backends():
+        reason = why_unavailable(backend)
+        if reason is None:
+            targets.append(Target(backend.name))
+        else:
+            _logger.info("backend %s is left out: %s", backend.name, reason)
+    return targets
 
 
 def is_external(target):

@@ -33,6 +33,7 @@ _LAZY = {
     "list_backends": "registry",
     "register_backend": "registry",
     "require_backend": "registry",
+    "why_unavailable": "interface",
 }
 
 __all__ = ["BUILTIN", "register_builtin", *_LAZY]

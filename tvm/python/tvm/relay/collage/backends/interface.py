@@ -27,6 +27,7 @@ class Backend:
             all equal matches of a model.
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
             bare, outside of any pattern. What it raises means no; a text is a reason for no.
+        restrictions: what it does not take, a short phrase each, for `collage backends`.
     """
 
     name: str = ""
@@ -35,6 +36,7 @@ class Backend:
     can_be_wrong: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
+    restrictions: tuple[str, ...] = ()
 
     def version(self) -> str:
         """Return the library's version, which keys stored costs; "" when there is none."""
@@ -85,6 +87,26 @@ class Backend:
 
     def summary(self) -> str:
         """Return one line for lists and reports."""
-        reason = self.available()
+        reason = why_unavailable(self)
         state = f"version {self.version()}" if reason is None else f"not available: {reason}"
         return f"{self.name} ({self.kind}): {state}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} ({self.kind})>"
+
+
+def why_unavailable(backend: Backend) -> str | None:
+    """None when the backend can run on this machine, else why not.
+
+    What available() raises is a reason too; TypeError when it answers with neither.
+    """
+    try:
+        reason = backend.available()
+    except Exception as error:  # noqa: BLE001 - a backend's own look-up; the others go on
+        return f"looking it up raised {type(error).__name__}: {error}"
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(
+            f"backend {backend.name}: available() returns None, or a text that says why not; "
+            f"got {reason!r}"
+        )
+    return reason or None

@@ -9,7 +9,8 @@ from tvm.relay.op.contrib import register as _tables
 
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
-from .interface import GRAPH_LEVEL, OP_LEVEL, Backend
+from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
+from .pattern_entry import pattern_entry
 from .predicates import never_raises
 
 _BACKENDS: dict[str, Backend] = {}
@@ -19,8 +20,9 @@ def register_backend(backend: Backend) -> Backend:
     """Make a backend known here and to TVM; a second one of the same name replaces the first.
 
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
-    Its op_predicates become ones that answer with a bool and never raise. ValueError when the name,
-    the kind or a pattern's row is none; TypeError when an op's predicate is no function.
+    Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
+    naming the backend and the entry, when the name, the kind, a pattern's entry or an op's
+    predicate is none.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
@@ -76,15 +78,10 @@ def _set_op_attrs(key, values):
 
 def _check_patterns(backend):
     for entry in backend.patterns():
-        if not 2 <= len(entry) <= 4:
+        name = pattern_entry(backend.name, entry).name
+        if not name.startswith(f"{backend.name}."):
             raise ValueError(
-                f"backend {backend.name}: a pattern entry has 2 to 4 fields, got {len(entry)}; "
-                "use (name, pattern[, predicate[, attrs]])"
-            )
-        if not entry[0].startswith(f"{backend.name}."):
-            raise ValueError(
-                f"backend {backend.name}: composite name {entry[0]!r} must begin with "
-                f"'{backend.name}.'"
+                f"backend {backend.name}: composite name {name!r} must begin with '{backend.name}.'"
             )
 
 
@@ -104,7 +101,7 @@ def get_backend(name: str) -> Backend:
 def require_backend(name: str) -> Backend:
     """Return the backend; BackendUnavailableError says why when it cannot run here."""
     backend = get_backend(name)
-    reason = backend.available()
+    reason = why_unavailable(backend)
     if reason is not None:
         raise BackendUnavailableError(f"backend {name!r} is not available: {reason}")
     return backend

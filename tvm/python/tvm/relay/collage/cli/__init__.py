@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `collage`, also `python -m tvm.relay.collage`. Test: test_cli_store.py.
+"""The command `collage`, also `python -m tvm.relay.collage`. Test: test_cli.py.
 
 Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong arguments; 130 Ctrl-C.
 """
@@ -13,11 +13,14 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CollageError
-from . import store
+from . import backends, store
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
-_COMMANDS = (store,)
+_COMMANDS = (backends, store)
+
+
+INTERRUPTED = 130  # as shells have it for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return 130
+        print("collage: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except (CollageError, OSError) as error:
         if options.json:
             print(json.dumps({"error": str(error), "kind": type(error).__name__}))
@@ -47,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="collage",
         description="Collage for TVM: each part of a model on the backend measured fastest.",
         epilog="Exit codes: 0 done; 1 it cannot be done, or a check found a fault; 2 wrong "
-        "arguments.",
+        "arguments; 130 Ctrl-C.",
     )
     parser.add_argument("--version", action="version", version=tvm_collage.__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

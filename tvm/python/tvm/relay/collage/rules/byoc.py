@@ -8,12 +8,10 @@ Test: test_rules.py, test_rules_backend.py.
 """
 
 from tvm._ffi import get_global_func, register_func
-from tvm.relay.dataflow_pattern import DFPattern
 
+from ..backends.pattern_entry import pattern_entry
 from ..backends.predicates import raised_is_reason
 from ..errors import UnknownBackendError
-
-_FIELDS = {2: "predicate", 3: "attrs getter"}
 
 
 def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
@@ -21,29 +19,10 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
 
     ValueError or TypeError, naming the backend and the entry, for one that is none.
     """
-    if not 2 <= len(pattern_tuple) <= 4:
-        raise ValueError(
-            f"backend {compiler}: a pattern entry has 2 to 4 fields, got {len(pattern_tuple)}: "
-            f"{pattern_tuple[0]!r}; use (name, pattern[, predicate[, attrs]])"
-        )
-    name, pattern, predicate, attrs = (*pattern_tuple, None, None)[:4]
-    _check_field(compiler, name, "name", name, str, "a str")
-    _check_field(compiler, name, "pattern", pattern, DFPattern, "a DFPattern")
-    for position, field in _FIELDS.items():
-        value = (predicate, attrs)[position - 2]
-        if value is not None and not callable(value):
-            _check_field(compiler, name, field, value, (), "a function")
+    name, pattern, predicate, attrs = pattern_entry(compiler, pattern_tuple)
     predicate = predicate and raised_is_reason(predicate)
     attrs = attrs and raised_is_reason(attrs, "attrs getter")
     return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
-
-
-def _check_field(compiler, entry, field, value, kinds, wanted):
-    if not isinstance(value, kinds):
-        raise TypeError(
-            f"backend {compiler}: the {field} of a pattern entry is {wanted}, "
-            f"got {type(value).__name__} in entry {entry!r}"
-        )
 
 
 @register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)

@@ -16,6 +16,12 @@ class DnnlBackend(Backend):
     name = "dnnl"
     kind = GRAPH_LEVEL
     local_predicates = True
+    restrictions = (
+        "types other than float32",
+        "dynamic shapes",
+        "blocked layouts of weights or data in the model",
+        "the AOT executor",
+    )
 
     def __init__(self):
         self.op_predicates = bare_op_predicates()

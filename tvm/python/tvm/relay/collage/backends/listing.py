@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `collage backends` lists: each registered backend, looked up now.
+
+Test: test_cli_backends.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .interface import Backend, why_unavailable
+
+
+def describe_backend(backend: Backend) -> dict[str, Any]:
+    """The backend as JSON values.
+
+    version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
+    it is; patterns are the names of its composites, bare_operators what it takes outside of them.
+    """
+    reason = why_unavailable(backend)
+    return {
+        "name": backend.name,
+        "kind": backend.kind,
+        "version": _version(backend) if reason is None else "",
+        "is_available": reason is None,
+        "reason": reason or "",
+        "patterns": [entry[0] for entry in backend.patterns()],
+        "bare_operators": sorted(backend.op_predicates),
+        "restrictions": list(backend.restrictions),
+        "defined_in": type(backend).__module__,
+    }
+
+
+def _version(backend: Backend) -> str:
+    try:
+        return backend.version()
+    except Exception as error:  # noqa: BLE001 - a backend's own code; it is listed all the same
+        return f"? ({type(error).__name__}: {error})"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An entry of a backend's pattern table, checked when the backend is registered and when its rule
+is made, since a table may change. Test: test_backends.py, test_rules_backend.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tvm.relay.dataflow_pattern import DFPattern
+
+
+class PatternEntry(NamedTuple):
+    """(name, pattern), (name, pattern, predicate) or (name, pattern, predicate, attrs getter)."""
+
+    name: str
+    pattern: DFPattern
+    predicate: Callable[..., Any] | None = None
+    attrs: Callable[..., Any] | None = None
+
+
+def pattern_entry(backend: str, entry: Any) -> PatternEntry:
+    """The entry with its fields by name.
+
+    ValueError or TypeError, naming the backend and the entry, for one that is none.
+    """
+    if not isinstance(entry, (tuple, list)):
+        raise TypeError(
+            f"backend {backend}: a pattern entry is a tuple, got {type(entry).__name__}; "
+            "use (name, pattern[, predicate[, attrs]])"
+        )
+    if not 2 <= len(entry) <= 4:
+        first = f": {entry[0]!r}" if entry else ""
+        raise ValueError(
+            f"backend {backend}: a pattern entry has 2 to 4 fields, got {len(entry)}{first}; "
+            "use (name, pattern[, predicate[, attrs]])"
+        )
+    found = PatternEntry(*entry)
+    _check(backend, found, "name", isinstance(found.name, str), "a str")
+    _check(backend, found, "pattern", isinstance(found.pattern, DFPattern), "a DFPattern")
+    for field in ("predicate", "attrs"):
+        value = getattr(found, field)
+        _check(backend, found, field, value is None or callable(value), "a function")
+    return found
+
+
+def _check(backend: str, entry: PatternEntry, field: str, is_right: bool, wanted: str) -> None:
+    if not is_right:
+        what = "attrs getter" if field == "attrs" else field
+        raise TypeError(
+            f"backend {backend}: the {what} of a pattern entry is {wanted}, "
+            f"got {type(getattr(entry, field)).__name__} in entry {entry.name!r}"
+        )

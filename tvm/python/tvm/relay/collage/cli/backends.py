@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage backends`: which there are, whether they can run here, what they take.
+
+Docs: docs/tools.md. Test: test_cli_backends.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections import Counter
+from typing import Any
+
+from ..backends import get_backend, list_backends
+from ..backends.listing import describe_backend
+from ..errors import CollageError
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "backends", help="the backends: available or not and why, version, what they take"
+    )
+    parser.add_argument("name", nargs="*", help="these alone, with all their patterns")
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import a module that registers backends of your own",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    for module in options.modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise CollageError(f"--import {module}: {error}") from error
+    backends = [get_backend(name) for name in options.name] or list_backends()
+    rows = [describe_backend(backend) for backend in backends]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        texts = [_text(row, is_long=bool(options.name)) for row in rows]
+        print("\n".join(texts) if texts else "no backend is registered")
+    return 0
+
+
+def _text(row: dict[str, Any], is_long: bool) -> str:
+    state = f"available, version {row['version']}" if row["version"] else "available"
+    lines = [
+        f"{row['name']}  {row['kind']}  "
+        + (state if row["is_available"] else f"NOT AVAILABLE: {row['reason']}")
+    ]
+    names = [name.removeprefix(f"{row['name']}.") for name in row["patterns"]]
+    if names:
+        lines.append(f"  {len(names)} patterns: " + ", ".join(names if is_long else _heads(names)))
+    if row["bare_operators"]:
+        lines.append("  operators: " + ", ".join(row["bare_operators"]))
+    if row["restrictions"]:
+        lines.append("  does not take: " + "; ".join(row["restrictions"]))
+    return "\n".join(lines)
+
+
+def _heads(names: list[str]) -> list[str]:
+    """Names that go on from a shorter one counted with it: "conv2d (12)"."""
+    counts = Counter(_head(name, frozenset(names)) for name in names)
+    return [head if count == 1 else f"{head} ({count})" for head, count in counts.items()]
+
+
+def _head(name: str, names: frozenset[str]) -> str:
+    """The shortest of the names that `name` goes on from by an underscore, itself included."""
+    words = name.split("_")
+    starts = ("_".join(words[:count]) for count in range(1, len(words) + 1))
+    return next(start for start in starts if start in names)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `collage` itself: Ctrl-C, errors, arguments."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from tvm.relay.collage import CollageError
+from tvm.relay.collage.cli import main, store
+
+
+def raising(error):
+    def run(options):
+        raise error
+
+    return run
+
+
+def test_ctrl_c_is_one_line_and_130(monkeypatch, capsys):
+    monkeypatch.setattr(store, "_check", raising(KeyboardInterrupt()))
+    assert main(["store", "check"]) == 130
+    assert capsys.readouterr() == ("", "collage: interrupted\n")
+
+
+# A command that says when it runs, then waits for the signal.
+WAITING = """
+import signal, sys
+{before}
+from tvm_collage import command
+{patch}
+sys.argv = ["collage", "store", "check"]
+sys.exit(command.main())
+"""
+WAIT = "print('ready', flush=True); signal.pause()"
+IN_A_COMMAND = {
+    "before": f"def wait(options): {WAIT}",
+    "patch": "from tvm.relay.collage.cli import store; store._check = wait",
+}
+# While the package is imported.
+IN_AN_IMPORT = {
+    "before": f"class Waiting:\n  def find_spec(self, name, *_):\n    {WAIT}",
+    "patch": "sys.meta_path.insert(0, Waiting()); "
+    "[sys.modules.pop(name) for name in list(sys.modules) if name.startswith('tvm.')]",
+}
+
+
+@pytest.mark.parametrize("where", [IN_A_COMMAND, IN_AN_IMPORT], ids=["command", "import"])
+def test_a_real_ctrl_c_leaves_no_traceback(where):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING.format(**where)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (130, "collage: interrupted\n")
+
+
+@pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
+def test_errors_are_one_line_and_1(monkeypatch, capsys, error):
+    monkeypatch.setattr(store, "_check", raising(error))
+    assert main(["store", "check"]) == 1
+    assert capsys.readouterr() == ("", f"collage: {error}\n")
+    assert main(["store", "check", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "error": str(error),
+        "kind": type(error).__name__,
+    }
+
+
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["store"], ["backends", "--nope"]])
+def test_wrong_arguments_are_2(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2 and "usage: collage" in capsys.readouterr().err
+
+
+def test_help_names_commands_and_exit_codes(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert caught.value.code == 0
+    for piece in ("store", "backends", "Exit codes: 0 done", "130 Ctrl-C"):
+        assert piece in out

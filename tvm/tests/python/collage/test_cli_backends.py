@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage backends` and what stands behind it: looked up, never assumed."""
+
+import json
+import logging
+
+import pytest
+import tvm
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import backends
+from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.cli import main
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+
+class Absent(backends.Backend):
+    """Its library is missing."""
+
+    name = "absent"
+    restrictions = ("dynamic shapes", "int8")
+    op_predicates = {"exp": lambda call: True}
+
+    def available(self):
+        return "libabsent.so 2.x is not installed: pip install absent"
+
+    def version(self):
+        raise AssertionError("asked for the version of what is not there")
+
+    def patterns(self):
+        names = ("conv2d", "conv2d_relu", "dense")
+        return [(f"absent.{name}", is_op("nn.relu")(wildcard())) for name in names]
+
+
+@pytest.fixture
+def absent():
+    yield backends.register_backend(Absent())
+    _BACKENDS.pop("absent")
+
+
+def listed(capsys, *arguments, code=0):
+    assert main(["backends", *arguments]) == code
+    return capsys.readouterr().out
+
+
+def test_the_list_has_each_with_its_state(absent, capsys):
+    out = listed(capsys)
+    assert "absent  op-level  NOT AVAILABLE: libabsent.so 2.x is not installed" in out
+    assert "  3 patterns: conv2d (2), dense\n  operators: exp\n" in out
+    assert "  does not take: dynamic shapes; int8" in out
+    lines = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert [line.split()[0] for line in lines] == [item.name for item in backends.list_backends()]
+
+
+def test_json_is_what_can_be_known(absent, capsys):
+    rows = {row["name"]: row for row in json.loads(listed(capsys, "--json"))}
+    assert rows["absent"] == {
+        "name": "absent",
+        "kind": "op-level",
+        "version": "",
+        "is_available": False,
+        "reason": "libabsent.so 2.x is not installed: pip install absent",
+        "patterns": ["absent.conv2d", "absent.conv2d_relu", "absent.dense"],
+        "bare_operators": ["exp"],
+        "restrictions": ["dynamic shapes", "int8"],
+        "defined_in": __name__,
+    }
+    dnnl = rows["dnnl"]
+    assert dnnl["is_available"] == (backends.get_backend("dnnl").available() is None)
+    assert dnnl["restrictions"] and len(dnnl["patterns"]) > 5
+
+
+def test_by_name_all_patterns_are_shown(absent, capsys):
+    out = listed(capsys, "absent")
+    assert "3 patterns: conv2d, conv2d_relu, dense" in out and "dnnl" not in out
+
+
+def test_an_unknown_name_and_a_module_that_is_not_there(capsys):
+    assert main(["backends", "nope"]) == 1
+    assert "collage: unknown backend 'nope'; known: " in capsys.readouterr().err
+    assert main(["backends", "--import", "no_such_module"]) == 1
+    assert "--import no_such_module: No module named" in capsys.readouterr().err
+
+
+def test_a_users_module_is_imported(capsys, monkeypatch, tmp_path):
+    (tmp_path / "my_backend_module.py").write_text(
+        "from tvm.relay import collage\n"
+        "class Mine(collage.Backend):\n"
+        "    name = 'my_backend_here'\n"
+        "    def available(self): raise OSError('no device')\n"
+        "collage.register_backend(Mine())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        out = listed(capsys, "my_backend_here", "--import", "my_backend_module")
+    finally:
+        _BACKENDS.pop("my_backend_here", None)
+    assert out == (
+        "my_backend_here  op-level  NOT AVAILABLE: looking it up raised OSError: no device\n"
+    )
+
+
+def test_a_version_that_cannot_be_asked_is_told(absent, capsys, monkeypatch):
+    monkeypatch.setattr(absent, "available", lambda: None)
+    assert "available, version ? (AssertionError: asked for" in listed(capsys, "absent")
+
+
+def test_asking_for_one_that_is_missing_is_an_error_and_the_others_go_on(absent, caplog):
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    with pytest.raises(collage.BackendUnavailableError) as caught:
+        collage.optimize(mod, None, ["llvm", "absent"])
+    assert "backend 'absent' is not available: libabsent.so 2.x is not installed" in str(
+        caught.value
+    )
+    with caplog.at_level(logging.INFO, logger="tvm.relay.collage"):
+        names = [target.kind.name for target in collage.available_targets()]
+    there = [each.name for each in backends.list_backends() if each.available() is None]
+    assert names == ["llvm", *there] and "absent" not in names
+    assert "backend absent is left out: libabsent.so" in caplog.text
+
+
+@pytest.mark.parametrize("answer", [True, False, 3])
+def test_available_answers_none_or_a_text(absent, monkeypatch, answer):
+    monkeypatch.setattr(absent, "available", lambda: answer)
+    with pytest.raises(TypeError, match="backend absent: available.. returns None, or a text"):
+        backends.require_backend("absent")
+
+
+def test_backends_show_what_they_are(absent):
+    assert repr(absent) == "<Absent absent (op-level)>"
+    assert repr(backends.get_backend("dnnl")) == "<DnnlBackend dnnl (graph-level)>"
