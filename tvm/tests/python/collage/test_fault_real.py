@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real candidates that hang or crash as they run: each is named with its reason; `optimize`,
+guard included, ends well and ships what gives the right outputs."""
+
+import fault_backend
+import pytest
+import tvm
+from relay_text import assert_same_outputs, parse
+from tvm.relay.collage import CollageOptions, backends, optimize
+from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.relay.collage.store import CostStore
+
+TARGETS = ["llvm", fault_backend.NAME]
+NET = "def @main(%x: $T) { nn.relu(exp(%x)) }"
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    return CollageOptions(
+        store=str(tmp_path_factory.mktemp("store") / "costs.sqlite"),
+        measure_seconds=0.01,
+        measure_timeout=6.0,
+        workers=2,
+        progress="quiet",
+        guard_rounds=2,
+    )
+
+
+EXPECTED = {
+    "nn.relu": ("crashed", "run: killed by SIGSEGV"),
+    "tanh": ("timeout", "run: no answer within its time limit"),
+    "erf": ("compile_failed", "the compiler of this backend knows no erf"),
+    "exp": ("measured", ""),
+}
+
+
+def test_each_is_named_with_its_reason_and_kept(options):
+    nets = [parse(f"def @main(%x: $T) {{ {op}(%x) }}") for op in EXPECTED]
+    parts = [backends.greedy_partition(net, fault_backend.NAME) for net in nets]
+    target = tvm.target.Target(fault_backend.NAME, host="llvm")
+    with measuring_session(options, [target]):
+        rows = measure_batch(parts, [target] * len(parts), list(EXPECTED))
+    for (status, _, text), (expected, message) in zip(rows, EXPECTED.values(), strict=True):
+        assert status == expected and message in text
+    with CostStore(options.store) as store:
+        kept = {row.label: row.cost.status for row in store.rows()}
+    assert kept == {op: status for op, (status, _) in EXPECTED.items()}
+
+
+def test_a_build_ends_well_names_them_and_ships_what_is_right(options):
+    with tvm.transform.PassContext(opt_level=3):
+        result = optimize(parse(NET), targets=TARGETS, options=options)
+    [report] = result.partitioned
+    assert report["failed"]
+    for backend, _, label, status, _, message, *_ in report["failed"]:
+        op = label.removeprefix("harmful(").removesuffix(")")
+        assert backend == fault_backend.NAME and status == EXPECTED[op][0]
+        assert EXPECTED[op][1] in message
+    whole = result.guard.of(fault_backend.NAME).cost
+    assert whole.status == "crashed" and "killed by SIGSEGV" in whole.message
+    assert_same_outputs(parse(NET), result.mod)
