@@ -151,6 +151,11 @@ def fake_build(candidate, library, builder, seed):
     return {"device": "fake"}
 
 
+def fake_reference(candidate, file, **_):
+    perform(json.loads(candidate["module"])["reference"])
+    return {"tolerance": None}
+
+
 def fake_measure(library, build, **_):
     deeds = json.loads(Path(library).read_text())
     note(deeds.get("log"), "measure\n")
@@ -161,15 +166,15 @@ def fake_measure(library, build, **_):
     return {"samples": perform(deeds["run"])}
 
 
-def fake_candidate(name, run=1e-3, build=None, **more):
+def fake_candidate(name, run=1e-3, build=None, verify=False, **more):
     """A CandidateModule for fake_build and fake_measure; `name` is its identity."""
     module = json.dumps({"build": build, "run": run, **more})
-    return measure.CandidateModule(backend="fake", target="fake", hash=name, module=module)
+    return measure.CandidateModule("fake", "fake", name, module, verify=verify)
 
 
 def fake_options(**changes):
     """MeasureOptions that use the fakes."""
-    steps = {"build_step": f"{HERE}:fake_build", "measure_step": f"{HERE}:fake_measure"}
+    steps = {f"{name}_step": f"{HERE}:fake_{name}" for name in ("build", "reference", "measure")}
     return measure.MeasureOptions(**{"imports": (), **steps, **changes})
 
 
@@ -226,11 +231,11 @@ def echo(text):
     return text
 
 
-def stock_build(mod, target, **options):
+def stock_build(mod, target, opt_level=3, **options):
     """TVM's own build, for tests that look at measuring alone."""
     import tvm
 
-    with tvm.transform.PassContext(opt_level=3):
+    with tvm.transform.PassContext(opt_level=opt_level):
         return tvm.relay.build(mod, target, **options)
 
 

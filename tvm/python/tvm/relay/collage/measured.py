@@ -90,6 +90,7 @@ def measure_batch(mods, targets, labels):
     candidates, costs = [], {}
     keywords = build_options()
     records = {}
+    mode = CollageOptions.current().verify
     externals = []
     for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
         external = is_external(target)
@@ -103,7 +104,13 @@ def measure_batch(mods, targets, labels):
         try:
             with phase("candidate text"):
                 built = candidate_module(
-                    mod, backend, build_target, keywords, labels[index], records[build_target]
+                    mod,
+                    backend,
+                    build_target,
+                    keywords,
+                    labels[index],
+                    records[build_target],
+                    verify=mode == "all" or (external and _is_verified(backend, mode)),
                 )
         except (Unsupported, ValueError, tvm.TVMError) as error:
             reason = f"{labels[index]}: {describe(error)}"
@@ -206,6 +213,15 @@ def _open_store(options, measure_options):
         _warn_once(f"{error}; costs are measured and not kept")
         return None
     return StoredCosts(store, measure_options, stored_version, retry_failed=options.retry_failed)
+
+
+def _is_verified(backend, mode):
+    """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
+    no option helps it."""
+    from .backends import find_backend
+
+    found = find_backend(backend)
+    return mode != "none" or (found is not None and found.can_be_wrong)
 
 
 def stored_version(backend):

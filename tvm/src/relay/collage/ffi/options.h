@@ -51,6 +51,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(int64_t, workers, 0, Between(0, kMostWorkers),                                           \
     "processes that build candidates; 0 means one a thread, 8 at most")                      \
   X(int64_t, seed, 0, AtLeast(0), "seed of the random inputs that are measured")             \
+  X(std::string, verify, "external", OneOf({"all", "external", "none"}),                     \
+    "whose outputs are compared with TVM's; none leaves backends that can be wrong")         \
   X(std::string, progress, "auto", OneOf({"auto", "rich", "lines", "quiet", "json"}),        \
     "what is shown while measuring: auto means rich on a terminal, else lines")              \
   X(std::string, log_level, "notset", OneOf(LogLevelNames()),                                \

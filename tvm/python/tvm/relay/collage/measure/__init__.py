@@ -3,7 +3,7 @@
 elsewhere and reaches this only through BatchEstimator. Docs: docs/measuring.md."""
 
 from .candidate import CandidateModule, candidate_module, deployable_module
-from .cost import STATUSES, Cost, Unsupported
+from .cost import STATUSES, Cost, Unsupported, WrongResult
 from .estimator import BatchEstimator, FunctionCostEstimator, KeptCosts, MeasuredCostEstimator
 from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
 from .options import MeasureOptions
@@ -35,6 +35,7 @@ __all__ = [
     "WorkerPool",
     "WorkerProcess",
     "WorkerStartError",
+    "WrongResult",
     "candidate_module",
     "compare",
     "context_from_json",

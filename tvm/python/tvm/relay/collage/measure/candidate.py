@@ -32,7 +32,8 @@ class CandidateModule:
     function, that stand for weights; `hash` is the structural hash of the weight-free module (with
     the values of constants up to 16 elements); `build_options` are keywords for the builder, and
     under `tuning` the hash of the tuning records that it may use, whose lines `records` has by
-    kind; `label` is for people.
+    kind; `label` is for people; `verify`
+    tells whether its outputs are compared with the reference's.
     """
 
     backend: str
@@ -45,12 +46,20 @@ class CandidateModule:
     records: dict[str, list[str]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
+    verify: bool = dataclasses.field(default=False, compare=False)
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
-        and the names of variables and globals, same backend, target and build options."""
-        options = json.dumps(self.build_options, sort_keys=True) if self.build_options else ""
-        return "|".join((self.backend, self.hash, self.target, options))
+        and the names of variables and globals, same backend, target and build options, verified
+        alike."""
+        return "|".join((self.backend, self.hash, self.target, self.options_text()))
+
+    def options_text(self) -> str:
+        """The build options as JSON, and whether it is verified: a cost that was not does not serve
+        where it must be."""
+        return json.dumps(
+            {**self.build_options, **({"verify": True} if self.verify else {})}, sort_keys=True
+        )
 
     def instantiate(self, seed: int = 0) -> tvm.IRModule:
         """The module to build: weights bound as constants with random data, types inferred."""
@@ -81,12 +90,14 @@ def candidate_module(
     build_options: dict[str, Any] | None = None,
     label: str = "",
     tuning: TuningRecords | None = None,
+    verify: bool | None = None,
 ) -> CandidateModule:
     """The candidate that `function` (or a module's main) computes.
 
     Weights must be constants in it already: a parameter is an input, which changes with each run.
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
     Of the records in `tuning` it takes along those that its kernels may use.
+    verify: compare its outputs with the reference's? By default when a part of it is external.
     ValueError for a module without main or a function with free variables.
     """
     mod = deployable_module(function)
@@ -105,6 +116,7 @@ def candidate_module(
         build_options=options,
         label=label,
         records=records.to_json() if records else {},
+        verify=any(map(is_external, mod.functions.values())) if verify is None else verify,
     )
 
 
@@ -124,7 +136,7 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
 
     def visit(node):
         called = mod[node] if isinstance(node, tvm.ir.GlobalVar) else node
-        if node in external or not _is_external(called):
+        if node in external or not is_external(called):
             return
         compiler = str(called.attrs["Compiler"])
         var = tvm.ir.GlobalVar(f"collage_{compiler.replace('-', '_')}_{len(external)}")
@@ -148,7 +160,7 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
     return tvm.relay.transform.InferType()(tvm.IRModule(functions, mod.type_definitions))
 
 
-def _is_external(function) -> bool:
+def is_external(function) -> bool:
     return (
         isinstance(function, Function)
         and function.attrs is not None

@@ -173,27 +173,46 @@ class MeasuredCostEstimator:
         self._runner.drive(self._pool)
 
     def _on_built(self, item: tuple[str, CandidateModule], library: str) -> OnReply:
-        """What a build's reply leads to: a measurement, or two if the first is noisy."""
+        """What a build's reply leads to: a reference if the candidate is to be verified, then a
+        measurement, or two if the first is noisy."""
+        candidate = item[1]
         kept: Cost | None = None
         retries = self.options.noisy_retries
+        doubt = ""
 
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
-            if reply.outcome == "ok":
-                job = self._measure_job(item[1], library, reply.value)
-                self._runner.submit(job, lambda reply: on_measured(job, reply))
-            else:
+            if reply.outcome != "ok":
                 self._record(item, failed_cost(reply, "build", "compile_failed"))
+            elif candidate.verify:
+                build = reply.value
+                job = self._reference_job(candidate, _reference_of(library))
+                self._pool.submit(job, lambda reply: on_reference(build, reply))
+            else:
+                measure(reply.value, None)
+
+        def on_reference(build: Any, reply: Reply) -> None:
+            nonlocal doubt
+            if reply.outcome == "ok":
+                measure(build, reply.value["tolerance"])
+            else:
+                doubt = f"not verified: {reply.message}"
+                measure(build, None)
+
+        def measure(build: Any, tolerance: Any) -> None:
+            job = self._measure_job(candidate, library, build, tolerance)
+            self._runner.submit(job, lambda reply: on_measured(job, reply))
 
         def on_measured(job: Job, reply: Reply) -> None:
             nonlocal kept, retries
-            kept = _better(kept, _cost_of(reply))
+            kept = _better(kept, _with_remark(_cost_of(reply), doubt))
             if kept.is_noisy and retries > 0:
                 retries -= 1
                 self._runner.submit(job, lambda reply: on_measured(job, reply))
             else:
                 self._record(item, kept)
                 _remove(library)
+                _remove(_reference_of(library))
 
         return on_built
 
@@ -214,17 +233,33 @@ class MeasuredCostEstimator:
         }
         return _call(self.options.build_step, arguments, self.options.build_timeout)
 
-    def _measure_job(self, candidate: CandidateModule, library: str, build: Any) -> Job:
+    def _reference_job(self, candidate: CandidateModule, file: str) -> Job:
+        arguments = {
+            "candidate": candidate.to_json(),
+            "file": file,
+            "builder": self.options.builder,
+            "seed": self.options.seed,
+        }
+        return _call(self.options.reference_step, arguments, self.options.build_timeout)
+
+    def _measure_job(
+        self, candidate: CandidateModule, library: str, build: Any, tolerance: Any
+    ) -> Job:
+        """`tolerance` of the outputs beside the library's reference; None: there is none."""
+        reference = None if tolerance is None else _reference_of(library)
         arguments = {
             "library": library,
             "build": build,
+            "reference": reference,
+            "tolerance": tolerance,
             "split_borders": candidate.backend == _TVM_BACKEND,
             "seed": self.options.seed,
             "budget_seconds": self.options.budget_seconds,
             "interval_width": self.options.interval_width,
             "sample_seconds": self.options.sample_seconds,
         }
-        return _call(self.options.measure_step, arguments, self.options.run_timeout, (library,))
+        files = (library,) if reference is None else (library, reference)
+        return _call(self.options.measure_step, arguments, self.options.run_timeout, files)
 
 
 def _call(
@@ -243,11 +278,22 @@ def _cost_of(reply: Reply) -> Cost:
         return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
 
 
+def _with_remark(cost: Cost, remark: str) -> Cost:
+    if not remark or not cost.is_usable:
+        return cost
+    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
+
+
 def _better(before: Cost | None, after: Cost) -> Cost:
     """Of two measurements the one known better; a failure stays one."""
     if before is None or not after.is_usable or after.spread < before.spread:
         return after
     return before
+
+
+def _reference_of(library: str) -> str:
+    """The file of what TVM computes, beside a candidate's library."""
+    return f"{library}.npz"
 
 
 def _remove(file: str) -> None:

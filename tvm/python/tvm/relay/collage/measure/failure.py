@@ -6,6 +6,9 @@ from __future__ import annotations
 from .cost import Cost
 from .process import Reply
 
+# Exceptions that say more than that a step failed.
+_TELLING = {"Unsupported": "unsupported", "WrongResult": "wrong_result"}
+
 
 def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
     """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
@@ -15,5 +18,5 @@ def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
     elif reply.outcome == "died":
         status = "crashed"
     else:
-        status = "unsupported" if reply.type == "Unsupported" else raised
+        status = _TELLING.get(reply.type, raised)
     return Cost.failed(status, f"{step}: {reply.message}")

@@ -47,7 +47,7 @@ _INDEXING: dict[str, tuple[int, int, Callable]] = {
 }
 # op -> position of an operand that must be positive for the result to be a number
 _POSITIVE = {"nn.batch_norm": 4, "sqrt": 0, "rsqrt": 0, "log": 0}
-# ops through which a value stays the same number
+# ops through which a value stays the same number or index
 _SEE_THROUGH = {"cast", "cast_like", "reshape", "expand_dims", "squeeze", "transpose", "copy"}
 
 
@@ -56,15 +56,22 @@ def describe_inputs(mod: tvm.IRModule) -> list[dict]:
 
     Raises Unsupported for a parameter that is no tensor of a fixed shape.
     """
-    kinds = _kinds(f for f in mod.functions.values() if isinstance(f, Function))
+    functions = [f for f in mod.functions.values() if isinstance(f, Function)]
+    kinds = _kinds(functions, _arguments(functions, mod))
     return [_describe(param, kinds) for param in mod["main"].params]
+
+
+def random_inputs(descriptions: Iterable[dict], seed: int) -> dict[str, np.ndarray]:
+    """Arrays by name for describe_inputs' answer; the same for equal descriptions and seeds."""
+    generator = np.random.default_rng(seed)
+    return {d["name"]: random_tensor(d, generator) for d in descriptions}
 
 
 def random_weights(
     params: Iterable[_expr.Var], function: Function, generator: np.random.Generator
 ) -> list[np.ndarray]:
     """Values for weights of `function`, scaled so that sums over their inner axes stay near 1."""
-    kinds = _kinds([function])
+    kinds = _kinds([function], _arguments([function]))
     values = []
     for param in params:
         description = _describe(param, kinds)
@@ -113,7 +120,27 @@ def _describe(param: _expr.Var, kinds: tuple[dict, set]) -> dict:
     return result
 
 
-def _kinds(functions: Iterable[Function]) -> tuple[dict, set]:
+def _arguments(functions: Iterable[Function], mod: tvm.IRModule | None = None) -> dict:
+    """Parameter -> what calls in these functions give for it, for functions called there: parts of
+    external backends hold the calls that tell what a candidate's inputs are."""
+    found: dict[_expr.Var, list] = {}
+
+    def visit(node):
+        if not isinstance(node, _expr.Call):
+            return
+        called = node.op
+        if isinstance(called, tvm.ir.GlobalVar) and mod is not None:
+            called = mod[called]
+        if isinstance(called, Function):
+            for param, argument in zip(called.params, node.args, strict=True):
+                found.setdefault(param, []).append(argument)
+
+    for function in functions:
+        post_order_visit(function.body, visit)
+    return found
+
+
+def _kinds(functions: Iterable[Function], arguments: dict) -> tuple[dict, set]:
     """Exclusive upper bounds of the variables that are indices, and the variables that must be
     positive, in all these functions."""
     bounds: dict[_expr.Var, int] = {}
@@ -124,14 +151,12 @@ def _kinds(functions: Iterable[Function]) -> tuple[dict, set]:
             return
         name = node.op.name
         if name in _POSITIVE:
-            source = _source(node.args[_POSITIVE[name]])
-            if isinstance(source, _expr.Var):
-                positive.add(source)
+            positive.update(_sources(node.args[_POSITIVE[name]], arguments))
         if name in _INDEXING:
             at, of, bound = _INDEXING[name]
-            source, shape = _source(node.args[at]), _shape_of(node.args[of])
-            if isinstance(source, _expr.Var):
-                limit = bound(node, shape) if shape else 1
+            shape = _shape_of(node.args[of])
+            limit = bound(node, shape) if shape else 1
+            for source in _sources(node.args[at], arguments):
                 bounds[source] = max(1, min(limit, bounds.get(source, limit)))
 
     for function in functions:
@@ -139,14 +164,20 @@ def _kinds(functions: Iterable[Function]) -> tuple[dict, set]:
     return bounds, positive
 
 
-def _source(node):
+def _sources(node, arguments: dict) -> list[_expr.Var]:
+    """The variables whose numbers `node` holds, outside of called functions."""
     while (
         isinstance(node, _expr.Call)
         and isinstance(node.op, tvm.ir.Op)
         and node.op.name in _SEE_THROUGH
     ):
         node = node.args[0]
-    return node
+    if not isinstance(node, _expr.Var):
+        return []
+    given = arguments.get(node)
+    if given is None:
+        return [node]
+    return [source for argument in given for source in _sources(argument, arguments)]
 
 
 def _shape_of(node) -> list[int] | None:

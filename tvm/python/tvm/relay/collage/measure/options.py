@@ -7,7 +7,7 @@ import dataclasses
 
 # Part of the key of stored costs (store/). Raise it when what is built or timed for a candidate, or
 # what its cost means, changes: rows of other versions are then measured again.
-MEASURING_VERSION = 1
+MEASURING_VERSION = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,8 @@ class MeasureOptions:
     counts. imports:
     modules that workers import; name the one that registers a backend of your own. builder:
     "module:function", called as builder(mod, target, **build_options).
-    build_step, measure_step: what a worker does for one candidate; tests put fakes there.
+    build_step, reference_step, measure_step: what a worker does for one candidate; tests put fakes
+    there.
     """
 
     workers: int = 2
@@ -42,6 +43,7 @@ class MeasureOptions:
     imports: tuple[str, ...] = ()
     builder: str = "tvm.relay.collage.build.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
+    reference_step: str = f"{__package__}.reference:make_reference"
     measure_step: str = f"{__package__}.timing:measure_library"
 
     def __post_init__(self) -> None:

@@ -7,15 +7,15 @@ Precondition: nothing else that needs the cores runs; the driver sees to that.
 from __future__ import annotations
 
 import statistics as _stdlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tvm
 from tvm.contrib.graph_executor import GraphModule
 
 from .borders import border_share
-from .inputs import random_tensor
+from .inputs import random_inputs
+from .reference import check_outputs
 from .spent import phase
 from .statistics import is_narrow, median_interval
 
@@ -26,6 +26,8 @@ MIN_SAMPLES = 6
 def measure_library(
     library: str,
     build: dict[str, Any],
+    reference: str | None,
+    tolerance: Sequence[float],
     split_borders: bool,
     seed: int,
     budget_seconds: float,
@@ -34,14 +36,19 @@ def measure_library(
 ) -> dict[str, Any]:
     """Time a library that build_candidate made (`build` is its reply) on random inputs.
 
-    Returns "samples" (seconds of one run, borders taken off) and "border_seconds".
+    Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
+    the first run's outputs are not those in the file `reference`, if any, within the tolerance.
     """
     factory = tvm.runtime.load_module(library)
     device = tvm.device(build["device"], 0)
     executor = GraphModule(factory["default"](device))
-    generator = np.random.default_rng(seed)
-    values = {d["name"]: random_tensor(d, generator) for d in build["inputs"]}
+    values = random_inputs(build["inputs"], seed)
     executor.set_input(**values)
+    if reference is not None:
+        executor.run()
+        count = executor.get_num_outputs()
+        outputs = [executor.get_output(i).numpy() for i in range(count)]
+        check_outputs(outputs, reference, tolerance)
 
     def run(number: int, repeat: int) -> list[float]:
         timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)

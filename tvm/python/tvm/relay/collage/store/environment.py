@@ -21,6 +21,7 @@ from ..measure.options import MEASURING_VERSION
 _DECISIVE = (
     "builder",
     "build_step",
+    "reference_step",
     "measure_step",
     "seed",
     "memory_limit_bytes",

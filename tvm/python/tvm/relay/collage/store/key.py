@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -54,6 +53,6 @@ class CandidateKeys:
             backend=backend,
             backend_version=version,
             target=candidate.target,
-            options=json.dumps(candidate.build_options, sort_keys=True),
+            options=candidate.options_text(),
             **self._environment._asdict(),
         )

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TVM computes for a candidate: its operators one by one, without any external code.
+
+Test: test_measure_reference.py.
+
+Each operator call is built alone, hardly optimised, with its operands as parameters, and runs on
+numpy arrays. So no two candidates of a model cost a build of their own: candidates overlap, layers
+repeat, and there are few distinct calls. Cache: built calls by the text of the call (attributes,
+types and small constants) and builder; it misses on a new call, and lives as long as the worker.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.contrib.graph_executor import GraphModule
+from tvm.relay import expr as _expr
+from tvm.relay.function import Function
+
+from .candidate import CandidateModule
+from .cost import Unsupported, WrongResult
+from .inputs import describe_inputs, random_inputs
+from .resolve import resolve
+from .text import describe
+from .tolerance import Tolerance, mismatch, tolerance_of
+from .weights import is_weight
+
+# Plain on purpose: no instruction that the candidate's own target asks for, and it runs here even
+# when that target is another machine.
+_TARGET = "llvm"
+_OPT_LEVEL = 1  # the lowest that knows quantised operators
+_MOST_KERNELS = 1024
+
+
+def make_reference(candidate: dict[str, Any], file: str, builder: str, seed: int) -> dict[str, Any]:
+    """Write what TVM computes for a candidate (its JSON form), with the weights and inputs that
+    build_candidate and measure_library use for the same seed, to an .npz file.
+
+    Returns the tolerance of its outputs and the seconds of CPU that it took. Unsupported when TVM
+    has no reference: it cannot build a call, or a call answers otherwise each time.
+    """
+    start = time.process_time()
+    mod = CandidateModule.from_json(candidate).instantiate(seed)
+    inputs = list(random_inputs(describe_inputs(mod), seed).values())
+    outputs = evaluate(mod, inputs, builder)
+    if not any(np.isfinite(array).any() or not array.size for array in outputs):
+        raise Unsupported("TVM's own outputs hold no finite number")
+    np.savez(file, **{f"output_{i}": array for i, array in enumerate(outputs)})
+    return {"tolerance": tolerance_of(mod), "seconds": time.process_time() - start}
+
+
+def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[float]) -> None:
+    """WrongResult, with the place and size of the worst error, unless outputs are those in
+    make_reference's file within its tolerance."""
+    with np.load(file, allow_pickle=False) as arrays:
+        truth = [arrays[name] for name in arrays.files]
+    text = mismatch(outputs, truth, Tolerance(*tolerance))
+    if text:
+        raise WrongResult(text)
+
+
+def evaluate(mod: tvm.IRModule, inputs: list[np.ndarray], builder: str) -> list[np.ndarray]:
+    """Outputs of main, a tuple's fields in order. Precondition: types are inferred."""
+    result = _call(mod, mod["main"], list(inputs), builder)
+    return [_array(field) for field in (result if isinstance(result, list) else [result])]
+
+
+# A value is an array, a constant that is not an array yet (an operator may need it as such), or a
+# list of values.
+def _call(mod: tvm.IRModule, function: Function, arguments: list[Any], builder: str) -> Any:
+    values = dict(zip(function.params, arguments, strict=True))
+    order = _post_order(function.body)
+    uses: dict[Any, int] = {}
+    for node in order:
+        for child in _children(node):
+            uses[child] = uses.get(child, 0) + 1
+    for node in order:
+        if node not in values:
+            values[node] = _value(mod, node, [values[c] for c in _children(node)], builder)
+        for child in _children(node):  # a whole network's values need not live at once
+            uses[child] -= 1
+            if not uses[child] and not isinstance(child, _expr.Var):
+                del values[child]
+    return values[function.body]
+
+
+def _value(mod: tvm.IRModule, node: Any, operands: list[Any], builder: str) -> Any:
+    if isinstance(node, _expr.Constant):
+        return node
+    if isinstance(node, _expr.Tuple):
+        return operands
+    if isinstance(node, _expr.TupleGetItem):
+        return operands[0][node.index]
+    if isinstance(node, _expr.Call):
+        called = mod[node.op] if isinstance(node.op, tvm.ir.GlobalVar) else node.op
+        if isinstance(called, Function):
+            return _call(mod, called, operands, builder)
+        if isinstance(called, tvm.ir.Op):
+            return _operator(node, operands, builder)
+    raise Unsupported(f"no reference for a {type(node).__name__}")
+
+
+def _operator(call: _expr.Call, operands: list[Any], builder: str) -> Any:
+    """The result of one operator call, built alone."""
+    needs_constants = call.op.name.startswith("qnn.")  # TVM computes with them as it builds
+    params: list[_expr.Var] = []
+    arrays: list[np.ndarray] = []
+
+    def argument(value: Any, kind: Any) -> Any:
+        if isinstance(value, list):
+            fields = zip(value, kind.fields, strict=True)
+            return _expr.Tuple([argument(v, k) for v, k in fields])
+        if isinstance(value, _expr.Constant) and (needs_constants or not is_weight(value)):
+            return value
+        params.append(_expr.var(_name(len(params)), kind))
+        arrays.append(_array(value))
+        return params[-1]
+
+    arguments = [argument(v, a.checked_type) for v, a in zip(operands, call.args, strict=True)]
+    alone = _expr.Call(call.op, arguments, call.attrs, call.type_args)
+    text = tvm.ir.save_json(Function(params, alone))
+    outputs = _kernel(text, builder)(arrays)
+    return outputs if isinstance(call.checked_type, tvm.ir.TupleType) else outputs[0]
+
+
+class _Kernel:
+    """A built call; its first run is repeated to see whether it gives the same again."""
+
+    def __init__(self, function: Function, builder: str) -> None:
+        self._name = function.body.op.name
+        mod = tvm.relay.transform.InferType()(tvm.IRModule.from_expr(function))
+        try:
+            with tvm.transform.PassContext(opt_level=_OPT_LEVEL):
+                library = resolve(builder)(mod, tvm.target.Target(_TARGET), opt_level=_OPT_LEVEL)
+        except Exception as error:
+            reason = f"TVM cannot build {self._name} alone: {describe(error)}"
+            raise Unsupported(reason) from error
+        self._library = library
+        self._is_known = False
+
+    def __call__(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        outputs = self._run(arrays)
+        if not self._is_known:
+            again = self._run(arrays)
+            same = [
+                np.array_equal(a, b, equal_nan=True) for a, b in zip(outputs, again, strict=True)
+            ]
+            if not all(same):
+                raise Unsupported(f"{self._name} answers otherwise each time it runs")
+            self._is_known = True
+        return outputs
+
+    def _run(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        executor = GraphModule(self._library["default"](tvm.cpu()))  # not kept: it holds operands
+        executor.run(**{_name(i): array for i, array in enumerate(arrays)})
+        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+
+@functools.lru_cache(maxsize=_MOST_KERNELS)
+def _kernel(text: str, builder: str) -> _Kernel:
+    return _Kernel(tvm.ir.load_json(text), builder)
+
+
+def _name(index: int) -> str:
+    """Of an operand; the executor calls its own constants p0, p1, ..."""
+    return f"operand_{index}"
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.data.numpy() if isinstance(value, _expr.Constant) else value
+
+
+def _children(node: Any) -> list[Any]:
+    """What a node's value is made of; called functions are not looked into."""
+    if isinstance(node, _expr.Call):
+        return list(node.args)
+    if isinstance(node, _expr.Tuple):
+        return list(node.fields)
+    return [node.tuple_value] if isinstance(node, _expr.TupleGetItem) else []
+
+
+def _post_order(root: Any) -> list[Any]:
+    """Nodes under `root`, operands first. A loop: a network is deeper than Python's stack."""
+    order, seen, waiting = [], set(), [(root, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(child, False) for child in _children(node)]
+    return order

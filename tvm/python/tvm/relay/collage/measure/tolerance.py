@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far outputs may be from TVM's: by the coarsest type inside and the length of its sums.
+
+Test: test_measure_reference.py.
+
+Assumption: rounding errors are independent, so they grow with the root of a sum's length; a table
+of three steps is enough, because wrong results are wrong by far more than rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tvm
+from tvm.relay import expr as _expr
+from tvm.relay.analysis import post_order_visit
+from tvm.relay.function import Function
+
+# Coarsest type inside -> tolerance when all sums together have up to SHORT terms, up to LONG, more.
+# An element may be off by the tolerance times (its size + the root mean square of its tensor).
+# "8 bit" stands for floats that were rounded to 8 bits on the way: one step is 1/128 of the range.
+SHORT, LONG = 1024, 65536
+RELATIVE = {
+    "float64": (1e-10, 1e-9, 1e-8),
+    "float32": (1e-4, 3e-4, 1e-3),
+    "float16": (1e-2, 3e-2, 1e-1),
+    "bfloat16": (5e-2, 1e-1, 2e-1),
+    "8 bit": (3e-2, 1e-1, 3e-1),
+}
+_COARSER = tuple(RELATIVE)
+_EIGHT_BITS = ("int8", "uint8")
+# Booleans, and indices of a greatest value, computed from floats: so many may flip at a near tie.
+_FLIPS = 1e-3
+
+
+class Tolerance(NamedTuple):
+    """relative: as in RELATIVE, 0 where all is whole numbers; steps: of an 8-bit output."""
+
+    relative: float
+    steps: int
+
+
+def tolerance_of(mod: tvm.IRModule) -> Tolerance:
+    """The tolerance of the module's outputs. Precondition: types are inferred."""
+    calls = operator_calls(mod)
+    types = [_dtypes(node) for call in calls for node in (call, *call.args)]
+    dtypes = {dtype for found in types for dtype in found}
+    roundings = sum(
+        any(d in _EIGHT_BITS for d in _dtypes(call))
+        and any(d not in _EIGHT_BITS for d in _dtypes(call.args[0]))
+        for call in calls
+        if call.args
+    )
+    present = [name for name in _COARSER if name in dtypes]
+    if not present:
+        return Tolerance(0.0, 0)
+    coarsest = "8 bit" if roundings else present[-1]
+    length = sum(map(reduction_length, calls))
+    column = 0 if length <= SHORT else 1 if length <= LONG else 2
+    return Tolerance(RELATIVE[coarsest][column], max(1, roundings))
+
+
+def mismatch(
+    outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray], tolerance: Tolerance
+) -> str:
+    """Where outputs differ most and by how much; "" when they are within the tolerance.
+
+    Nothing is asked where the reference is no finite number: what it stands for is not defined.
+    """
+    outputs, truth = list(outputs), list(truth)
+    if len(outputs) != len(truth):
+        return f"{len(outputs)} outputs, TVM has {len(truth)}"
+    for number, (a, b) in enumerate(zip(outputs, truth, strict=True)):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            return f"output {number} is {a.dtype}{a.shape}, TVM's is {b.dtype}{b.shape}"
+        text = _worst(a, b, tolerance)
+        if text:
+            return f"output {number} {text}"
+    return ""
+
+
+def operator_calls(mod: tvm.IRModule) -> list[_expr.Call]:
+    """Calls of operators in all functions of a module, functions inside included."""
+    found: list[_expr.Call] = []
+
+    def visit(node):
+        if isinstance(node, _expr.Call) and isinstance(node.op, tvm.ir.Op):
+            found.append(node)
+
+    for function in mod.functions.values():
+        if isinstance(function, Function):
+            post_order_visit(function.body, visit)
+    return found
+
+
+def reduction_length(call: _expr.Call) -> int:
+    """Terms of the sum behind an element of the call's output; 1 for what sums nothing."""
+    name = call.op.name.removeprefix("qnn.")
+    if name in _LENGTHS:
+        return max(1, _LENGTHS[name](call, *map(_shape, list(call.args)[:2])))
+    if name.startswith("nn.conv"):
+        return _convolution(call)
+    # Means, norms, pools: what is not in the output was summed.
+    size = math.prod(_shape(call.args[0])) if call.args else 1
+    return max(1, size // max(1, math.prod(_shape(call))))
+
+
+def _convolution(call: _expr.Call) -> int:
+    """Weights for one channel of the output: input channels of a group times the kernel's size."""
+    weights, channels = math.prod(_shape(call.args[1])), call.attrs.channels
+    if channels is None:
+        layout = call.attrs.out_layout or call.attrs.data_layout
+        channels = _shape(call)[str(layout).index("C")]
+    return weights // max(1, int(channels))
+
+
+def _along_axis(call: _expr.Call, shape: list[int], *_: Any) -> int:
+    return shape[int(call.attrs.axis)]
+
+
+def _window(call: _expr.Call, *_: Any) -> int:
+    return math.prod(int(extent) for extent in call.attrs.pool_size)
+
+
+_LENGTHS: dict[str, Callable[..., int]] = {
+    "nn.dense": lambda call, data, weight: weight[-1],
+    "nn.matmul": lambda call, a, b: a[-2] if call.attrs.transpose_a else a[-1],
+    "nn.batch_matmul": lambda call, a, b: a[-2] if call.attrs.transpose_a else a[-1],
+    "nn.softmax": _along_axis,
+    "nn.log_softmax": _along_axis,
+    "nn.layer_norm": _along_axis,
+    "nn.avg_pool1d": _window,
+    "nn.avg_pool2d": _window,
+    "nn.avg_pool3d": _window,
+    "cumsum": lambda call, data, *_: math.prod(data),
+}
+
+
+def _worst(a: np.ndarray, b: np.ndarray, tolerance: Tolerance) -> str:
+    """The element that is furthest out of its bounds; "" when none is."""
+    is_float = b.dtype.kind not in "biu"
+    wide_a, wide_b = a.astype("float64"), b.astype("float64")
+    with np.errstate(invalid="ignore"):
+        error = np.abs(wide_a - wide_b)
+    defined = np.isfinite(wide_b)
+    error = np.where(defined, np.where(np.isfinite(error), error, np.inf), 0.0)
+    known = np.where(defined, wide_b, 0.0)
+    bound = tolerance.relative * (np.abs(known) + _root_mean_square(known))
+    if b.dtype.name in _EIGHT_BITS:
+        bound = np.full(b.shape, float(tolerance.steps))
+    elif not is_float and np.count_nonzero(error) <= _flips(tolerance) * error.size:
+        return ""
+    if not error.size or not (error > bound).any():
+        return ""
+    at = np.unravel_index(np.argmax(error - bound), error.shape)
+    place = f"[{', '.join(str(int(i)) for i in at)}]"
+    return (
+        f"at {place} is {a[at]}, TVM's is {b[at]}: off by {error[at]:.3g}, allowed {bound[at]:.3g}"
+    )
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return math.sqrt(np.mean(values**2)) if values.size else 0.0
+
+
+def _flips(tolerance: Tolerance) -> float:
+    return _FLIPS if tolerance.relative else 0.0
+
+
+def _dtypes(node: Any) -> list[str]:
+    """Element types of a value; none for what is no tensor."""
+    kind = node.checked_type
+    fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else [kind]
+    return [str(field.dtype) for field in fields if isinstance(field, tvm.ir.TensorType)]
+
+
+def _shape(node: Any) -> list[int]:
+    """Extents of a tensor, of the first one of a tuple; those that are not known count as 1."""
+    kind = node.checked_type
+    if isinstance(kind, tvm.ir.TupleType):
+        kind = kind.fields[0] if len(kind.fields) else kind
+    if not isinstance(kind, tvm.ir.TensorType):
+        return []
+    return [int(d) if isinstance(d, tvm.tir.IntImm) else 1 for d in kind.shape]
