@@ -61,6 +61,7 @@ def changed(name, value):
     others = {
         "byoc_fusion_style": ["dnnl.TVMFusion", "with.dots.ArbitraryFusion"],
         "placement_allow": ["machine", "weights"],
+        "verify": "all",
         "progress": "json",
         "log_level": "debug",
     }
