@@ -166,6 +166,7 @@ OUT_OF_RANGE = [
     ("workers", -1, "an int from 0 to 1024"),
     ("workers", 1025, "an int from 0 to 1024"),
     ("seed", -1, "an int >= 0"),
+    ("verify", "some", "one of all, external, none"),
     ("progress", "loud", "one of auto, rich, lines, quiet, json"),
     ("log_level", "loud", "one of notset, debug, info, warning, error"),
     ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
