@@ -99,9 +99,9 @@ def measure_batch(mods, targets, labels):
             externals.append(target)
         # As deployed: TVM sees the host target alone.
         build_target = str(target.host if external or target.host else target)
-        if build_target not in records:
-            records[build_target] = tuning_records(build_target)
         try:
+            if build_target not in records:
+                records[build_target] = tuning_records(build_target)
             with phase("candidate text"):
                 built = candidate_module(
                     mod,

@@ -12,7 +12,6 @@ types and small constants) and builder; it misses on a new call, and lives as lo
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from .candidate import CandidateModule
 from .cost import Unsupported, WrongResult
 from .inputs import describe_inputs, random_inputs
 from .resolve import resolve
+from .spent import phase
 from .text import describe
 from .tolerance import Tolerance, mismatch, tolerance_of
 from .weights import is_weight
@@ -41,17 +41,17 @@ def make_reference(candidate: dict[str, Any], file: str, builder: str, seed: int
     """Write what TVM computes for a candidate (its JSON form), with the weights and inputs that
     build_candidate and measure_library use for the same seed, to an .npz file.
 
-    Returns the tolerance of its outputs and the seconds of CPU that it took. Unsupported when TVM
-    has no reference: it cannot build a call, or a call answers otherwise each time.
+    Returns the tolerance of its outputs. Unsupported when TVM has no reference: it cannot build a
+    call, or a call answers otherwise each time.
     """
-    start = time.process_time()
     mod = CandidateModule.from_json(candidate).instantiate(seed)
     inputs = list(random_inputs(describe_inputs(mod), seed).values())
-    outputs = evaluate(mod, inputs, builder)
+    with phase("reference"):
+        outputs = evaluate(mod, inputs, builder)
     if not any(np.isfinite(array).any() or not array.size for array in outputs):
         raise Unsupported("TVM's own outputs hold no finite number")
     np.savez(file, **{f"output_{i}": array for i, array in enumerate(outputs)})
-    return {"tolerance": tolerance_of(mod), "seconds": time.process_time() - start}
+    return {"tolerance": tolerance_of(mod)}
 
 
 def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[float]) -> None:

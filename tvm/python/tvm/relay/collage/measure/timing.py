@@ -45,10 +45,11 @@ def measure_library(
     values = random_inputs(build["inputs"], seed)
     executor.set_input(**values)
     if reference is not None:
-        executor.run()
-        count = executor.get_num_outputs()
-        outputs = [executor.get_output(i).numpy() for i in range(count)]
-        check_outputs(outputs, reference, tolerance)
+        with phase("verify"):
+            executor.run()
+            count = executor.get_num_outputs()
+            outputs = [executor.get_output(i).numpy() for i in range(count)]
+            check_outputs(outputs, reference, tolerance)
 
     def run(number: int, repeat: int) -> list[float]:
         timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
