@@ -223,7 +223,7 @@ def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):
 
 
 def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise KeyError("a bug")
 
     monkeypatch.setattr("tvm.relay.collage.measure.candidate_module", broken)
