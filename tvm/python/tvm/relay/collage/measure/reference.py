@@ -44,9 +44,9 @@ def make_reference(candidate: dict[str, Any], file: str, builder: str, seed: int
     Returns the tolerance of its outputs. Unsupported when TVM has no reference: it cannot build a
     call, or a call answers otherwise each time.
     """
-    mod = CandidateModule.from_json(candidate).instantiate(seed)
-    inputs = list(random_inputs(describe_inputs(mod), seed).values())
     with phase("reference"):
+        mod = CandidateModule.from_json(candidate).instantiate(seed)
+        inputs = list(random_inputs(describe_inputs(mod), seed).values())
         outputs = evaluate(mod, inputs, builder)
     if not any(np.isfinite(array).any() or not array.size for array in outputs):
         raise Unsupported("TVM's own outputs hold no finite number")
