@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tvm
+import tvm_collage
 from blas_nets import assert_equal, backend, require, swapped, values  # noqa: F401
 from onednn_nets import function_of, run
 from tvm import relay, te
@@ -134,3 +135,32 @@ def test_mixed_types_are_refused():
         function("cblas", "matmul")(*arrays, False, False)
     with pytest.raises(ValueError, match="takes a, b, c, transpose_a"):
         function("cblas", "matmul")(*arrays)
+
+
+@pytest.fixture
+def set_threads():
+    """A function that gives the pool a number of threads, also more than there are cores."""
+    pool = ctypes.CDLL(tvm_collage.library_path("tvm_collage_pool"))
+    yield lambda count: pool.CollagePoolSetNumThreads(count) == 0
+    pool.CollagePoolSetNumThreads(0)
+
+
+def test_every_element_is_computed_once_however_work_is_divided(backend, set_threads):  # noqa: F811
+    """Random batches of random shapes, added twice to what is there, on 1 to 16 threads."""
+    rng = np.random.default_rng(0)
+    batch_matmul = function(backend, "batch_matmul")
+    for _ in range(120):
+        assert set_threads(int(rng.choice([1, 2, 3, 4, 7, 12, 16])))
+        m, n, k = (int(size) for size in rng.choice([1, 3, 16, 17, 60, 250, 1200], 3))
+        k = min(k, 250)
+        batches = [(1, 1), (2, 2), (5, 1), (1, 3), (12, 12)][rng.integers(5)]
+        flags = FLAGS[rng.integers(4)]
+        a, b = values(m, (batches[0], m, k)), values(n, (batches[1], k, n))
+        if m * n * k * max(batches) > 2e7:
+            a, b = a[:1], b[:1]
+        wanted = np.matmul(a, b)
+        start = values(k, wanted.shape)
+        out = tvm.nd.array(start)
+        a, b = (tvm.nd.array(swapped(x) if flag else x) for x, flag in zip((a, b), flags))
+        batch_matmul(a, b, out, *flags, 1.0, 1.0)
+        assert_equal(out.numpy(), wanted + start)
