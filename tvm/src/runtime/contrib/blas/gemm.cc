@@ -31,8 +31,8 @@ constexpr int64_t kBytesPerNanosecond = 20;
 // Tiles begin at multiples of these, as kernels compute in such blocks.
 constexpr int64_t kRowUnit = 4;
 constexpr int64_t kColumnUnit = 16;
-// OpenBLAS' gemm packs b in every call, which takes longer than few rows' products. A row at a time
-// by gemv was faster up to so many rows (measured on Zen 4), unless b is small and in cache.
+// gemm packs b in every call, which takes longer than few rows' products. A row at a time by gemv
+// was faster up to so many rows (OpenBLAS on Zen 4), unless b is small and in cache.
 constexpr int64_t kGemvRows = 3;
 constexpr int64_t kGemvRowsTransposed = 6;
 constexpr int64_t kGemvElements = 16384;
@@ -96,7 +96,7 @@ void ComputeTile(const Api& api, const GemmShape& s, const GemmData<T>& data, co
       api.compute(kRowMajor, trans_a, kPacked, m, n, k, a, s.lda,
                   static_cast<const float*>(packed_b), std::max(n, k), beta, c, s.ldc);
     }
-  } else if (!api.can_pack() && IsByRows(s, tile)) {
+  } else if (IsByRows(s, tile)) {
     for (int i = 0; i < m; ++i) {
       // A row of c is op(b) transposed times a row of op(a).
       api.gemv<T>()(kRowMajor, s.transpose_b ? kNoTrans : kTrans, s.transpose_b ? n : k,
@@ -159,7 +159,7 @@ Grid ChooseGrid(const GemmShape& s, int num_threads) {
 }
 
 std::unique_ptr<PackedWeights> PackWeights(const Api& api, const GemmShape& shape, const float* b) {
-  if (!api.can_pack() || shape.batch != 1) return nullptr;
+  if (!api.can_pack() || shape.batch != 1 || shape.m == 1) return nullptr;
   auto packed = std::make_unique<PackedWeights>();
   packed->grid = ChooseGrid(shape, runtime::threading::NumThreads());
   // A packed b holds for one number of rows. With several tiles of rows packing is a small part.
