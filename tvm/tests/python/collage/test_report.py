@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of a result made by hand: numbers, groups, shares, tables that hold the same."""
 
+import dataclasses
 import io
 import json
 import math
@@ -16,6 +17,7 @@ from tvm.relay.collage.optimizer import Result
 from tvm.relay.collage.report import compare_plans, is_single
 from tvm.relay.collage.report.placement import label_of, placement_of
 
+NOISY = "noisy: the machine was busy"
 HOST = tvm.target.Target("llvm")
 
 
@@ -42,7 +44,7 @@ def function_report():
         "parts": [
             ["other", "other.relu", "other(nn.relu)", "measured", 0.001, "", True],
             ["llvm", "tvm", "llvm(exp)", "measured", 0.001, "", True],
-            ["llvm", "tvm", "llvm(exp)", "measured", 0.002, "noisy", True],
+            ["llvm", "tvm", "llvm(exp)", "measured", 0.002, NOISY, True],
             ["host", "host", "host()", "estimated", 0.0, "", False],
         ],
         "failed": [
@@ -51,8 +53,9 @@ def function_report():
             ["other", "other.exp", "other(exp)", "timeout", 0.0, "60 s", True],
         ],
         "unplaced": [
-            ["exp", "other", "crashed", "signal 11", "other.exp", 2, 0.003, 0.0, 0.0],
-            ["sqrt", "other", "slower", "as fast", "other.sqrt", 1, 0.001, 0.004, 0.001],
+            ["exp", "other", "crashed", "signal 11", "other.exp", 2, 0.003, 0.0, 0.0, 0],
+            ["sqrt", "other", "slower", "as fast", "other.sqrt", 1, 0.001, 0.004, 0.001, 1],
+            ["add", "other", "slower", "as fast", "other.sqrt", 2, 0.001, 0.004, 0.001, 1],
         ],
         "unplaced_left_out": 0,
         "skipped": "",
@@ -159,10 +162,47 @@ def test_reasons_say_by_how_much_or_what_went_wrong():
     assert [(row["op"], row["why"], row["operators"]) for row in rows] == [
         ("exp", "crashed", 2),
         ("sqrt", "slower", 1),
+        ("add", "slower", 2),
     ]
     text = printed(result())
     assert "crashed: signal 11" in text
     assert "slower: 4 ms there, 1 ms here, 4.00 x as long" in text
+    assert "sqrt, add x2" in text  # operators of one region are one row
+
+
+def test_costs_are_counted_by_source():
+    costs = {
+        "measured": 8,
+        "from_store": 3,
+        "from_memory": 2,
+        "failed": {"crashed": 1, "timeout": 2},
+        "noisy": 1,
+    }
+    found = dataclasses.replace(result(), costs=costs)
+    assert found.to_json()["costs"] == costs
+    assert (
+        "Costs: 8 measured, 3 from the store, 2 from memory, 1 crashed, 2 timeout, 1 noisy"
+        in printed(found)
+    )
+    assert result().to_json()["costs"] == {} and "from memory" not in printed(result())
+
+
+def test_noisy_costs_are_marked():
+    tvm_part, other = result().to_json()["functions"][0]["parts"]
+    assert (tvm_part["noisy"], tvm_part["count"], other["noisy"]) == (1, 2, 0)
+    text = printed(result())
+    assert "1.5 ms 1 noisy" in text and text.count("the option retry_failed measures") == 1
+    report = function_report()
+    report["parts"] = [row for row in report["parts"] if row[5] != NOISY]
+    assert "noisy" not in printed(dataclasses.replace(result(), partitioned=[report]))
+
+
+def test_parts_without_a_cost_say_so():
+    report = function_report()
+    report["parts"][0][3:5] = ["unsupported", 0.0]
+    found = dataclasses.replace(result("tvm", guard=False), partitioned=[report])
+    [row] = [line for line in printed(found).splitlines() if "nn.relu" in line and "0.0%" in line]
+    assert "unsupported" in row and "0 ns" not in row
 
 
 def test_how_many_costs_were_asked_for_of_how_many():
@@ -218,7 +258,7 @@ def test_tables_show_what_the_json_holds():
         assert piece in text, piece
     assert "limit max_depth cut 3" in text and "partition 9.0 s" in text
     assert "not what ships" not in text
-    assert "not what ships" in printed(result("tvm"))
+    assert "in the op-level plan, which is not what ships" in printed(result("tvm"))
 
 
 def test_show_prints(capsys):

@@ -5,7 +5,7 @@ import pytest
 from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
-from tvm.relay.collage.report.unplaced import Unplaced, reason_text
+from tvm.relay.collage.report.unplaced import Unplaced, by_region, reason_text
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "unplaced_test"
@@ -58,9 +58,23 @@ def test_slower_says_by_how_much(backend):
         "slower",
         2,
     )
-    assert (slower.seconds, slower.backend_seconds, slower.instead_seconds) == (2.0, 20.0, 2.0)
-    assert "slower: 20 s there, 2 s here, 10.00 x as long" in reason_text(slower._asdict())
+    assert slower[-4:] == (2.0, 10.0, 1.0, 2)  # in all; of each of two regions
+    assert reason_text(slower._asdict()) == (
+        "slower: 10 s there, 1 s here, 10.00 x as long, each of 2 regions"
+    )
     assert (opaque.op, opaque.why) == ("sort", "opaque")
+
+
+def test_regions_of_other_costs_have_rows_of_their_own_and_nothing_is_summed(backend):
+    """sigmoid and relu of one candidate, and a relu alone: the one region holds no other's time."""
+    text = "def @main(%x: $T) { nn.relu(sort(nn.relu(sigmoid(%x)))) }"
+    rows = reasons(text, [backend], {"llvm": 1, NAME: 10})
+    slower = sorted(
+        (r.op, r.operators, r.backend_seconds, r.regions) for r in rows if r.why == "slower"
+    )
+    assert slower == [("nn.relu", 1, 10.0, 1), ("nn.relu", 1, 19.0, 1), ("sigmoid", 1, 19.0, 1)]
+    table = by_region([row._asdict() for row in rows])
+    assert sorted(row["ops"] for row in table) == ["nn.relu", "nn.relu, sigmoid", "sort"]
 
 
 def test_a_candidate_across_a_larger_part_of_tvm_is_part_of_no_better_plan(backend):

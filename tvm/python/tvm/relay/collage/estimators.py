@@ -91,6 +91,8 @@ class CostEstimator(Object):
 
     def __init__(self):
         self.reports = []
+        # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
+        self.counts = {}
         # What a callback raised that is no Exception.
         self.interrupt = None
         self._workers = LazySession()
@@ -119,8 +121,10 @@ class CostEstimator(Object):
 
         Outside a measuring session the workers are this estimator's own, from its first use on.
         """
-        with self._workers.active():
-            return measure_batch(mods, targets, labels)
+        with self._workers.active() as measuring:
+            answers = measure_batch(mods, targets, labels)
+            self.counts = measuring.counts()
+        return answers
 
     @_carried
     def _estimate(self, mods, targets, labels):
@@ -140,8 +144,10 @@ class CostEstimator(Object):
 
     def transition_seconds(self, types, target):
         """Return the seconds of one layout transform of each tensor type on the host target."""
-        with self._workers.active():
-            return measure_transitions(types, target)
+        with self._workers.active() as measuring:
+            seconds = measure_transitions(types, target)
+            self.counts = measuring.counts()
+        return seconds
 
     @_carried
     def _transitions(self, types, target):

@@ -52,6 +52,7 @@ class Result:
     guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
         which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
         the cost of each of its parts was measured, else TVM alone.
+    costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     """
 
     mod: tvm.IRModule
@@ -64,6 +65,7 @@ class Result:
     make_placement: Callable[[], Placement] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
+    costs: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def placement(self) -> Placement:
@@ -180,6 +182,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         clock.seconds,
         skipped,
         plans.maker(name),
+        estimator.counts,
     )
 
 

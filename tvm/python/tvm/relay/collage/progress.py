@@ -3,8 +3,8 @@
 
 All goes to standard error. Docs: docs/tools.md. Test: test_progress.py.
 
-What takes under a second shows nothing; a bar needs a terminal, so that a log gets a line of text
-now and then instead.
+What takes under a second shows nothing; a log gets a line of text now and then, since a bar needs a
+terminal.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class State(NamedTuple):
 
 
 class View:
-    """Shows states; this class shows nothing. `hide` ends a phase, by an exception too."""
+    """Shows states; this class shows nothing."""
 
     def show(self, state: State) -> None:
         """Show the state, if it is time to."""
 
     def hide(self) -> None:
-        """Leave the terminal as it was, but for a last line."""
+        """Leave the terminal as it was: the phase pauses or ends, by an exception too."""
 
 
 class JsonLines(View):
@@ -65,30 +65,20 @@ class JsonLines(View):
 
 
 class TextLines(View):
-    """A line of text every ten seconds, and a last one if there was any."""
+    """A line of text every ten seconds of a phase."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._next = _LINE_SECONDS
-        self._last: State | None = None  # not printed yet
 
     def show(self, state: State) -> None:
-        self._last = state
-        if state.seconds >= self._next:
-            self._next = state.seconds + _LINE_SECONDS
-            self._print(state)
-
-    def hide(self) -> None:
-        if self._last is not None and self._next > _LINE_SECONDS:
-            self._print(self._last)
-        self._next, self._last = _LINE_SECONDS, None
-
-    def _print(self, state: State) -> None:
+        if state.seconds < self._next:
+            return
+        self._next = state.seconds + _LINE_SECONDS
         text = f"collage: {state.phase}: {state.text}, {state.seconds:.0f} s"
         if state.eta_seconds:
             text += f", about {state.eta_seconds:.0f} s to go"
         print(text, file=self._stream, flush=True)
-        self._last = None
 
 
 class RichBar(View):
@@ -119,9 +109,9 @@ class RichBar(View):
         return progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(bar_width=24),
-            progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[text]}"),
             console=self._console,
+            transient=True,
         )
 
 
@@ -143,28 +133,34 @@ def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
 
 
 class Phase:
-    """One piece of work on a clock: tells a view how far it is, once a second has passed."""
+    """One piece of work on a clock: tells a view how far it is, once a second has passed.
+
+    It may pause: then the view is hidden and the clock stands still until it resumes.
+    """
 
     def __init__(self, name: str, view: View, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._view, self._clock = name, view, clock
+        self._before = 0.0  # seconds up to the last pause
         self._began = clock()
-        self._state: State | None = None  # the last one
         self._is_shown = False
 
     def update(self, done: int, total: int, text: str, counts: Mapping[str, Any]) -> None:
         """So many steps of all are done; `text` and `counts` say it for people and in JSON."""
-        seconds = self._clock() - self._began
+        seconds = self._before + self._clock() - self._began
         eta = seconds * (total - done) / done if done else None
-        self._state = State(self._name, done, total, text, counts, seconds, eta)
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
-            self._view.show(self._state)
+            self._view.show(State(self._name, done, total, text, counts, seconds, eta))
 
-    def end(self) -> None:
-        """The work ends, by an exception too."""
+    def pause(self) -> None:
+        self._before += self._clock() - self._began
+        self._began = self._clock()
         if self._is_shown:
             self._view.hide()
         self._is_shown = False
+
+    def resume(self) -> None:
+        self._began = self._clock()
 
 
 @contextlib.contextmanager
@@ -174,4 +170,4 @@ def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) ->
     try:
         yield running
     finally:
-        running.end()
+        running.pause()

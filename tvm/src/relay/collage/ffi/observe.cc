@@ -38,7 +38,8 @@ ObjectRef Rows(const UnplacedReport& report) {
   for (const Unplaced& row : report.rows) {
     rows.push_back({String(row.op), String(row.backend), String(row.why), String(row.message),
                     String(row.rule), runtime::Int(row.count), runtime::Float(row.seconds),
-                    runtime::Float(row.backend_seconds), runtime::Float(row.instead_seconds)});
+                    runtime::Float(row.backend_seconds), runtime::Float(row.instead_seconds),
+                    runtime::Int(row.regions)});
   }
   return rows;
 }

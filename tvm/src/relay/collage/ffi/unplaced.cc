@@ -190,14 +190,19 @@ struct Group {
 UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
                            const FunctionPlan& plan) {
   Explainer explain(imported, specs, plan);
-  std::map<std::tuple<std::string, int, std::string, std::string, std::string>, Group> groups;
+  using Key = std::tuple<std::string, int, std::string, std::string, std::string, double, double>;
+  std::map<Key, Group> groups;
   imported.graph.placeable().ForEach([&](NodeIndex index) {
     if (!explain.StaysOnTvm(index)) return;
     for (size_t spec = 0; spec < specs.size(); ++spec) {
       if (!specs[spec].spec.is_external) continue;
       const Reason reason = explain.Why(index, static_cast<int>(spec));
       const std::string op = explain.OpOf(index);
-      Group& group = groups[{op, static_cast<int>(spec), reason.why, reason.message, reason.rule}];
+      const bool is_slower = reason.why == "slower";
+      const double there = is_slower ? explain.SecondsOf(reason.candidate) : 0;
+      const double instead = is_slower ? explain.SecondsInPlaceOf(reason.candidate) : 0;
+      Group& group = groups[{op, static_cast<int>(spec), reason.why, reason.message, reason.rule,
+                             there, instead}];
       Unplaced& row = group.row;
       if (row.count++ == 0) {
         row.op = op;
@@ -205,14 +210,13 @@ UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<T
         row.why = reason.why;
         row.message = reason.message;
         row.rule = reason.rule;
+        row.backend_seconds = there;
+        row.instead_seconds = instead;
       }
       if (group.parts.insert(explain.PartNumber(index)).second) {
         row.seconds += explain.PartOf(index).cost.seconds;
       }
-      if (reason.why == "slower" && group.candidates.insert(reason.candidate).second) {
-        row.backend_seconds += explain.SecondsOf(reason.candidate);
-        row.instead_seconds += explain.SecondsInPlaceOf(reason.candidate);
-      }
+      if (is_slower && group.candidates.insert(reason.candidate).second) ++row.regions;
     }
   });
   UnplacedReport report;

@@ -25,8 +25,11 @@ struct Unplaced {
   std::string rule;     // that found or refused it; empty when none did
   int count = 0;        // operators
   double seconds = 0;   // of the plan's parts that hold them
-  /*! \brief slower: of the backend's candidates for them, and of what the plan has in their place.
+  /*!
+   * \brief slower: candidates of the backend that hold them, seconds of each of these, and of what
+   * the plan has in the place of each. They are equal within a row and no sums: candidates overlap.
    */
+  int regions = 0;
   double backend_seconds = 0;
   double instead_seconds = 0;
 };

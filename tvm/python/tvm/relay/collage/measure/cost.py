@@ -26,6 +26,7 @@ STATUSES = (
 )
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
+_NOISY = "noisy: the machine was busy"
 _WITH_SECONDS = ("measured", "estimated")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
@@ -87,7 +88,7 @@ class Cost:
         interval = median_interval(samples)
         cost = cls("measured", *interval, len(samples), border_seconds)
         if cost.is_noisy:
-            return dataclasses.replace(cost, message="noisy: the machine was busy")
+            return dataclasses.replace(cost, message=_NOISY)
         return cost
 
     @classmethod
@@ -143,6 +144,11 @@ class Cost:
         if unknown or "status" not in fields:
             raise ValueError(f"not a cost: {sorted(fields)}")
         return cls(**fields)
+
+
+def says_noisy(message: str) -> bool:
+    """Whether a cost's message marks it as noisy: all that reports keep of the cost."""
+    return _NOISY in message
 
 
 def format_seconds(seconds: float) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -139,6 +140,17 @@ class MeasuredCostEstimator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def counts(self) -> dict[str, Any]:
+        """How many costs came from where, and how many of the distinct ones failed or are noisy."""
+        failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
+        return {
+            "measured": self.misses,
+            "from_store": self.stored,
+            "from_memory": self.hits,
+            "failed": dict(sorted(failed.items())),
+            "noisy": sum(cost.is_noisy for cost in self._cache.values()),
+        }
 
     def Summary(self) -> str:
         failed = sum(cost.is_failure for cost in self._cache.values())

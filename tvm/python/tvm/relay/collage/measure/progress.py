@@ -11,22 +11,26 @@ from .cost import Cost
 
 
 class Progress:
-    """Counts of one estimate() call, told to a view after each change.
+    """Counts of one measuring session, told to a view after each change.
 
-    total: distinct candidates to measure; cached: candidates answered from memory; stored: distinct
-    candidates answered by the store; built, done (measured or failed), failed.
+    total: distinct candidates to measure, as far as they were asked for; cached: candidates
+    answered from memory; stored: distinct candidates answered by the store; built, done (measured
+    or failed), failed. The time between two calls of estimate(), in which the search asks for its
+    next costs, does not count.
     """
 
     def __init__(
         self, view: View | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._view, self._clock = view or View(), clock
-        self.begin(0, 0)
+        self._phase = Phase("measuring", view or View(), clock)
+        self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
 
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
-        self._phase = Phase("measuring", self._view, self._clock)
-        self.total, self.cached, self.stored = total, cached, stored
-        self.built = self.done = self.failed = 0
+        """A call of estimate() begins: what it adds to the counts."""
+        self._phase.resume()
+        self.total += total
+        self.cached += cached
+        self.stored += stored
 
     def on_built(self) -> None:
         """A candidate was built."""
@@ -41,7 +45,7 @@ class Progress:
 
     def end(self) -> None:
         """The call ends, by an exception too."""
-        self._phase.end()
+        self._phase.pause()
 
     def _changed(self) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")

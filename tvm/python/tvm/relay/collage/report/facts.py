@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..measure.cost import format_seconds
+from ..measure.cost import format_seconds, says_noisy
 from ..plans import MERGED, OP_LEVEL, TVM_ALONE
 from .placement import placement_of
 from .plans import compare_plans
@@ -31,7 +31,9 @@ def result_to_json(result: Any) -> dict[str, Any]:
     the shipped module runs where. functions: the op-level search by function; its parts are those
     of the plan "collage" whether that ships or not, `unplaced` says why its operators on TVM are on
     no other backend, `skipped` why a function was left as it was ("" when it was not). seconds:
-    time by phase. summary: one line.
+    time by phase. costs: how many the measuring found and where, {} when nothing was asked for:
+    `measured` just now, `from_store`, `from_memory` (an equal candidate was answered before), of
+    the distinct ones `failed` by status and how many are `noisy`. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -45,6 +47,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "placement": placement_of(result.mod, TVM_ALONE),
         "functions": [_function(row, host) for row in result.partitioned],
         "seconds": dict(result.seconds),
+        "costs": dict(result.costs),
     }
     return {"summary": Summary(report), **report}
 
@@ -132,6 +135,7 @@ def _part(group: list[list[Any]], host: str, total: float) -> dict[str, Any]:
         "seconds": sum(seconds) / len(seconds),
         "total_seconds": sum(seconds),
         "share": sum(seconds) / total if total > 0 else 0.0,
+        "noisy": sum(says_noisy(row[_MESSAGE]) for row in group),
     }
 
 

@@ -11,11 +11,14 @@ from rich.table import Table
 
 from ..measure.cost import format_seconds
 from .facts import Summary, ratio_text, result_to_json
-from .unplaced import reason_text
+from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
 _MOST_ROWS = 25
 _MOST_REASONS = 12
+_NOISY = (
+    "noisy: the machine was busy while it was measured; the option retry_failed measures it again"
+)
 _NO_WIDTH = 120  # a log has no width of its own
 
 
@@ -37,6 +40,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
     if report["guard_skipped"]:
         console.print(f"Not measured end to end: {escape(report['guard_skipped'])}")
+    if report["costs"]:
+        console.print(f"Costs: {costs_by_source(report['costs'])}", highlight=False)
     if report["unverified"]:
         console.print(f"Not verified: {escape(report['unverified'])}")
     if report["placement"]:
@@ -113,13 +118,16 @@ def parts_table(function: dict[str, Any]) -> Table:
     table.add_column("together", justify="right")
     table.add_column("share", justify="right")
     for row in function["parts"][:_MOST_ROWS]:
-        each, together = row["seconds"], row["total_seconds"]
+        is_known = row["status"] in ("measured", "estimated")
+        each = format_seconds(row["seconds"]) if is_known else row["status"]
+        if row["noisy"]:
+            each += " noisy" if row["noisy"] == row["count"] else f" {row['noisy']} noisy"
         table.add_row(
             escape(row["backend"]),
             escape(row["ops"]),
             str(row["count"]),
-            format_seconds(each),
-            format_seconds(together),
+            each,
+            format_seconds(row["total_seconds"]) if is_known else "-",
             f"{row['share']:.1%}",
         )
     _add_rest(table, function["parts"])
@@ -153,13 +161,23 @@ def failures_table(function: dict[str, Any]) -> Table:
 def unplaced_table(function: dict[str, Any]) -> Table:
     """Operators on TVM, and why each other backend did not get them, the dearest first."""
     table = Table()
-    for name in ("operator", "count", "backend", "why it is not there"):
-        table.add_column(name, justify="right" if name == "count" else "left")
-    for row in function["unplaced"][:_MOST_REASONS]:
-        cells = (row["op"], str(row["operators"]), row["backend"], reason_text(row))
-        table.add_row(*(escape(cell) for cell in cells))
-    _add_rest(table, function["unplaced"], _MOST_REASONS)
+    for name in ("operators", "backend", "why they are not there"):
+        table.add_column(name)
+    rows = by_region(function["unplaced"])
+    for row in rows[:_MOST_REASONS]:
+        table.add_row(*(escape(cell) for cell in (row["ops"], row["backend"], reason_text(row))))
+    _add_rest(table, rows, _MOST_REASONS)
     return table
+
+
+def costs_by_source(costs: dict[str, Any]) -> str:
+    """Where the costs of all functions came from, and how many are of no use."""
+    text = "{measured} measured, {from_store} from the store, {from_memory} from memory".format(
+        **costs
+    )
+    for status, count in costs["failed"].items():
+        text += f", {count} {status}"
+    return text + (f", {costs['noisy']} noisy" if costs["noisy"] else "")
 
 
 def costs_text(costs: dict[str, int]) -> str:
@@ -176,10 +194,12 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         console.print(escape(text), highlight=False)
         return
     name = "" if function["function"] == "main" else f" of @{function['function']}"
-    ships = "" if report["plan"].startswith("collage") else "; measured, but not what ships"
+    ships = "" if report["plan"].startswith("collage") else ", which is not what ships"
     if function["parts"]:
         title = f"What each part{name} runs on in the op-level plan{ships}"
         print_titled(title, parts_table(function), console)
+        if any(row["noisy"] for row in function["parts"]):
+            console.print(_NOISY)
     if function["failures"]:
         print_titled("What failed while measuring, and why", failures_table(function), console)
     if function["unplaced"]:

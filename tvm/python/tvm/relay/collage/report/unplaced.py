@@ -13,8 +13,9 @@ class Unplaced(NamedTuple):
 
     why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
         "no_pattern", or the status of a failed measurement.
-    seconds: of the plan's parts that hold them. backend_seconds and instead_seconds: of the
-        backend's candidates, and of what the plan has in their place; 0 unless why is "slower".
+    seconds: of the plan's parts that hold them.
+    backend_seconds and instead_seconds: of each of the `regions` candidates of the backend that
+        hold them, and of what the plan has in the place of each; all 0 unless why is "slower".
     """
 
     op: str
@@ -26,6 +27,7 @@ class Unplaced(NamedTuple):
     seconds: float
     backend_seconds: float
     instead_seconds: float
+    regions: int
 
 
 def unplaced_to_json(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,10 +35,34 @@ def unplaced_to_json(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [Unplaced(*item)._asdict() for item in row["unplaced"]]
 
 
+def by_region(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows for a table: those that differ in the operator alone as one, with `ops`, the
+    operators with their counts, and their sum in `operators`."""
+    groups: dict[tuple, list[dict[str, Any]]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in row if name not in ("op", "operators", "seconds"))
+        # Other reasons are each about one operator.
+        groups.setdefault(key if row["why"] == "slower" else (*key, row["op"]), []).append(row)
+    return [
+        {
+            **group[0],
+            "ops": ", ".join(_counted(row["op"], row["operators"]) for row in group),
+            "operators": sum(row["operators"] for row in group),
+        }
+        for group in groups.values()
+    ]
+
+
 def reason_text(row: dict[str, Any]) -> str:
     """One line for a table: by how much it is slower, or the backend's own words."""
     if row["why"] == "slower":
         there, here = row["backend_seconds"], row["instead_seconds"]
         times = f", {there / here:.2f} x as long" if here > 0 else ""
-        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{times}"
-    return f"{row['why']}: {row['message']}" if row["message"] else row["why"]
+        each = f", each of {row['regions']} regions" if row["regions"] > 1 else ""
+        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{times}{each}"
+    name = row["why"].replace("_", " ")
+    return f"{name}: {row['message']}" if row["message"] else name
+
+
+def _counted(op: str, count: int) -> str:
+    return op if count == 1 else f"{op} x{count}"
