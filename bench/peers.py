@@ -89,6 +89,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
             settings = {
                 "alone": "alone" in options.contestants,
                 "timeout": options.build_timeout,
+                "backends": list(options.backends),
                 "config": options.collage,
             }
             print(f"  building {side}", flush=True)
@@ -133,6 +134,7 @@ def _conditions(options: argparse.Namespace) -> dict[str, Any]:
         "asked": options.contestants,
         "rounds": options.rounds,
         "rtol": options.rtol,
+        "backends": options.backends,
         "collage": options.collage,
         "versions": versions(options.contestants),
         "machine": describe_machine(),
@@ -183,6 +185,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--contestants",
         help=f"with commas between, of {', '.join(CONTESTANTS)}; all that are installed by default",
     )
+    parser.add_argument(
+        "--backends",
+        help="external backends of Collage, with commas between; all that are available by default",
+    )
     parser.add_argument("--skip-stock", action="store_true", help="without TVM alone (slow builds)")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--measure-seconds", type=float, help="time that Collage runs a candidate")
@@ -202,8 +208,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     try:
         options.nets = models.find(options.nets)
         options.contestants, options.left_out = _chosen(options.contestants)
+        options.backends = _backends(options.backends)
         options.collage = dict(_setting(text) for text in options.collage)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:  # RuntimeError: a backend that cannot run here
         parser.error(str(error))
     if options.skip_stock:
         options.contestants = [name for name in options.contestants if name != STOCK]
@@ -230,6 +237,18 @@ def _chosen(text: str | None) -> tuple[list[str], dict[str, str]]:
         name, reason = next(iter(missing.items()))
         raise ValueError(f"contestant {name} is {reason}")
     return [name for name in names if name not in missing], missing
+
+
+def _backends(text: str | None) -> dict[str, str]:
+    """Versions of Collage's backends that take part; ValueError for one that is unknown or cannot
+    run here."""
+    from tvm.relay.collage.backends import list_backends, require_backend
+
+    if text is None:
+        found = [backend for backend in list_backends() if backend.available() is None]
+    else:
+        found = [require_backend(item.strip()) for item in text.split(",") if item.strip()]
+    return {backend.name: backend.version() for backend in found}
 
 
 def _setting(text: str) -> tuple[str, Any]:

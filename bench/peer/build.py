@@ -38,12 +38,13 @@ class Built:
 def build(side: str, model: str, folder: Path, threads: int, options: dict[str, Any]) -> Built:
     """Build the ONNX file `model` for a side (COLLAGE or STOCK).
 
-    options: alone (whether libraries of each backend alone are kept too), timeout in seconds, and
-    config, options of Collage by name.
+    options: alone (whether libraries of each backend alone are kept too), timeout in seconds,
+    backends, names of Collage's external backends, and config, its options by name.
     """
     answer = folder / f"{side}.json"
     request = {"side": side, "model": model, "folder": str(folder), "answer": str(answer)}
     request |= {"alone": options["alone"], "config": options["config"]}
+    request["backends"] = options["backends"]
     environment = {"TOPHUB_LOCATION": "NONE", **os.environ, "TVM_NUM_THREADS": str(threads)}
     environment.pop("COLLAGE_DISABLE", None)
     if side == STOCK:
@@ -84,7 +85,8 @@ def _build_ours(mod: Any, params: Any, request: dict[str, Any]) -> dict[str, Any
 
     config = {f"relay.collage.{name}": value for name, value in request["config"].items()}
     config["relay.collage.enable_collage"] = True
-    targets = [collage.host_target(), tvm.target.Target("dnnl")]
+    external = [tvm.target.Target(name) for name in request["backends"]]
+    targets = [collage.host_target(), *external]
     with tvm.transform.PassContext(opt_level=3, config=config):
         library = relay.build(mod, target=targets, params=params)
     result = library.collage

@@ -137,7 +137,7 @@ def test_an_operator_without_a_torch_form_is_named():
 
 
 def test_a_build_that_fails_or_hangs_is_data(tmp_path):
-    options = {"alone": False, "config": {}, "timeout": 100}
+    options = {"alone": False, "backends": [], "config": {}, "timeout": 100}
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     built = peer_build.build("stock", str(tmp_path / "bad.onnx"), tmp_path, 1, options)
     assert built.libraries == {} and "the build ended with 1: " in built.failure
@@ -158,6 +158,7 @@ def run(tmp_path, *arguments):
 
 QUICK = ["--collage", "tvm_max_depth=1", "--collage", "byoc_max_depth=1", "--rounds", "6"]
 QUICK += ["--collage", "store=none", "--collage", "guard_rounds=2", "--measure-seconds", "0.01"]
+QUICK += ["--backends", "dnnl"]
 
 
 def test_a_small_net_through_all_of_it_and_again(tmp_path, monkeypatch, capsys):
@@ -243,6 +244,7 @@ def test_a_missing_model_file_is_a_line(tmp_path, monkeypatch, capsys):
     [
         (["--nets", "alexnet"], "unknown net alexnet: choose of resnet50, "),
         (["--contestants", "caffe"], "unknown contestant caffe: choose of collage, alone, "),
+        (["--backends", "caffe"], "unknown backend 'caffe'; known: "),
         (["--rounds", "0"], "--rounds must be at least 1"),
         (["--batch", "0"], "--batch must be at least 1"),
         (["--collage", "fast"], "--collage takes NAME=VALUE with one of tvm_max_depth, "),
