@@ -124,11 +124,20 @@ def net():
     return mod, {"w": tvm.nd.array(np.ones((8, 8, 3, 3), "float32"))}
 
 
-def search(store, workers=2, forked=True, backends=BACKENDS, faults=None, **changes):
+def search(
+    store,
+    workers=2,
+    forked=True,
+    backends=BACKENDS,
+    faults=None,
+    collage_options=None,
+    measure_step="fault_search:run",
+    **changes,
+):
     """The plan that is found, as JSON values.
 
     `faults`: {"build" or "run": what every candidate of the fake backends does there, one of
-    measure_fakes.DEEDS}. `changes` are MeasureOptions.
+    measure_fakes.DEEDS}. `collage_options` go over the search's own. `changes` are MeasureOptions.
     """
     import tvm
     from tvm.relay.collage import CollageOptions, measured, optimize
@@ -138,13 +147,15 @@ def search(store, workers=2, forked=True, backends=BACKENDS, faults=None, **chan
     usual = measured._measure_options
 
     def options_on_the_device(options):
-        steps = {"build_step": "fault_search:build", "measure_step": "fault_search:run"}
+        steps = {"build_step": "fault_search:build", "measure_step": measure_step}
         return dataclasses.replace(usual(options), batch=4, **steps, **changes)
 
     os.environ[FAULTS] = json.dumps(faults or {})
     measured._measure_options = options_on_the_device
     mod, params = net()
-    options = CollageOptions(store=store, workers=workers, progress="quiet", guard=False)
+    options = CollageOptions(
+        store=store, workers=workers, progress="quiet", guard=False, **(collage_options or {})
+    )
     try:
         with tvm.transform.PassContext(opt_level=3):
             result = optimize(mod, params, ["llvm", *backends], options)

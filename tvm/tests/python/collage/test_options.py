@@ -169,6 +169,7 @@ OUT_OF_RANGE = [
     ("verify", "some", "one of all, external, none"),
     ("progress", "loud", "one of auto, rich, lines, quiet, json"),
     ("log_level", "loud", "one of notset, debug, info, warning, error"),
+    ("rpc_wait", 0.0, SECONDS),
     ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
 ]
 

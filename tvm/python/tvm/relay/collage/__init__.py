@@ -22,6 +22,7 @@ from .collage import (  # noqa: E402
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,
+    DeviceError,
     ExecutorError,
     HostTargetError,
     ModuleError,
@@ -37,6 +38,7 @@ integration.install()
 _LAZY = {
     "host_target": "build",
     "available_targets": "targets",
+    "find_device": "rpc",
     "Backend": "backends",
     "register_backend": "backends",
     "list_backends": "backends",
@@ -65,6 +67,7 @@ __all__ = [
     "CollageError",
     "CostEstimator",
     "CustomCostEstimator",
+    "DeviceError",
     "ExecutorError",
     "HostTargetError",
     "MEASURE_NUMBER",

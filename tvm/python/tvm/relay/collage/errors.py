@@ -24,6 +24,10 @@ class HostTargetError(CollageError, ValueError):
     """The target list has no host target, or more than one for the same device."""
 
 
+class DeviceError(CollageError, RuntimeError):
+    """No device of the RPC tracker can be measured on, or they are not what was asked for."""
+
+
 class ModuleError(CollageError, ValueError):
     """The module cannot be compiled: no main, or an ill-typed expression."""
 

@@ -15,6 +15,7 @@ from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 
 from ._plain import plain
+from .errors import CollageError
 from .measured import LazySession, measure_batch, measure_transitions
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -57,6 +58,10 @@ def _carried(method):
     def callback(self, *args):
         try:
             return method(self, *args)
+        except CollageError as error:
+            # A page of C++ frames would stand before the message.
+            self.interrupt = error
+            raise Interrupted(str(error)) from None
         except Exception:
             raise
         except BaseException as interrupt:  # noqa: BLE001 - raised again by reraise_interrupt

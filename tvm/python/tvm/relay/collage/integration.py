@@ -23,9 +23,12 @@ def install():
     from tvm.relay import build_module
     from tvm.relay.backend import vm
 
+    from .rpc import functions
+
     _wrap(build_module, "build", "_collage_stock_build", _build)
     _wrap(build_module, "create_executor", "_collage_stock_create_executor", _create_executor)
     _wrap(vm, "compile", "_collage_stock_compile", _compile_vm)
+    functions.install()
     tvm.register_func("tvm.relay.collage.read_placement", _read_placement, override=True)
 
 

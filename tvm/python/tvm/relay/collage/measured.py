@@ -6,11 +6,13 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 
 import contextlib
 import contextvars
+import dataclasses
 import logging
 import os
 
 import tvm
 
+from .errors import DeviceError
 from .options import CollageOptions
 from .targets import is_external
 
@@ -24,7 +26,15 @@ TRANSITION = "transition"
 # More builds at once gain little and each holds a TVM in memory.
 _MOST_WORKERS = 8
 # Options of a session that are none of measuring.
-_OF_SESSION = ("progress", "store", "retry_failed")
+_OF_SESSION = (
+    "progress",
+    "store",
+    "retry_failed",
+    "rpc_tracker",
+    "rpc_key",
+    "rpc_wait",
+    "rpc_compiler",
+)
 # What was warned about in this process, which happens once.
 _warned = set()
 
@@ -185,22 +195,57 @@ def _as_session(estimator):
 def _new_estimator(options, external_targets):
     from .measure import MeasuredCostEstimator, make_progress
 
-    measure_options = _measure_options(options)
-    return MeasuredCostEstimator(
-        measure_options,
-        progress=make_progress(options.progress),
-        store=_open_store(options, measure_options),
-        imports=own_backend_modules(external_targets),
+    imports = own_backend_modules(external_targets)
+    measure_options = dataclasses.replace(_measure_options(options), imports=imports)
+    runner = _device_runner(options, measure_options)
+    try:
+        return MeasuredCostEstimator(
+            measure_options,
+            progress=make_progress(options.progress),
+            store=_open_store(options, measure_options, runner.info if runner else None),
+            runner=runner,
+        )
+    except BaseException:
+        if runner is not None:
+            runner.close()
+        raise
+
+
+def _device_runner(options, measure_options):
+    """The devices to measure on, None for this machine. Raises DeviceError."""
+    if not options.rpc_tracker:
+        if options.rpc_key:
+            raise DeviceError(
+                "option relay.collage.rpc_key is set, relay.collage.rpc_tracker is not: give the "
+                "tracker's 'host:port' as well, or neither"
+            )
+        return None
+    from .measure import WorkerOptions
+    from .rpc import DeviceRunner
+
+    worker_options = WorkerOptions(
+        imports=measure_options.imports,
+        memory_limit_bytes=measure_options.memory_limit_bytes,
+        startup_seconds=measure_options.startup_timeout,
     )
+    runner = DeviceRunner(
+        options.rpc_tracker, options.rpc_key, wait_seconds=options.rpc_wait, options=worker_options
+    )
+    try:
+        runner.check_compiler(options.rpc_compiler)
+    except BaseException:
+        runner.close()
+        raise
+    return runner
 
 
-def _open_store(options, measure_options):
-    """The store of costs that the options name, None for none.
+def _open_store(options, measure_options, device):
+    """The store of costs that the options name, None for none; keys are those of the device.
 
     A file that the user named must do: StoreError otherwise. Without the default one, a search
     just measures.
     """
-    from .store import CostStore, StoredCosts, StoreError, store_path
+    from .store import CostStore, Environment, StoredCosts, StoreError, store_path
 
     path, is_named = store_path(options.store)
     if path is None:
@@ -212,7 +257,20 @@ def _open_store(options, measure_options):
             raise
         _warn_once(f"{error}; costs are measured and not kept")
         return None
-    return StoredCosts(store, measure_options, stored_version, retry_failed=options.retry_failed)
+    environment, version_of = None, stored_version
+    if device is not None:
+        environment = Environment.of_device(device.cpu, device.threads, measure_options)
+
+        def version_of(backend):
+            return stored_version(backend) and device.backends.get(backend)
+
+    return StoredCosts(
+        store,
+        measure_options,
+        version_of,
+        retry_failed=options.retry_failed,
+        environment=environment,
+    )
 
 
 def _is_verified(backend, mode):
@@ -253,6 +311,7 @@ def _measure_options(options):
         run_timeout=options.measure_timeout,
         budget_seconds=options.measure_seconds,
         seed=options.seed,
+        compiler=options.rpc_compiler,
     )
 
 

@@ -154,25 +154,29 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             clock.seconds,
             make_placement=plans.maker(TVM_ALONE),
         )
-    with measuring_session(options, targets.external):
+    with contextlib.ExitStack() as session:
+        runner = session.enter_context(measuring_session(options, targets.external)).runner
         estimator = CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
-    if options.guard:
-        with phase("plans"):
-            plans.add_single_backends()
-            plans.add_merged(estimator.reports)
-    # The op-level plan takes part even when it equals another, so that its figure is always shown.
-    plans.add_found(OP_LEVEL, partitioned, estimator.reports)
-    name, found, skipped = OP_LEVEL, None, ""
-    if options.guard:
-        with clock.phase("guard"):
-            found, skipped = _guard(plans, targets, options, opt_level, build_options)
-        if found is not None:
-            name = found.winner
-        else:
-            name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
-            _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+        plans.machine = runner.machine()
+        if runner.is_here:
+            session.close()  # the guard's processes get the memory; devices are held for it
+        if options.guard:
+            with phase("plans"):
+                plans.add_single_backends()
+                plans.add_merged(estimator.reports)
+        # The op-level plan takes part even when it equals another: its figure is always shown.
+        plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+        name, found, skipped = OP_LEVEL, None, ""
+        if options.guard:
+            with clock.phase("guard"):
+                found, skipped = _guard(plans, targets, options, opt_level, build_options, runner)
+            if found is not None:
+                name = found.winner
+            else:
+                name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
+                _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
     return Result(
         plans.modules[name],
         targets.host,
@@ -214,7 +218,9 @@ def _replay(prepared, targets: TargetList, options, placement: Placement, clock)
     )
 
 
-def _guard(plans, targets, options, opt_level, build_options) -> tuple[GuardResult | None, str]:
+def _guard(
+    plans, targets, options, opt_level, build_options, runner
+) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
     with guard_progress(options.progress) as on_step:
         try:
@@ -230,6 +236,8 @@ def _guard(plans, targets, options, opt_level, build_options) -> tuple[GuardResu
                 seed=options.seed,
                 imports=own_backend_modules(targets.external),
                 mod_name=build_options.get("mod_name", "default"),
+                compiler=options.rpc_compiler,
+                comparer=runner.compare,
                 on_step=on_step,
             )
         except GuardUnavailable as error:

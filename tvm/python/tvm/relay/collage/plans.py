@@ -14,7 +14,7 @@ import tvm
 
 from .errors import PlacementError, UnknownBackendError
 from .measure import Cost
-from .placement import Placement
+from .placement import Machine, Placement
 from .placement.describe import make_placement, parts_from_rows
 from .placement.lockstep import parts_of_partitioned
 from .placement.made_with import current_opt_level
@@ -32,11 +32,13 @@ class Plans:
     """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
 
     modules: name -> module for the host target. failed: plans that cannot be made, with the reason.
+    machine: where they are measured, None for this one.
     """
 
     def __init__(self, prepared: tvm.IRModule, targets: TargetList) -> None:
         self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
         self.failed: dict[str, Cost] = {}
+        self.machine: Machine | None = None
         self._prepared, self._targets = prepared, targets
         self._opt_level = current_opt_level()
         self._makers: dict[str, Callable[[], Placement]] = {}
@@ -99,7 +101,7 @@ class Plans:
 
     def _keep(self, name: str, parts: Callable[[], dict[str, Any]]) -> None:
         self._makers[name] = lambda: make_placement(
-            name, self._prepared, self._targets.host, parts(), self._opt_level
+            name, self._prepared, self._targets.host, parts(), self._opt_level, self.machine
         )
 
 

@@ -66,7 +66,14 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(std::string, store, "", AnyValue(),                                                      \
     "file of measured costs; empty means the user's own, none for none")                     \
   X(bool, retry_failed, false, AnyValue(),                                                   \
-    "measure again what the store knows as a failure or as noisy")
+    "measure again what the store knows as a failure or as noisy")                           \
+  X(std::string, rpc_tracker, "", AnyValue(),                                                \
+    "host:port of an RPC tracker: measure on its devices instead of here")                   \
+  X(std::string, rpc_key, "", AnyValue(), "the tracker's key of the devices to measure on")  \
+  X(double, rpc_wait, 10.0, PositiveUpTo(kMostSeconds),                                      \
+    "how long to wait for a free device, in seconds")                                        \
+  X(std::string, rpc_compiler, "", AnyValue(),                                               \
+    "C++ compiler that links for the devices; empty means this machine's own")
 
 struct CollageOptions {
 #define COLLAGE_FIELD(type, name, default_value, range, meaning) type name = default_value;

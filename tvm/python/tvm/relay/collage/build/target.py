@@ -8,9 +8,14 @@ Test: tests/python/collage/test_build_target.py
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import tvm
 
 from ..errors import BackendUnavailableError
+
+if TYPE_CHECKING:
+    from ..rpc import DeviceInfo
 
 # LLVM features that a CPU's name implies but a virtual machine may hide, by the kernel's name.
 _MASKABLE_X86 = {
@@ -33,8 +38,12 @@ _MASKABLE_X86 = {
 }
 
 
-def host_target(num_cores: int | None = None) -> tvm.target.Target:
+def host_target(
+    num_cores: int | None = None, *, device: DeviceInfo | None = None
+) -> tvm.target.Target:
     """The `llvm` target of this machine's CPU; `num_cores` (threads) is a hint to schedulers.
+
+    `device`: what find_device gave; then the target of its CPU.
 
     Raises BackendUnavailableError if TVM has no LLVM, ValueError if `num_cores` is not positive.
     """
@@ -45,6 +54,8 @@ def host_target(num_cores: int | None = None) -> tvm.target.Target:
             "host_target: this TVM was built without LLVM, so it cannot compile for the CPU. "
             "Install the base package that requirements.txt names."
         )
+    if device is not None:
+        return device.host_target(num_cores)
     text = f"llvm -mcpu={tvm.target.codegen.llvm_get_system_cpu()}"
     hidden = hidden_features(text, read_cpu_flags())
     if hidden:

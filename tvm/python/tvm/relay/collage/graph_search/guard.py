@@ -7,6 +7,7 @@ Every plan runs in a process of its own; outputs are compared with TVM's. Test: 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,6 +69,8 @@ def guard(
     seed: int = 0,
     imports: Sequence[str] = (),
     mod_name: str = "default",
+    compiler: str = "",
+    comparer: Callable[..., list[Comparison]] = compare,
     on_step: OnStep | None = None,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
@@ -76,9 +79,10 @@ def guard(
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``rounds`` are run at least,
     more for up to ``seconds`` while plans cannot be told apart; ``imports`` modules that the
-    processes import; ``on_step`` is told of each plan to build and of each round. Raises
-    GuardUnavailable when inputs cannot be made up, when functions are called that the graph
-    executor does not compile, or when no plan builds; RuntimeError when none ran.
+    processes import; ``compiler`` links the libraries, where the host's does not do; ``comparer``
+    measures them, as measure.compare does; ``on_step`` is told of each plan to build and of each
+    round. Raises GuardUnavailable when inputs cannot be made up, when functions are called that the
+    graph executor does not compile, or when no plan builds; RuntimeError when none ran.
     """
     on_step = on_step or (lambda text, done, total: None)
     steps = len(plans) + rounds
@@ -102,9 +106,9 @@ def guard(
         for index, (name, library) in enumerate(libraries.items()):
             path = os.path.join(folder, f"plan_{index}.so")
             with phase("build"):
-                library.export_library(path)
+                library.export_library(path, **({"cc": compiler} if compiler else {}))
             contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
-        comparisons = compare(
+        comparisons = comparer(
             contestants,
             [name for name in references if name in libraries],
             rounds,
@@ -112,7 +116,7 @@ def guard(
             seed=seed,
             imports=imports,
             give_up_ratio=_GIVE_UP_RATIO,
-            further=Further(lambda samples: in_question(samples, order), seconds),
+            further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
         )
     comparisons += failures

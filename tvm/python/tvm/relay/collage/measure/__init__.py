@@ -11,6 +11,7 @@ from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .progress import Progress, make_progress
+from .runner import LocalRunner, Runner
 from .statistics import Interval, is_narrow, median_interval, ratio_interval
 from .text import describe
 
@@ -24,11 +25,13 @@ __all__ = [
     "FunctionCostEstimator",
     "Interval",
     "Job",
+    "LocalRunner",
     "KeptCosts",
     "MeasureOptions",
     "MeasuredCostEstimator",
     "Progress",
     "Reply",
+    "Runner",
     "Samples",
     "Unsupported",
     "WorkerOptions",

@@ -21,12 +21,12 @@ from .spent import phase
 
 
 def build_candidate(
-    candidate: dict[str, Any], library: str, builder: str, seed: int
+    candidate: dict[str, Any], library: str, builder: str, seed: int, compiler: str = ""
 ) -> dict[str, Any]:
     """Build a candidate (its JSON form) with the function that `builder` names ("module:function",
     called as builder(mod, target, **build_options) in the PassContext that the build option
     `pass_context` describes, with the candidate's tuning records in force) and export the result to
-    the file `library`.
+    the file `library`, linked by the given C++ compiler or else the usual one.
 
     Returns the build's seconds, the device type and the inputs' descriptions.
     """
@@ -38,7 +38,7 @@ def build_candidate(
     with phase("compile"):
         factory = build_module(mod, module, builder)
     with phase("export"):
-        factory.export_library(library)
+        factory.export_library(library, **({"cc": compiler} if compiler else {}))
     return {
         "seconds": time.perf_counter() - start,
         "device": tvm.target.Target(module.target).kind.name,

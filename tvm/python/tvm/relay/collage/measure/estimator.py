@@ -95,18 +95,19 @@ class MeasuredCostEstimator:
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
         self._pool = self._new_pool()
-        self._runner: Runner = runner or LocalRunner()
+        self.runner: Runner = runner or LocalRunner()
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
 
-        Raises WorkerStartError when no worker process comes up.
+        Raises WorkerStartError when no worker process comes up, and the runner's CollageErrors.
         """
         keys = [candidate.key() for candidate in candidates]
         new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
         hits = len(keys) - len(new)
         stored = self._take_from_store(new)
         todo = [item for item in new.items() if item[0] not in self._cache]
+        self.runner.check(candidate for _, candidate in todo)
         self.hits += hits
         self.stored += stored
         self.misses += len(todo)
@@ -124,13 +125,14 @@ class MeasuredCostEstimator:
         new = [name for name in modules if name not in self.options.imports]
         if new:
             self._pool.close()
+            self.runner.require(new)
             imports = (*self.options.imports, *new)
             self.options = dataclasses.replace(self.options, imports=imports)
             self._pool = self._new_pool()
 
     def close(self) -> None:
         self._pool.close()
-        self._runner.close()
+        self.runner.close()
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -182,7 +184,7 @@ class MeasuredCostEstimator:
         for index, item in enumerate(batch):
             file = os.path.join(folder, f"candidate_{index}.so")
             self._pool.submit(self._build_job(item[1], file), self._on_built(item, file))
-        self._runner.drive(self._pool)
+        self.runner.drive(self._pool)
 
     def _on_built(self, item: tuple[str, CandidateModule], library: str) -> OnReply:
         """What a build's reply leads to: a reference if the candidate is to be verified, then a
@@ -213,25 +215,26 @@ class MeasuredCostEstimator:
 
         def measure(build: Any, tolerance: Any) -> None:
             job = self._measure_job(candidate, library, build, tolerance)
-            self._runner.submit(job, lambda reply: on_measured(job, reply))
+            self.runner.submit(job, lambda reply: on_measured(job, reply))
 
         def on_measured(job: Job, reply: Reply) -> None:
             nonlocal kept, retries
             kept = _better(kept, _with_remark(_cost_of(reply), doubt))
             if kept.is_noisy and retries > 0:
                 retries -= 1
-                self._runner.submit(job, lambda reply: on_measured(job, reply))
+                self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:
-                self._record(item, kept)
+                # That devices are lost need not be the candidate's doing.
+                self._record(item, kept, is_kept=reply.outcome != "lost")
                 _remove(library)
                 _remove(_reference_of(library))
 
         return on_built
 
-    def _record(self, item: tuple[str, CandidateModule], cost: Cost) -> None:
+    def _record(self, item: tuple[str, CandidateModule], cost: Cost, is_kept: bool = True) -> None:
         key, candidate = item
         self._cache[key] = cost
-        if self._store is not None:
+        if self._store is not None and is_kept:
             self._store.keep(candidate, cost)
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
@@ -243,6 +246,8 @@ class MeasuredCostEstimator:
             "builder": self.options.builder,
             "seed": self.options.seed,
         }
+        if self.options.compiler:
+            arguments["compiler"] = self.options.compiler
         return _call(self.options.build_step, arguments, self.options.build_timeout)
 
     def _reference_job(self, candidate: CandidateModule, file: str) -> Job:

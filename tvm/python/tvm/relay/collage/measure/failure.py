@@ -15,7 +15,7 @@ def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
     the step ended by an exception."""
     if reply.outcome == "timeout":
         status = "timeout"
-    elif reply.outcome == "died":
+    elif reply.outcome in ("died", "lost"):
         status = "crashed"
     else:
         status = _TELLING.get(reply.type, raised)

@@ -19,10 +19,11 @@ class MeasureOptions:
     budget_seconds: timed seconds for one candidate at most. interval_width: measuring ends before
     that when the median's 95 % interval is this fraction of it. sample_seconds: a timing spans at
     least this long (short candidates run several times in it). seed: of weights and inputs.
-    memory_limit_bytes: what a worker may hold in memory, 0 for four fifths of the machine's.
-    batch: candidates built before they are measured. noisy_retries: how often a candidate whose
-    median is known badly is measured again, after the others of its batch; the narrowest interval
-    counts. imports:
+    compiler: C++ compiler that links what was built, for another CPU than this one; empty for the
+    usual one. memory_limit_bytes: what a worker may hold in memory, 0 for four fifths of the
+    machine's. batch: candidates built before they are measured. noisy_retries: how often a
+    candidate whose median is known badly is measured again, after the others of its batch; the
+    narrowest interval counts. imports:
     modules that workers import; name the one that registers a backend of your own. builder:
     "module:function", called as builder(mod, target, **build_options).
     build_step, reference_step, measure_step: what a worker does for one candidate; tests put fakes
@@ -37,6 +38,7 @@ class MeasureOptions:
     interval_width: float = 0.03
     sample_seconds: float = 2e-3
     seed: int = 0
+    compiler: str = ""
     memory_limit_bytes: int = 0
     batch: int = 16
     noisy_retries: int = 1

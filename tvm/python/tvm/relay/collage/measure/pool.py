@@ -96,6 +96,10 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def has_work(self) -> bool:
+        return bool(self._waiting or self._busy)
+
     def _start(self, concurrency: int | None) -> None:
         """Give waiting jobs to workers."""
         limit = min(self.size, concurrency or self.size)
@@ -103,22 +107,28 @@ class WorkerPool:
             worker = self._take()
             task = self._waiting.popleft()
             self._busy[worker] = task
-            worker.send(task.job.command, task.job.arguments, task.job.seconds)
+            self._send(worker, task.job)
+
+    def _send(self, worker: WorkerProcess, job: Job) -> None:
+        worker.send(job.command, job.arguments, job.seconds)
 
     def _collect(self) -> None:
         """End the jobs that have a reply."""
         for worker, task in list(self._busy.items()):
             reply = worker.poll()
-            if reply is None:
-                continue
-            del self._busy[worker]
-            self._release(worker)
-            task.attempts += 1
-            if reply.outcome == "died" and task.attempts < ATTEMPTS:
-                _logger.info("a worker died (%s); trying once more", reply.message)
-                self._waiting.appendleft(task)
-            else:
-                task.on_reply(reply)
+            if reply is not None:
+                del self._busy[worker]
+                task.attempts += 1
+                self._end(worker, task, reply)
+
+    def _end(self, worker: WorkerProcess, task: Task, reply: Reply) -> None:
+        """Hand the reply over, or try once more."""
+        self._release(worker)
+        if reply.outcome == "died" and task.attempts < ATTEMPTS:
+            _logger.info("a worker died (%s); trying once more", reply.message)
+            self._waiting.appendleft(task)
+        else:
+            task.on_reply(reply)
 
     def _abort(self) -> None:
         """Kill the busy workers and forget the jobs."""
@@ -150,13 +160,18 @@ def drive(*pools: WorkerPool, concurrency: int | None = None) -> None:
     At most `concurrency` jobs of each pool run at a time. An exception (Ctrl-C, WorkerStartError,
     one of on_reply) kills the busy workers, forgets the other jobs and goes on.
     """
+    while any(pool.has_work for pool in pools):
+        step(*pools, concurrency=concurrency)
+
+
+def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
+    """A part of drive() that takes a moment: start what may start, take the replies there are."""
     try:
-        while any(pool._waiting or pool._busy for pool in pools):
-            for pool in pools:
-                pool._start(concurrency)
-            wait([worker for pool in pools for worker in pool._busy])
-            for pool in pools:
-                pool._collect()
+        for pool in pools:
+            pool._start(concurrency)
+        wait([worker for pool in pools for worker in pool._busy])
+        for pool in pools:
+            pool._collect()
     except BaseException:
         for pool in pools:
             pool._abort()

@@ -140,6 +140,10 @@ class WorkerProcess:
     def call(self, command: str, arguments: dict[str, Any], seconds: float) -> Reply:
         """send and wait for the reply."""
         self.send(command, arguments, seconds)
+        return self.answer()
+
+    def answer(self) -> Reply:
+        """Wait for the reply to what was sent."""
         while True:
             reply = self.poll()
             if reply is not None:

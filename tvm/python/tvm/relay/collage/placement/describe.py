@@ -15,7 +15,7 @@ from tvm._ffi import get_global_func
 
 from .._plain import plain
 from .made_with import made_with_now
-from .types import Composite, Node, PartCost, PlacedFunction, PlacedPart, Placement
+from .types import Composite, Machine, Node, PartCost, PlacedFunction, PlacedPart, Placement
 
 
 def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
@@ -37,17 +37,19 @@ def make_placement(
     host: Any,
     parts: Mapping[str, Sequence[PlacedPart]],
     opt_level: int,
+    machine: Machine | None = None,
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
-    `opt_level` is the PassContext's in which the module was prepared.
+    `machine`: where it was measured, this one by default. `opt_level` is the PassContext's in which
+    the module was prepared.
     """
     functions = tuple(
         dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
         for function in describe_functions(mod)
     )
     used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
-    return Placement(plan, made_with_now(host, used, opt_level), functions)
+    return Placement(plan, made_with_now(host, used, opt_level, machine), functions)
 
 
 def parts_from_rows(rows: Any) -> list[PlacedPart]:

@@ -17,8 +17,11 @@ from ..store.environment import cpu_model, tvm_build
 from .types import Machine, MadeWith, Placement
 
 
-def made_with_now(host: Any, backends: Iterable[str], opt_level: int) -> MadeWith:
-    """What a placement for the host target with parts of these backends would be made with."""
+def made_with_now(
+    host: Any, backends: Iterable[str], opt_level: int, machine: Machine | None = None
+) -> MadeWith:
+    """What a placement for the host target with parts of these backends would be made with; on
+    `machine`, or else on this one."""
     versions = {name: backend_version(name) for name in sorted(set(backends))}
     return MadeWith(
         tvm_collage.__version__,
@@ -26,7 +29,7 @@ def made_with_now(host: Any, backends: Iterable[str], opt_level: int) -> MadeWit
         versions,
         str(host),
         opt_level,
-        this_machine(),
+        machine or this_machine(),
     )
 
 

@@ -55,6 +55,11 @@ class Environment(NamedTuple):
             "cpu", cpu_model(), thread_text(), tvm_build(), measuring_text(options or _DEFAULTS)
         )
 
+    @classmethod
+    def of_device(cls, cpu: str, threads: str, options: MeasureOptions) -> Environment:
+        """A device elsewhere, of this software: what it says of itself, in the words of here."""
+        return cls("cpu", cpu, threads, tvm_build(), measuring_text(options))
+
 
 def cpu_model(path: str = "/proc/cpuinfo") -> str:
     """e.g. "AMD EPYC, cpu family 25, model 17, stepping 1": cloud machines share the mere name."""

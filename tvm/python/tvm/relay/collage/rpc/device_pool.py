@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs for all devices of a tracker's key, one at a time on each; the jobs of a device that is lost
+go to another.
+
+A device is reached through a local worker of its own. Test: test_rpc_devices.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from typing import Any
+
+from ..errors import DeviceError
+from ..measure.pool import ATTEMPTS, Job, Task, WorkerPool
+from ..measure.process import Reply, WorkerOptions, WorkerProcess
+from ..measure.resolve import path_of
+from .device_info import DeviceInfo, check_alike
+from .session import SILENCE_SECONDS, open_device, run_on_device
+from .tracker import Address, Tracker
+
+_logger = logging.getLogger(__name__)
+
+# Over what a job takes on the device: its start, and what else may be slow there.
+_GRACE_SECONDS = 2.0 * SILENCE_SECONDS
+_LOOK_SECONDS = 0.2
+
+
+class DevicePool(WorkerPool):
+    """Takes devices when first needed, up to all that are free, and others when all are lost.
+
+    `wait_seconds`: how long a device may take to register or to get free. Methods that need a
+    device raise DeviceError when there is none, or when they are not alike.
+    """
+
+    def __init__(
+        self,
+        tracker: Address,
+        key: str,
+        options: WorkerOptions | None = None,
+        wait_seconds: float = 10.0,
+    ) -> None:
+        super().__init__(1, options)
+        self.lost: list[str] = []
+        self._tracker, self._key, self._wait_seconds = tracker, key, wait_seconds
+        self._devices: dict[WorkerProcess, DeviceInfo] = {}
+        self._info: DeviceInfo | None = None
+
+    @property
+    def info(self) -> DeviceInfo:
+        """What the devices have in common; `address` is the first one's."""
+        if self._info is None:
+            self.take_devices()
+        assert self._info is not None
+        return self._info
+
+    def take_devices(self) -> None:
+        """Take the free devices of the key, or wait for one when this pool has none."""
+        count = self._count_free()
+        workers = [WorkerProcess(WorkerOptions()) for _ in range(count)]
+        try:
+            found = self._open_all(workers)
+            infos = ([self._info] if self._info else []) + list(found.values())
+            if not infos:
+                raise DeviceError(
+                    f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
+                    f"and none got free in {self._wait_seconds:g} s (relay.collage.rpc_wait)"
+                )
+            check_alike(infos)
+        except BaseException:
+            for worker in workers:
+                worker.kill()
+            raise
+        self._info = infos[0]
+        self._devices.update(found)
+        self._idle += found
+        self.size = max(1, len(self._devices))
+
+    def close(self) -> None:
+        super().close()
+        self._devices.clear()
+
+    def _abort(self) -> None:
+        for worker in self._busy:
+            self._devices.pop(worker, None)
+        super()._abort()
+
+    def _count_free(self) -> int:
+        """How many devices to ask for: 1 when all are in use and this pool has none."""
+        end = time.monotonic() + self._wait_seconds
+        while True:
+            with Tracker(self._tracker) as tracker:
+                devices, free = tracker.devices(), tracker.free(self._key)
+            if free or self._devices:
+                return free
+            if time.monotonic() > end:
+                break
+            time.sleep(_LOOK_SECONDS)
+        if self._key in devices:
+            return 1
+        known = (
+            f"it has those of {', '.join(map(repr, sorted(devices)))}" if devices else "it has none"
+        )
+        raise DeviceError(
+            f"no device of key {self._key!r} is registered at RPC tracker {self._tracker}; "
+            f"{known}. Set relay.collage.rpc_key, or start a server on the device: `python -m "
+            f"tvm.relay.collage.rpc_server --tracker {self._tracker} --key {self._key}`"
+        )
+
+    def _open_all(self, workers: list[WorkerProcess]) -> dict[WorkerProcess, DeviceInfo]:
+        """Devices by worker; those that cannot be used are left out unless all are such."""
+        arguments = {
+            "tracker": list(self._tracker),
+            "key": self._key,
+            "seconds": self._wait_seconds,
+            "options": dataclasses.asdict(self._options),
+        }
+        seconds = self._wait_seconds + self._options.startup_seconds + _GRACE_SECONDS
+        for worker in workers:  # all at the same time
+            worker.send("call", _call(open_device, arguments), seconds)
+        found, problems = {}, []
+        for worker in workers:
+            reply = worker.answer()
+            if reply.outcome != "ok":
+                problems.append(reply.message)
+            elif reply.value is not None:
+                found[worker] = _info_of(reply.value["address"], Reply(**reply.value["described"]))
+        for worker in workers:
+            if worker not in found:
+                worker.kill()
+        for problem in problems:
+            _logger.warning("a device of key %r cannot be used: %s", self._key, problem)
+        if problems and not found and self._info is None:
+            raise DeviceError("; ".join(dict.fromkeys(problems)))
+        return found
+
+    def _start(self, concurrency: int | None) -> None:
+        if self._waiting and not self._devices:
+            self.take_devices()
+        super()._start(concurrency)
+
+    def _take(self) -> WorkerProcess:
+        return self._idle.pop()
+
+    def _send(self, worker: WorkerProcess, job: Job) -> None:
+        seconds = ATTEMPTS * (job.seconds + self._options.startup_seconds) + _GRACE_SECONDS
+        worker.send("call", _call(run_on_device, {"job": dataclasses.asdict(job)}), seconds)
+
+    def _end(self, worker: WorkerProcess, task: Task, reply: Reply) -> None:
+        answer = _reply_of(reply)
+        if answer.outcome != "lost":
+            self._idle.append(worker)
+            task.on_reply(answer)
+            return
+        worker.kill()
+        name = f"{self._devices.pop(worker).address} ({answer.message})"
+        self.lost.append(name)
+        _logger.warning("device %s is lost; what it measured goes to another", name)
+        self.size = max(1, len(self._devices))
+        if not self._devices:
+            self._replace()
+        if task.attempts < ATTEMPTS:
+            self._waiting.appendleft(task)
+        else:
+            task.on_reply(Reply("lost", message=f"{ATTEMPTS} devices were lost while it ran"))
+
+    def _replace(self) -> None:
+        """Take other devices after all are lost."""
+        try:
+            self.take_devices()
+        except DeviceError as error:
+            raise DeviceError(
+                f"all devices of key {self._key!r} are lost: {'; '.join(self.lost)}. "
+                f"Costs measured so far are kept: start servers and run again. ({error})"
+            ) from error
+
+
+def _call(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"function": path_of(function), "arguments": arguments}
+
+
+def _info_of(address: str, described: Reply) -> DeviceInfo:
+    if described.outcome != "ok":
+        raise DeviceError(f"device {address} does not say what it is: {described.message}")
+    return DeviceInfo.from_json(described.value, address)
+
+
+def _reply_of(reply: Reply) -> Reply:
+    """A job's reply on the device, or "lost" with the reason why there is none."""
+    if reply.outcome == "ok":
+        return Reply(**reply.value)
+    return Reply("lost", message=reply.message)

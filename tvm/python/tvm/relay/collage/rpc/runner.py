@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring on devices while this machine builds. Test: test_rpc_devices.py."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tvm
+
+from ..errors import DeviceError
+from ..measure import CandidateModule, Comparison, Contestant
+from ..measure.pool import Job, OnReply, WorkerPool, drive
+from ..measure.process import WorkerOptions
+from ..measure.spent import phase
+from ..placement import Machine
+from .comparison import compare_on_device
+from .device_info import DeviceInfo, check_compiler
+from .device_pool import DevicePool
+from .tracker import Address, check_key
+
+
+class DeviceRunner:
+    """The devices of a key as a measure.Runner, each measuring one candidate at a time.
+
+    Builds here go on meanwhile. Devices are taken when first needed and held until close(), after
+    which others may have them.
+    """
+
+    def __init__(
+        self,
+        tracker: str,
+        key: str,
+        *,
+        wait_seconds: float = 10.0,
+        options: WorkerOptions | None = None,
+    ) -> None:
+        """`tracker`: "host:port". `options`: of the worker on each device. DeviceError for what is
+        no address or no key."""
+        if not key:
+            raise DeviceError(
+                "option relay.collage.rpc_tracker is set, relay.collage.rpc_key is not: give the "
+                "key under which the devices' servers registered"
+            )
+        check_key(key)
+        self._address, self._key, self._wait_seconds = Address.parse(tracker), key, wait_seconds
+        self._options = options or WorkerOptions()
+        self.pool = self._new_pool()
+
+    @property
+    def info(self) -> DeviceInfo:
+        """What the devices are. DeviceError when there is none, or when they differ."""
+        return self.pool.info
+
+    is_here = False
+
+    def machine(self) -> Machine:
+        return Machine(self.info.cpu, self.info.features, self.info.num_threads)
+
+    def check(self, candidates: Iterable[CandidateModule]) -> None:
+        """HostTargetError or DeviceError for a target or backend that the devices lack."""
+        candidates = list(candidates)
+        for target in dict.fromkeys(candidate.target for candidate in candidates):
+            self.info.check_target(tvm.target.Target(target))
+        self.info.check_backends(dict.fromkeys(candidate.backend for candidate in candidates))
+
+    def check_compiler(self, compiler: str) -> None:
+        """DeviceError when `compiler` ("" for this machine's own) cannot link for the devices."""
+        check_compiler(self.info, compiler)
+
+    def submit(self, job: Job, on_reply: OnReply) -> None:
+        self.pool.submit(job, on_reply)
+
+    def drive(self, builds: WorkerPool) -> None:
+        with phase("build and measure"):
+            drive(builds, self.pool)
+
+    def compare(
+        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+    ) -> list[Comparison]:
+        return compare_on_device(self.pool, contestants, *args, **options)
+
+    def require(self, modules: Sequence[str]) -> None:
+        """Have the devices' workers import these modules too."""
+        new = [name for name in modules if name not in self._options.imports]
+        if new:
+            self.close()
+            imports = (*self._options.imports, *new)
+            self._options = dataclasses.replace(self._options, imports=imports)
+            self.pool = self._new_pool()
+
+    def close(self) -> None:
+        self.pool.close()
+
+    def _new_pool(self) -> DevicePool:
+        return DevicePool(self._address, self._key, self._options, self._wait_seconds)
+
+
+def find_device(tracker: str, key: str, wait_seconds: float = 10.0) -> DeviceInfo:
+    """What the devices of a tracker's key are; they are asked and let go.
+
+    `tracker`: "host:port". DeviceError when none answers in `wait_seconds`, or when they differ.
+    """
+    runner = DeviceRunner(tracker, key, wait_seconds=wait_seconds)
+    try:
+        return runner.info
+    finally:
+        runner.close()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A local worker's session with one device; the worker dies when the device does not answer, so
+that no call into TVM's RPC, which waits for ever, holds the user's process.
+
+What a job does there, failures too, is a value; an exception is the device's. Test:
+test_rpc_devices.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+from typing import Any
+
+from tvm import rpc
+
+from ..errors import DeviceError
+from ..measure.pool import Job
+from ..measure.resolve import path_of
+from .device_info import describe_this_device
+from .functions import PREFIX
+from .tracker import Address, Tracker
+
+# Seconds that a device may stay silent; a poll asks it to answer after one.
+SILENCE_SECONDS = 60
+_POLL_SECONDS = 1.0
+# An upload slower than this is a device that does not answer.
+_BYTES_PER_SECOND = 100_000
+
+# The worker's one session.
+_sessions: list[rpc.RPCSession] = []
+
+
+def open_device(
+    tracker: list[Any], key: str, seconds: float, options: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Get a device of the key and ready its worker (WorkerOptions' fields): its address and what it
+    is (the fields of the Reply to describe_this_device), None when none gets free in so many
+    seconds. DeviceError for one that cannot be used."""
+    _sessions.clear()
+    with Tracker(Address(*tracker)) as connection:
+        ticket = connection.request(key, seconds)
+    if ticket is None:
+        return None
+    signal.alarm(SILENCE_SECONDS)
+    session = rpc.connect(*ticket.device, ticket.match)
+    try:
+        session.get_function(PREFIX + "open")(json.dumps(options))
+    except AttributeError as error:
+        raise DeviceError(
+            f"device {ticket.device} has no tvm-collage: install it there and start the server "
+            "with `python -m tvm.relay.collage.rpc_server`"
+        ) from error
+    _sessions.append(session)
+    call = {"function": path_of(describe_this_device), "arguments": {}}
+    job = Job("call", call, options["startup_seconds"])
+    return {"address": str(ticket.device), "described": run_on_device(dataclasses.asdict(job))}
+
+
+def run_on_device(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job (its fields) on the device with copies of its files; the fields of its Reply."""
+    (session,) = _sessions
+    names = {path: f"file_{i}_{os.path.basename(path)}" for i, path in enumerate(job["files"])}
+    for path, name in names.items():
+        signal.alarm(SILENCE_SECONDS + os.path.getsize(path) // _BYTES_PER_SECOND)
+        session.upload(path, name)
+    request = {"job": {**job, "files": []}, "names": names}
+    session.get_function(PREFIX + "submit")(json.dumps(request))
+    poll = session.get_function(PREFIX + "poll")
+    reply = ""
+    while not reply:
+        signal.alarm(SILENCE_SECONDS)
+        reply = str(poll(_POLL_SECONDS))
+    for name in names.values():
+        session.remove(name)
+    signal.alarm(0)
+    return json.loads(reply)

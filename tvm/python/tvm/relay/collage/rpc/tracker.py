@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's RPC tracker, asked with time limits (TVM's own client waits for ever).
+
+Precondition: a tracker of this TVM version; its messages are those of tvm.rpc.base.
+Test: test_rpc_tracker.py.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from typing import Any, NamedTuple
+
+from tvm.rpc import base
+
+from ..errors import DeviceError
+
+_ANSWER_SECONDS = 10.0
+
+
+class Address(NamedTuple):
+    """Where a tracker or a device listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Of "host:port". DeviceError that names the option for anything else."""
+        host, colon, port = text.rpartition(":")
+        if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
+            raise DeviceError(
+                f"option relay.collage.rpc_tracker takes 'host:port', got {text!r}: give the "
+                "address of a tracker, e.g. '192.168.0.2:9190'"
+            )
+        return cls(host.strip("[]"), int(port))
+
+
+def check_key(key: str) -> str:
+    """The key; DeviceError for one that TVM's messages would split."""
+    if not key or len(key.split()) != 1:
+        raise DeviceError(f"a device key is one word without spaces, not {key!r}")
+    return key
+
+
+class Ticket(NamedTuple):
+    """A device that the tracker has handed out; `match` is the word that it expects."""
+
+    device: Address
+    match: str
+
+
+class Tracker:
+    """A connection to a tracker. DeviceError says what cannot be reached."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        try:
+            self._socket = socket.create_connection(address, _ANSWER_SECONDS)
+        except OSError as error:
+            raise DeviceError(
+                f"no RPC tracker answers at {address} ({error}): start one with "
+                f"`python -m tvm.exec.rpc_tracker --host 127.0.0.1 --port {address.port}`, or "
+                "correct relay.collage.rpc_tracker"
+            ) from error
+        try:
+            self._socket.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
+            (magic,) = struct.unpack("<i", base.recvall(self._socket, 4))
+        except OSError:
+            magic = None
+        if magic != base.RPC_TRACKER_MAGIC:
+            self.close()
+            raise DeviceError(f"what listens at {address} is no RPC tracker of TVM")
+
+    def devices(self) -> dict[str, list[Address]]:
+        """Registered servers by key, busy ones too."""
+        found: dict[str, list[Address]] = {}
+        for row in self._summary()["server_info"]:
+            _, _, key = row["key"].partition(":")
+            found.setdefault(key, []).append(Address(*row["addr"]))
+        return found
+
+    def free(self, key: str) -> int:
+        """How many servers of the key are not in use."""
+        return int(self._summary()["queue_info"].get(key, {}).get("free", 0))
+
+    def request(self, key: str, seconds: float) -> Ticket | None:
+        """A device of the key for one's own, None when none gets free in so many seconds."""
+        end = time.monotonic() + seconds
+        self._send([base.TrackerCode.REQUEST, key, "", 1])
+        try:
+            code, value = self._receive(max(0.1, end - time.monotonic()))
+        except TimeoutError:
+            return None
+        if code != base.TrackerCode.SUCCESS:
+            raise DeviceError(f"the RPC tracker at {self.address} refuses key {key!r}: {value}")
+        host, port, match = value
+        return Ticket(Address(host, port), match)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Tracker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _summary(self) -> dict[str, Any]:
+        self._send([base.TrackerCode.SUMMARY])
+        try:
+            return self._receive(_ANSWER_SECONDS)[1]
+        except TimeoutError as error:
+            raise self._gone(error) from error
+
+    def _send(self, message: list[Any]) -> None:
+        try:
+            base.sendjson(self._socket, message)
+        except OSError as error:
+            raise self._gone(error) from error
+
+    def _receive(self, seconds: float) -> Any:
+        """The next answer; TimeoutError when it does not come."""
+        self._socket.settimeout(seconds)
+        try:
+            return base.recvjson(self._socket)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise self._gone(error) from error
+
+    def _gone(self, error: OSError) -> DeviceError:
+        return DeviceError(f"the RPC tracker at {self.address} does not answer any more: {error}")
