@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CollageError
-from . import backends, store
+from . import backends, doctor, store
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
-_COMMANDS = (backends, store)
+_COMMANDS = (backends, doctor, store)
 
 
 INTERRUPTED = 130  # as shells have it for Ctrl-C

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage doctor`: is this machine fit to measure on?
+
+Docs: docs/tools.md. Test: test_doctor.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from typing import Any
+
+_WIDTH = 100
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "doctor", help="is this machine fit to measure on: cores, noise, backends, store"
+    )
+    parser.add_argument("--target", default="", help="a host target to check, else the usual one")
+    parser.add_argument("--store", default="", help="the file of the store, else the user's own")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ..doctor import examine, read_machine
+
+    findings = examine(read_machine(options.target, options.store))
+    states = [finding.state for finding in findings.values()]
+    if options.json:
+        rows = [{"check": name, **each._asdict()} for name, each in findings.items()]
+        print(json.dumps(rows, indent=1))
+    else:
+        for name, finding in findings.items():
+            print(_row(name, finding))
+        print(f"{states.count('problem')} problems, {states.count('warning')} warnings")
+    bad = {"problem", "warning"} if options.strict else {"problem"}
+    return 1 if bad & set(states) else 0
+
+
+def _row(name: str, finding: Any) -> str:
+    """The finding under its state and name, the advice below it."""
+    head = f"{finding.state:<8} {name:<13} "
+    indent = " " * len(head)
+    lines = [textwrap.fill(finding.found, _WIDTH, initial_indent=head, subsequent_indent=indent)]
+    if finding.advice:
+        lines.append(
+            textwrap.fill(
+                finding.advice,
+                _WIDTH,
+                initial_indent=f"{indent}-> ",
+                subsequent_indent=f"{indent}   ",
+            )
+        )
+    return "\n".join(lines)

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `collage doctor` looks at before anything is measured. Docs: docs/tools.md.
+
+Test: test_doctor.py.
+"""
+
+from .checks import CHECKS, Finding, examine
+from .machine import Machine, read_machine
+from .noise import Noise, measure_noise
+
+__all__ = [
+    "CHECKS",
+    "Finding",
+    "Machine",
+    "Noise",
+    "examine",
+    "measure_noise",
+    "read_machine",
+]

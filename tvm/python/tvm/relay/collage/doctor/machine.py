@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks look at, read once: a machine in plain values, so that tests make up their own.
+
+Test: test_doctor_machine.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm_collage.prepare import openmp_runtimes
+from tvm_collage.threads import cgroup_quota, default_threads
+
+from ..backends import list_backends
+from ..backends.listing import describe_backend
+from ..store import CostStore, StoreError, store_path
+from ..store.environment import cpu_model
+from .noise import Noise, measure_noise
+
+_CPU = "sys/devices/system/cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """This machine and this process.
+
+    cpu: its model. cpus: logical ones of the machine; allowed: those of the affinity mask; cores:
+    physical ones among these that the cgroup's quota (CPUs' worth of time, None for none) allows.
+    governors: of the allowed CPUs, empty where unreadable. load: average over a minute.
+    environment: variables of threads. openmp: runtimes in this process. system_cpu: LLVM's name.
+    target: the host target to compile for. backends: rows of describe_backend.
+    store, store_costs, store_error: the store's file (None: none), its rows (None: no file yet),
+    what is wrong with it. compiler: path of the C++ compiler, "" for none. disk: free bytes by
+    folder. memory: available bytes, None where unreadable.
+    """
+
+    cpu: str
+    cpus: int
+    allowed: int
+    cores: int
+    quota: float | None
+    governors: tuple[str, ...]
+    megahertz: float | None
+    load: float
+    noise: Noise
+    environment: Mapping[str, str]
+    openmp: tuple[str, ...]
+    system_cpu: str
+    target: str
+    backends: tuple[Mapping[str, Any], ...]
+    store: str | None
+    store_costs: int | None
+    store_error: str
+    compiler: str
+    disk: Mapping[str, int]
+    memory: int | None
+    versions: str
+
+
+_VARIABLES = (
+    "TVM_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "TVM_BIND_THREADS",
+    "GOMP_SPINCOUNT",
+    "OMP_WAIT_POLICY",
+    "OMP_PROC_BIND",
+)
+
+
+def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
+    """Look at everything; `target` is a host target, this machine's own by default, and `store` the
+    option of that name. Takes a second or two: noise is measured, backends are looked up."""
+    from ..build import host_target
+
+    allowed = os.sched_getaffinity(0)
+    cores = default_threads(root)
+    path, costs, error = _read_store(store)
+    return Machine(
+        cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
+        cpus=os.cpu_count() or len(allowed),
+        allowed=len(allowed),
+        cores=cores,
+        quota=cgroup_quota(root),
+        governors=read_governors(root, allowed),
+        megahertz=read_megahertz(root),
+        load=os.getloadavg()[0],
+        noise=measure_noise(cores),
+        environment={name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},
+        openmp=tuple(openmp_runtimes()),
+        system_cpu=str(tvm.target.codegen.llvm_get_system_cpu()),
+        target=target or str(host_target()),
+        backends=tuple(describe_backend(backend) for backend in list_backends()),
+        store=path,
+        store_costs=costs,
+        store_error=error,
+        compiler=find_compiler(os.environ),
+        disk=_free(tempfile.gettempdir(), path),
+        memory=read_memory(root),
+        versions=_versions(),
+    )
+
+
+def read_governors(root: str, cpus: set[int]) -> tuple[str, ...]:
+    found = (_read(root, f"{_CPU}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus)
+    return tuple(sorted({name for name in found if name}))
+
+
+def read_megahertz(root: str) -> float | None:
+    """Of the first CPU that /proc/cpuinfo tells it of."""
+    for line in _read(root, "proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "cpu MHz":
+            return float(value)
+    return None
+
+
+def read_memory(root: str) -> int | None:
+    for line in _read(root, "proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return None
+
+
+def find_compiler(environment: Mapping[str, str]) -> str:
+    """The one that TVM links libraries with: CXX if it is set, else g++ or clang++."""
+    names = [environment["CXX"]] if environment.get("CXX") else ["g++", "clang++"]
+    path = environment.get("PATH")
+    return next((found for name in names if (found := shutil.which(name, path=path))), "")
+
+
+def _read_store(option: str) -> tuple[str | None, int | None, str]:
+    path, _ = store_path(option)
+    if path is None:
+        return None, None, ""
+    if not path.exists():
+        return str(path), None, ""
+    try:
+        with CostStore(path, create=False, write=False) as store:
+            return str(path), len(store.rows()), "; ".join(store.problems())
+    except StoreError as error:
+        return str(path), None, str(error)
+
+
+def _free(temporary: str, store: str | None) -> dict[str, int]:
+    """Free bytes where candidates are built and where the store lies, or will."""
+    folders = [Path(temporary)]
+    if store is not None:
+        folders.append(next(each for each in Path(store).absolute().parents if each.exists()))
+    return {str(folder): shutil.disk_usage(folder).free for folder in folders}
+
+
+def _versions() -> str:
+    import tvm_collage
+
+    llvm = tvm.support.libinfo()["LLVM_VERSION"]
+    return f"tvm-collage {tvm_collage.__version__}, TVM {tvm.__version__}, LLVM {llvm}"
+
+
+def _read(root: str, path: str) -> str:
+    try:
+        return Path(root, path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `collage doctor` reads: made-up files, a made-up clock, and once this very machine."""
+
+import os
+import threading
+
+import pytest
+from store_rows import row
+from tvm.relay.collage import doctor, host_target
+from tvm.relay.collage.doctor import machine
+from tvm.relay.collage.doctor.noise import measure_noise
+from tvm.relay.collage.store import CostStore
+
+
+def write(root, **files):
+    for path, text in files.items():
+        file = root / path.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def test_governors_are_those_of_the_allowed_cpus(tmp_path):
+    for cpu, name in enumerate(("performance", "performance", "powersave")):
+        write(tmp_path, **{f"sys__devices__system__cpu__cpu{cpu}__cpufreq__scaling_governor": name})
+    assert machine.read_governors(tmp_path, {0, 1}) == ("performance",)
+    assert machine.read_governors(tmp_path, {0, 2}) == ("performance", "powersave")
+    assert machine.read_governors(tmp_path, {7}) == ()
+
+
+def test_frequency_and_memory(tmp_path):
+    assert machine.read_megahertz(tmp_path) is None and machine.read_memory(tmp_path) is None
+    write(
+        tmp_path,
+        proc__cpuinfo="processor\t: 0\ncpu MHz\t\t: 2599.998\ncpu MHz : 1.0\n",
+        proc__meminfo="MemTotal: 9 kB\nMemAvailable:    2048 kB\n",
+    )
+    assert machine.read_megahertz(tmp_path) == 2599.998
+    assert machine.read_memory(tmp_path) == 2048 * 1024
+
+
+def test_the_compiler_is_cxx_or_one_on_the_path(tmp_path):
+    for name in ("clang++", "my-c++"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": str(tmp_path)}
+    assert machine.find_compiler(path) == str(tmp_path / "clang++")
+    assert machine.find_compiler({**path, "CXX": "my-c++"}) == str(tmp_path / "my-c++")
+    assert machine.find_compiler({**path, "CXX": "no-such-c++"}) == ""
+    assert machine.find_compiler({"PATH": ""}) == ""
+
+
+def test_stores(tmp_path):
+    file = tmp_path / "costs.sqlite"
+    assert machine._read_store(str(file)) == (str(file), None, "")
+    with CostStore(file) as store:
+        store.put(row())
+    assert machine._read_store(str(file)) == (str(file), 1, "")
+    assert machine._read_store("none") == (None, None, "")
+    file.write_text("no database at all, but long enough to be taken for one" * 99)
+    path, costs, error = machine._read_store(str(file))
+    assert (path, costs) == (str(file), None) and str(file) in error
+
+
+def test_free_space_is_that_of_the_first_folder_that_exists(tmp_path):
+    free = machine._free(str(tmp_path), str(tmp_path / "not" / "yet" / "costs.sqlite"))
+    assert list(free) == [str(tmp_path)] and free[str(tmp_path)] > 0
+    assert list(machine._free("/", None)) == ["/"]
+
+
+class Clock:
+    """Time passes only where work is done."""
+
+    def __init__(self, together, slow=()):
+        self.now, self.runs = 0.0, 0
+        self.together, self.slow = together, slow
+        self.lock = threading.Lock()
+
+    def __call__(self):
+        return self.now
+
+    def work(self, repeats):
+        is_alone = threading.current_thread() is threading.main_thread()
+        with self.lock:
+            self.runs += is_alone
+            factor = self.slow[self.runs % len(self.slow)] if is_alone and self.slow else 1.0
+            self.now += 1e-3 * repeats * (factor if is_alone else self.together)
+
+
+@pytest.mark.parametrize("share, speed_up", [(1.0, 1.0), (0.25, 4.0), (0.5, 2.0)])
+def test_speed_up_is_the_work_done_at_once(share, speed_up):
+    """Four threads that each hold the clock up for a share of the work."""
+    clock = Clock(share)
+    noise = measure_noise(4, clock.work, clock)
+    assert noise == pytest.approx((0.0, 4, speed_up), abs=1e-6)
+
+
+def test_spread_is_between_percentiles():
+    steady, shaky = Clock(1.0), Clock(1.0, slow=(1.0, 1.1, 1.2))
+    assert measure_noise(1, steady.work, steady).spread == pytest.approx(0.0, abs=1e-6)
+    assert measure_noise(1, shaky.work, shaky).spread == pytest.approx(0.2 / 1.1, rel=0.01)
+
+
+def test_this_machine_can_be_read_and_examined():
+    here = doctor.read_machine(store="none")
+    assert 1 <= here.cores <= here.allowed == len(os.sched_getaffinity(0))
+    assert here.target == str(host_target()) and here.system_cpu in here.target
+    assert here.noise.threads == here.cores and here.noise.speed_up > 0
+    assert {each["name"] for each in here.backends} >= {"dnnl"}
+    findings = doctor.examine(here)
+    assert findings["versions"].state == findings["target"].state == "ok"
+    assert findings["store"].found == "no store of costs"
