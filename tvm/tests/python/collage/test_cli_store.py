@@ -45,7 +45,9 @@ def test_list(path, capsys):
     assert code == 0 and len(lines) == 4
     assert lines[0].split()[:2] == [KEY.candidate, "2026-01-31T12:00:00"]
     assert f"  dnnl {stored_version('dnnl')}  " in lines[0]
-    assert "dnnl(conv2d+relu)  measured 1.5 ms [1.4 ms, 1.6 ms], 20 rounds" in lines[0]
+    assert (
+        "dnnl(conv2d+relu)  measured 1.5 ms, median 1.3 ms [1.1 ms, 1.6 ms], 20 rounds" in lines[0]
+    )
     assert "compile_failed: build: ValueError: no kernel for this" in out
     assert lines[-1] == f"3 costs, 1 of them failures; {path}"
 

@@ -4,6 +4,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from measure_fakes import measure
 
@@ -12,11 +13,25 @@ Cost = measure.Cost
 
 def test_measured_cost_is_the_median_with_its_interval():
     cost = Cost.measured([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0], border_seconds=0.5)
-    assert (cost.seconds, cost.low, cost.high, cost.rounds) == (4.0, 1.0, 7.0, 7)
+    assert (cost.median, cost.low, cost.high, cost.rounds) == (4.0, 1.0, 7.0, 7)
     assert cost.is_usable and not cost.is_failure
-    text = "measured 4 s [1 s, 7 s], 7 rounds, borders 500 ms (noisy: the machine was busy)"
-    assert cost.Summary() == text
-    assert Cost.measured([1.0, 1.01, 1.02] * 3).message == ""
+    assert cost.Summary().startswith("measured 5.5 s, median 4 s [1 s, 7 s], 7 rounds, borders 500")
+    calm = Cost.measured([1.0, 1.01, 1.02] * 3)
+    assert (calm.seconds, calm.median, calm.message) == (1.01, None, "")
+
+
+def test_a_noisy_cost_counts_by_its_upper_quartile():
+    samples = [1.0] * 5 + [1.4] * 4 + [3.0] * 3
+    cost = Cost.measured(samples)
+    assert cost.is_noisy and cost.message.startswith("noisy: ")
+    assert (cost.seconds, cost.median) == (np.quantile(samples, 0.75), 1.4)
+    assert cost.spread == (cost.high - cost.low) / 1.4, "of the median, as for a calm one"
+    steady = Cost.measured([1.39, 1.4, 1.41] * 4)
+    assert steady.seconds < cost.seconds, "of equal medians the steady one wins"
+    paired = Cost.measured(samples, by_quartile=False)
+    assert (paired.seconds, paired.median) == (1.4, None) and paired.is_noisy
+    with pytest.raises(ValueError, match="finite seconds"):
+        Cost("measured", 1.0, 1.0, 1.0, median=-1.0)
 
 
 @pytest.mark.parametrize("samples", [[], [1.0, math.nan], [math.inf], [0.0], [-1.0]])
@@ -44,6 +59,7 @@ def test_failures_and_unknown_carry_no_seconds():
 @pytest.mark.parametrize(
     "cost",
     [Cost.unknown(), Cost.estimated(2e-3, "bytes"), Cost.measured([1e-3] * 8, 2e-4)]
+    + [Cost.measured([1e-3, 2e-3] * 8)]
     + [Cost.failed(s, "why") for s in ("timeout", "wrong_result", "unsupported")],
 )
 def test_json_round_trip(cost):

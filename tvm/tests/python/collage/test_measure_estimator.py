@@ -85,10 +85,10 @@ CALM, BUSY, BUSIER = [1.0] * 8, [1.0, 2.0] * 4, [1.0, 9.0] * 4
     [
         ([CALM], 1, 1.0),
         ([BUSY, CALM], 1, 1.0),
-        ([BUSY, BUSIER], 1, 1.5),
-        ([BUSIER, BUSY, CALM], 1, 1.5),
+        ([BUSY, BUSIER], 1, 2.0),
+        ([BUSIER, BUSY, CALM], 1, 2.0),
         ([BUSIER, BUSY, CALM], 2, 1.0),
-        ([BUSY], 0, 1.5),
+        ([BUSY], 0, 2.0),
         ([BUSY, []], 1, None),
     ],
 )

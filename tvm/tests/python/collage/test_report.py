@@ -42,7 +42,7 @@ def function_report():
         "search": "4 nodes, 9 candidates",
         "cuts": ["rule combine: limit max_depth cut 3"],
         "parts": [
-            ["other", "other.relu", "other(nn.relu)", "measured", 0.001, "", True],
+            ["other", "other.relu", "other(nn.relu)", "measured", 0.001, "not verified: why", True],
             ["llvm", "tvm", "llvm(exp)", "measured", 0.001, "", True],
             ["llvm", "tvm", "llvm(exp)", "measured", 0.002, NOISY, True],
             ["host", "host", "host()", "estimated", 0.0, "", False],
@@ -144,6 +144,8 @@ def test_equal_parts_are_one_row_with_its_share():
     assert (first["backend"], first["ops"], first["count"]) == ("tvm", "exp", 2)
     assert first["seconds"] == pytest.approx(0.0015)
     assert first["total_seconds"] == pytest.approx(0.003)
+    assert first["message"] == NOISY and second["message"] == "not verified: why"
+    assert "nn.relu on other: not verified: why" in printed(result())
     assert first["share"] == pytest.approx(0.75) and second["share"] == pytest.approx(0.25)
     assert [row["backend"] for row in function["backends"]] == ["tvm", "other"]
     assert sum(row["share"] for row in function["backends"]) == pytest.approx(1.0)

@@ -2,6 +2,7 @@
 """Files that will not do: each is refused by its kind, and left exactly as it was."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
-from store_rows import KEY, row, sql
+from store_rows import KEY, MEASURED, row, sql
 from tvm.relay.collage import CollageError, CollageOptions
 from tvm.relay.collage import store as stores
 from tvm.relay.collage.measured import measuring_session
 from tvm.relay.collage.store import CostStore, StoredCosts
+from tvm.relay.collage.store.row import COLUMNS
 from tvm.relay.collage.store.salvage import salvage
 from tvm.relay.collage.store.schema import APPLICATION_ID, CREATE, VERSION
 
@@ -150,31 +152,45 @@ def test_reading_makes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# The layout that came first, as its docs had it.
-VERSION_1 = CREATE.replace(
-    "  allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit\n", ""
-)
+# Columns that a layout did not have yet.
+NEWER = {1: ("allowed_seconds", "median"), 2: ("median",)}
 
 
-def make_version_1(path, count=3):
-    assert "allowed_seconds" not in VERSION_1
-    rows = [row(candidate=f"{i:016x}") for i in range(count)]
+def make_older(path, version, count=3):
+    """A store of an older layout, as its docs had it."""
+    lines = CREATE.splitlines(keepends=True)
+    cost = dataclasses.replace(MEASURED, median=None)
+    rows = [row(cost, candidate=f"{i:016x}") for i in range(count)]
+    columns = [name for name in COLUMNS if name not in NEWER[version]]
     with sql(path) as connection:
-        connection.execute(VERSION_1)
-        values = [each.values()[:-1] for each in rows]
-        marks = ", ".join("?" * len(values[0]))
-        connection.executemany(f"INSERT INTO cost VALUES ({marks})", values)
+        connection.execute("".join(s for s in lines if not s.strip().startswith(NEWER[version])))
+        connection.executemany(
+            f"INSERT INTO cost ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            [[each.to_json()[name] for name in columns] for each in rows],
+        )
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute(f"PRAGMA user_version = {version}")
     return rows
 
 
-def test_an_older_layout_is_migrated_with_its_rows(tmp_path):
+def make_version_1(path, count=3):
+    return make_older(path, 1, count)
+
+
+@pytest.mark.parametrize("version", NEWER)
+def test_what_can_be_read_of_an_older_layout_is_salvaged(tmp_path, version):
     path = tmp_path / "costs.sqlite"
-    rows = make_version_1(path)
+    rows = make_older(path, version)
+    assert [(r.key, r.cost) for r in salvage(path)] == [(r.key, r.cost) for r in rows]
+
+
+@pytest.mark.parametrize("version", NEWER)
+def test_an_older_layout_is_migrated_with_its_rows(tmp_path, version):
+    path = tmp_path / "costs.sqlite"
+    rows = make_older(path, version)
     with CostStore(path) as store:
         assert [(r.key, r.cost) for r in store.rows()] == [(r.key, r.cost) for r in rows]
-        assert {r.allowed_seconds for r in store.rows()} == {0.0}
+        assert {r.allowed_seconds for r in store.rows()} == {0.0 if version == 1 else 0.3}
         store.put(row())
         assert store.problems() == []
     with CostStore(path) as again:

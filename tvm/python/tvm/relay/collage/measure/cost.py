@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .statistics import median_interval
+from .statistics import median_interval, upper_quartile
 
 STATUSES = (
     "unknown",
@@ -44,9 +44,11 @@ class WrongResult(Exception):
 class Cost:
     """Seconds of one run with their spread, or a failure with its message.
 
-    `seconds` is the median; `low` and `high` bound it with 95 % confidence; `rounds` is the number
-    of samples. `border_seconds` is the time of layout transforms at the candidate's borders, which
-    `seconds` does not include. All four are None or 0 unless the status is measured or estimated.
+    `seconds` is what the search counts: the median, or where that is known badly (`is_noisy`) the
+    upper quartile, so that a lucky sample wins nothing; `median` is set where `seconds` is not it.
+    `low` and `high` bound the median with 95 % confidence; `rounds` is the number of samples.
+    `border_seconds` is the time of layout transforms at the candidate's borders, which `seconds`
+    does not include. All are None or 0 unless the status is measured or estimated.
     """
 
     status: str
@@ -56,11 +58,14 @@ class Cost:
     rounds: int = 0
     border_seconds: float = 0.0
     message: str = ""
+    median: float | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
         numbers = (self.seconds, self.low, self.high)
+        if self.median is not None:
+            numbers = (*numbers, self.median)
         if self.status in _WITH_SECONDS:
             if any(n is None or not 0 <= n <= MOST_SECONDS for n in numbers):
                 raise ValueError(
@@ -77,19 +82,29 @@ class Cost:
         return cls("unknown")
 
     @classmethod
-    def measured(cls, samples: Sequence[float], border_seconds: float = 0.0) -> Cost:
+    def measured(
+        cls, samples: Sequence[float], border_seconds: float = 0.0, by_quartile: bool = True
+    ) -> Cost:
         """From samples in seconds; any that is not > 0 and at most 1e6 makes it run_failed.
 
-        A noisy cost says so in its message.
+        A noisy cost says so in its message. by_quartile: its upper quartile counts; False keeps the
+        median, for what is compared by paired samples.
         """
         bad = [s for s in samples if not 0 < s <= MOST_SECONDS]
         if bad or not samples:
             return cls.failed("run_failed", f"timings that are no positive seconds: {bad[:3]}")
         interval = median_interval(samples)
         cost = cls("measured", *interval, len(samples), border_seconds)
-        if cost.is_noisy:
+        if not cost.is_noisy:
+            return cost
+        if not by_quartile:
             return dataclasses.replace(cost, message=_NOISY)
-        return cost
+        return dataclasses.replace(
+            cost,
+            seconds=upper_quartile(samples),
+            median=cost.seconds,
+            message=f"{_NOISY}, its upper quartile counts",
+        )
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:
@@ -113,7 +128,8 @@ class Cost:
     @property
     def spread(self) -> float:
         """Full width of the interval as a share of the median; 0 without seconds."""
-        return (self.high - self.low) / self.seconds if self.seconds else 0.0
+        median = self.seconds if self.median is None else self.median
+        return (self.high - self.low) / median if median else 0.0
 
     @property
     def is_failure(self) -> bool:
@@ -124,6 +140,8 @@ class Cost:
         if not self.is_usable:
             return f"{self.status}: {self.message}" if self.message else self.status
         text = f"{self.status} {format_seconds(self.seconds)}"
+        if self.median is not None:
+            text += f", median {format_seconds(self.median)}"
         if self.high > self.low:
             text += f" [{format_seconds(self.low)}, {format_seconds(self.high)}]"
         if self.rounds:

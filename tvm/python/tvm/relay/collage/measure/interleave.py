@@ -83,7 +83,7 @@ class Samples:
         """Median with its interval over the rounds, or the failure."""
         if self.failure is not None:
             return self.failure
-        cost = Cost.measured(self.seconds)
+        cost = Cost.measured(self.seconds, by_quartile=False)
         text = "; ".join(text for text in (cost.message, self.left) if text)
         return dataclasses.replace(cost, message=text)
 

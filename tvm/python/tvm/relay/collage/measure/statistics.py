@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics as _stdlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,6 +55,13 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
     middle = len(ordered) // 2
     value = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
     return Interval(value, ordered[k - 1], ordered[-k])
+
+
+def upper_quartile(samples: Sequence[float]) -> float:
+    """The value that three quarters of the samples are at most (linear between samples)."""
+    if len(samples) < 2:
+        return float(samples[0])
+    return float(_stdlib.quantiles(samples, n=4, method="inclusive")[2])
 
 
 def ratio_interval(

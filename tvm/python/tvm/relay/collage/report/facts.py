@@ -129,8 +129,10 @@ def _groups(rows: Iterable[list[Any]], columns: tuple[int, ...]) -> list[list[li
 
 def _part(group: list[list[Any]], host: str, total: float) -> dict[str, Any]:
     seconds = [_seconds(row) for row in group]
+    remarks = dict.fromkeys(row[_MESSAGE] for row in group if row[_MESSAGE])
     return {
         **_named(group, host),
+        "message": "; ".join(remarks),
         "count": len(group),
         "seconds": sum(seconds) / len(seconds),
         "total_seconds": sum(seconds),

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..measure.cost import format_seconds
+from ..measure.cost import format_seconds, says_noisy
 from .facts import Summary, ratio_text, result_to_json
 from .unplaced import by_region, reason_text
 
@@ -17,7 +17,8 @@ from .unplaced import by_region, reason_text
 _MOST_ROWS = 25
 _MOST_REASONS = 12
 _NOISY = (
-    "noisy: the machine was busy while it was measured; the option retry_failed measures it again"
+    "noisy: the machine was busy while it was measured, so its upper quartile counts; the option "
+    "retry_failed measures it again"
 )
 _NO_WIDTH = 120  # a log has no width of its own
 
@@ -200,6 +201,11 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         print_titled(title, parts_table(function), console)
         if any(row["noisy"] for row in function["parts"]):
             console.print(_NOISY)
+        for row in function["parts"]:
+            remarks = [text for text in row["message"].split("; ") if text and not says_noisy(text)]
+            if remarks:
+                text = f"{row['ops']} on {row['backend']}: {'; '.join(remarks)}"
+                console.print(escape(text), highlight=False)
     if function["failures"]:
         print_titled("What failed while measuring, and why", failures_table(function), console)
     if function["unplaced"]:

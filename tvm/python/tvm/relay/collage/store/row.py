@@ -41,8 +41,8 @@ class StoredCost:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> StoredCost:
-        """Inverse of to_json; `allowed_seconds` and `label` may be missing. ValueError."""
-        fields = {"allowed_seconds": 0.0, "label": "", **fields}
+        """Inverse of to_json; allowed_seconds, label and median may be missing. ValueError."""
+        fields = {"allowed_seconds": 0.0, "label": "", "median": None, **fields}
         if set(fields) != set(COLUMNS):
             raise ValueError(f"missing or unknown columns: {sorted(set(fields) ^ set(COLUMNS))}")
         for name, value in fields.items():
@@ -63,6 +63,7 @@ _TYPES: dict[str, Any] = {
     "seconds": _OPTIONAL_NUMBER,
     "low": _OPTIONAL_NUMBER,
     "high": _OPTIONAL_NUMBER,
+    "median": _OPTIONAL_NUMBER,
     "rounds": int,
     "border_seconds": _NUMBER,
     "allowed_seconds": _NUMBER,

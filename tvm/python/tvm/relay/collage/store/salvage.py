@@ -56,14 +56,16 @@ def _read_range(
 ) -> None:
     """Rows of a range from one end up to the first damaged page."""
     by_key = ", ".join(f"{name} {order}" for name in CostKey._fields)
-    query = (
-        f"SELECT {', '.join(COLUMNS)} FROM cost WHERE candidate >= ? AND candidate < ? "
-        f"ORDER BY {by_key}"
-    )
     try:
+        there = {column[1] for column in connection.execute("PRAGMA table_info(cost)")}
+        columns = [name for name in COLUMNS if name in there]  # an older layout has fewer
+        query = (
+            f"SELECT {', '.join(columns)} FROM cost WHERE candidate >= ? AND candidate < ? "
+            f"ORDER BY {by_key}"
+        )
         for values in connection.execute(query, (prefix, prefix + "\x7f")):
             with contextlib.suppress(ValueError):
-                row = StoredCost.of_values(values)
+                row = StoredCost.from_json(dict(zip(columns, values, strict=True)))
                 found[row.key] = row
     except sqlite3.DatabaseError:
         pass  # the damage

@@ -13,7 +13,7 @@ from .errors import StoreForeignError, StoreNewerError, StoreReadOnlyError
 
 # In the file's header: "CLGe", so that other programs' SQLite files are told apart.
 APPLICATION_ID = 0x434C4765
-VERSION = 2
+VERSION = 3
 
 # Key columns first; they stand in the order of key.CostKey. Times are in seconds.
 CREATE = """
@@ -29,12 +29,13 @@ CREATE TABLE cost (
   tvm             TEXT NOT NULL,  -- TVM's version, commit and LLVM, and TopHub where it is used
   measuring       TEXT NOT NULL,  -- this tool's way of measuring, and settings that change results
   status          TEXT NOT NULL,  -- of measure.STATUSES
-  seconds         REAL,           -- median of one run; null for a failure
+  seconds         REAL,           -- of one run, as the search counts it; null for a failure
   low             REAL,           -- lower end of the median's 95 % interval
   high            REAL,           -- upper end of it
   rounds          INTEGER NOT NULL,  -- samples
   border_seconds  REAL NOT NULL,     -- layout transforms at the borders, not in seconds
   message         TEXT NOT NULL,     -- why it failed, or a remark
+  median          REAL,              -- where seconds is not it but the upper quartile: noisy
   measured_at     TEXT NOT NULL,     -- UTC, 2026-01-31T12:00:00.000000+00:00
   label           TEXT NOT NULL,     -- for people: backend and operators; no part of the key
   allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit
@@ -44,8 +45,12 @@ CREATE TABLE cost (
 """
 
 # Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
-# rows count as measured in no time, so they answer only where the interval is narrow.
-MIGRATIONS = {1: "ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0"}
+# rows count as measured in no time, so they answer only where the interval is narrow. Up to version
+# 2 seconds was always the median.
+MIGRATIONS = {
+    1: "ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",
+    2: "ALTER TABLE cost ADD COLUMN median REAL",
+}
 
 
 def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writable: bool) -> None:
