@@ -60,6 +60,8 @@ _LAZY = {
     "compare_kernels": "report.kernels",
     "dataflow_graph": "views",
     "partition_specs": "views",
+    "Refusal": "refusals",
+    "refusals": "refusals",
 }
 
 __all__ = [

@@ -56,6 +56,31 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
   return views;
 }
 
+/*! \return rows of backend, rule, nodes, their operators, reason: what was turned down and why. */
+Array<Array<ObjectRef>> ListRefusals(const ObjectRef& function,
+                                     const Array<PartitionSpecView>& spec_views) {
+  std::vector<TargetSpec> specs;
+  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
+  const ImportedPtr imported = ImportFunction(function);
+  std::vector<RuleLog> logs;
+  AllCandidates(*imported, specs, &logs);
+  Array<Array<ObjectRef>> rows;
+  for (size_t k = 0; k < specs.size(); ++k) {
+    for (const RuleLog::Refusal& refusal : logs[k].refusals) {
+      Array<runtime::Int> nodes;
+      Array<String> ops;
+      refusal.inside.ForEach([&](int index) {
+        nodes.push_back(runtime::Int(index));
+        const Node& node = imported->graph[index];
+        if (node.IsOpCall()) ops.push_back(String(node.name));
+      });
+      rows.push_back(
+          {String(specs[k].spec.name), String(refusal.rule), nodes, ops, String(refusal.reason)});
+    }
+  }
+  return rows;
+}
+
 /*! \brief "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms". */
 std::string SummaryOf(const CandidatePartitionView& view) {
   const CandidatePartition& candidate = view->candidate;
@@ -92,6 +117,7 @@ TVM_REGISTER_GLOBAL("collage.view.TargetOf").set_body_typed([](PartitionSpecView
   return view->target_spec.target;
 });
 TVM_REGISTER_GLOBAL("collage.view.Candidates").set_body_typed(ListCandidates);
+TVM_REGISTER_GLOBAL("collage.view.Refusals").set_body_typed(ListRefusals);
 TVM_REGISTER_GLOBAL("collage.view.CandidatePartitionFields").set_body_typed(CandidateFields);
 TVM_REGISTER_GLOBAL("collage.view.SpecOf").set_body_typed([](CandidatePartitionView view) {
   return view->spec;

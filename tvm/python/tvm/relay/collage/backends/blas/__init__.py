@@ -17,6 +17,7 @@ class BlasBackend(Backend):
 
     kind = OP_LEVEL
     local_predicates = True
+    restrictions = ("types other than float32 and float64", "dynamic shapes", "the AOT executor")
 
     def __init__(self):
         self._codegen = PartitionCodegen(

@@ -22,6 +22,12 @@ class OnnxModelBackend(Backend):
 
     kind = GRAPH_LEVEL
     local_predicates = True
+    restrictions = (
+        "types other than float32, with int32, int64 and bool between",
+        "dynamic shapes",
+        "attributes in which Relay and ONNX differ",
+        "the AOT executor",
+    )
 
     def __init__(self) -> None:
         self.op_predicates = {

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no backend's candidate was made of, and who said no: for authors of backends and patterns.
+
+Test: test_refusals.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tvm
+from tvm import relay
+from tvm._ffi import get_global_func
+
+from .errors import ModuleError
+from .views import partition_specs
+
+
+class Refusal(NamedTuple):
+    """A match that was turned down.
+
+    rule: the pattern's or rule's name. nodes: indices in dataflow_graph(function) of what matched;
+    ops: its operators, inputs first. reason: the predicate's words, what it raised, or the limit.
+    """
+
+    backend: str
+    rule: str
+    nodes: tuple[int, ...]
+    ops: tuple[str, ...]
+    reason: str
+
+    def Summary(self) -> str:
+        return f"{self.rule} does not take {', '.join(self.ops)}: {self.reason}"
+
+
+def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
+    """Matches in a module or function that became no candidate, function by function.
+
+    `targets` as for `candidates`. What no pattern matches is not among them.
+    """
+    if not isinstance(mod, (tvm.IRModule, relay.Function)):
+        raise ModuleError(f"expected a relay.Function, got {type(mod).__name__}")
+    if isinstance(mod, relay.Function):
+        mod = tvm.IRModule.from_expr(mod)
+    specs = partition_specs(targets)
+    can_be_partitioned = get_global_func("collage.view.CanBePartitioned")
+    return [
+        Refusal(str(backend), str(rule), tuple(map(int, nodes)), tuple(map(str, ops)), str(reason))
+        for function in relay.transform.InferType()(mod).functions.values()
+        if can_be_partitioned(function)
+        for backend, rule, nodes, ops, reason in get_global_func("collage.view.Refusals")(
+            function, specs
+        )
+    ]
