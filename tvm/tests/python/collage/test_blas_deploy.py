@@ -126,7 +126,11 @@ maps = open("/proc/self/maps").read()
 report = dict(
     new_threads=count() - before,
     launches=pool.CollagePoolLaunchCount() - launches,
-    other_pools=[name for name in ("libiomp5", "libtbb", "mkl_gnu_thread") if name in maps],
+    other_pools=[
+        name
+        for name in ("libiomp5", "libtbb", "mkl_gnu_thread", "mkl_intel_thread", "mkl_tbb_thread")
+        if name in maps
+    ],
     sums=sums,
     cpus=len(os.sched_getaffinity(0)),
 )
