@@ -41,6 +41,8 @@ _LAZY = {
     "find_device": "rpc",
     "Backend": "backends",
     "register_backend": "backends",
+    "add_pattern_rule": "backends",
+    "add_patterns": "backends",
     "list_backends": "backends",
     "optimize": "optimizer",
     "Result": "optimizer",

@@ -22,6 +22,8 @@ BUILTIN = {
 # Public name -> the submodule that holds it.
 _LAZY = {
     "Backend": "interface",
+    "add_pattern_rule": "extend",
+    "add_patterns": "extend",
     "GRAPH_LEVEL": "interface",
     "OP_LEVEL": "interface",
     "BackendUnavailableError": "errors",

@@ -23,7 +23,7 @@ def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -
     (``relay.build_module.bind_params_by_name``) and the backend's preamble has run, if wanted.
     """
     backend = require_backend(backend_name)
-    patterns = relevant_patterns(mod, backend.patterns())
+    patterns = relevant_patterns(mod, backend.all_patterns())
     rows = [_row_of_merge_composite(row) for row in patterns]
     passes = [
         relay.transform.InferType(),

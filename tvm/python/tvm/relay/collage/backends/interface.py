@@ -5,6 +5,7 @@ Test: test_backends.py.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from tvm import relay
 from tvm.ir import IRModule
@@ -28,6 +29,7 @@ class Backend:
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
             bare, outside of any pattern. What it raises means no; a text is a reason for no.
         restrictions: what it does not take, a short phrase each, for `collage backends`.
+        added_patterns, added_rules: what add_patterns and add_pattern_rule gave it.
     """
 
     name: str = ""
@@ -37,6 +39,8 @@ class Backend:
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
     restrictions: tuple[str, ...] = ()
+    added_patterns: tuple[tuple, ...] = ()
+    added_rules: dict[str, Any] = {}
 
     def version(self) -> str:
         """Return the library's version, which keys stored costs; "" when there is none."""
@@ -55,6 +59,10 @@ class Backend:
         first, as for TVM's pattern tables. A composite's name begins with ``<name>.``.
         """
         return []
+
+    def all_patterns(self) -> list[tuple]:
+        """Return its own patterns, then those that were added to it."""
+        return [*self.patterns(), *self.added_patterns]
 
     def partition_rule(self, options):
         """Return the rule that finds the backend's candidates, a rule of ``collage.rules``.

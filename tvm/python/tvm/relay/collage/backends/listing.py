@@ -24,7 +24,7 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
         "version": _version(backend) if reason is None else "",
         "is_available": reason is None,
         "reason": reason or "",
-        "patterns": [entry[0] for entry in backend.patterns()],
+        "patterns": [*(entry[0] for entry in backend.all_patterns()), *backend.added_rules],
         "bare_operators": sorted(backend.op_predicates),
         "restrictions": list(backend.restrictions),
         "defined_in": type(backend).__module__,

@@ -5,7 +5,7 @@ is made, since a table may change. Test: test_backends.py, test_rules_backend.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tvm.relay.dataflow_pattern import DFPattern
@@ -43,6 +43,16 @@ def pattern_entry(backend: str, entry: Any) -> PatternEntry:
         value = getattr(found, field)
         _check(backend, found, field, value is None or callable(value), "a function")
     return found
+
+
+def check_entries(backend: str, entries: Iterable[Any]) -> None:
+    """ValueError or TypeError for the first that is no entry, or not named after the backend."""
+    for entry in entries:
+        name = pattern_entry(backend, entry).name
+        if not name.startswith(f"{backend}."):
+            raise ValueError(
+                f"backend {backend}: composite name {name!r} must begin with '{backend}.'"
+            )
 
 
 def _check(backend: str, entry: PatternEntry, field: str, is_right: bool, wanted: str) -> None:

@@ -10,7 +10,7 @@ from tvm.relay.op.contrib import register as _tables
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
-from .pattern_entry import pattern_entry
+from .pattern_entry import check_entries
 from .predicates import never_raises
 
 _BACKENDS: dict[str, Backend] = {}
@@ -30,7 +30,7 @@ def register_backend(backend: Backend) -> Backend:
         raise ValueError(
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
         )
-    _check_patterns(backend)
+    check_entries(backend.name, backend.all_patterns())
     backend.op_predicates = _guarded(backend)
     _BACKENDS[backend.name] = backend
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
@@ -38,10 +38,15 @@ def register_backend(backend: Backend) -> Backend:
     tvm.register_func(prefix, backend.compile, override=True)
     if type(backend).constants is not Backend.constants:
         tvm.register_func(f"{prefix}.constant_updater", backend.constants, override=True)
-    _tables.register_pattern_table(backend.name, backend.patterns)
-    tvm.get_global_func("collage.SetLocalPredicates")(backend.name, backend.local_predicates)
+    tell_tvm(backend)
     _register_op_predicates(backend)
     return backend
+
+
+def tell_tvm(backend: Backend) -> None:
+    """Put the backend's patterns, as they are now, where TVM looks for them."""
+    _tables.register_pattern_table(backend.name, backend.all_patterns)
+    tvm.get_global_func("collage.SetLocalPredicates")(backend.name, backend.local_predicates)
 
 
 def _guarded(backend):
@@ -74,15 +79,6 @@ def _set_op_attrs(key, values):
             op.reset_attr(key)
         if name in values:
             tvm.ir.register_op_attr(name, key, values[name])
-
-
-def _check_patterns(backend):
-    for entry in backend.patterns():
-        name = pattern_entry(backend.name, entry).name
-        if not name.startswith(f"{backend.name}."):
-            raise ValueError(
-                f"backend {backend.name}: composite name {name!r} must begin with '{backend.name}.'"
-            )
 
 
 def find_backend(name: str) -> Backend | None:

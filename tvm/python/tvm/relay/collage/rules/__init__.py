@@ -29,6 +29,7 @@ _NAMES = {
         "tvm_combiners",
     ),
     "custom": ("Custom",),
+    "pattern_rule": ("PatternRule",),
     "rule": (
         "Combine",
         "Composite",

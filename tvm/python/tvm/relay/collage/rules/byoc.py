@@ -69,7 +69,7 @@ def backend_rule(backend):
 
     # A graph-level backend merges by regions; joining a few composites at a time is not its way.
     regions = backend.default_rule() == GRAPH_LEVEL
-    entries = _entries(backend.name, backend.patterns())
+    entries = [*_entries(backend.name, backend.all_patterns()), *backend.added_rules.values()]
     return get_global_func("collage.MakeBackendRule")(backend.name, entries, "NoFusion", regions)
 
 
