@@ -15,6 +15,7 @@ import tvm
 from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
+from .link import export
 from .pass_context import context_from_json
 from .resolve import resolve
 from .spent import phase
@@ -38,7 +39,7 @@ def build_candidate(
     with phase("compile"):
         factory = build_module(mod, module, builder)
     with phase("export"):
-        factory.export_library(library, **({"cc": compiler} if compiler else {}))
+        export(factory, library, **({"cc": compiler} if compiler else {}))
     return {
         "seconds": time.perf_counter() - start,
         "device": tvm.target.Target(module.target).kind.name,
