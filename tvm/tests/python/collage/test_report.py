@@ -11,6 +11,7 @@ import pytest
 import tvm
 from rich.console import Console
 from tvm import relay
+from tvm.relay.collage import optimizer
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
@@ -218,6 +219,14 @@ def test_how_many_costs_were_asked_for_of_how_many():
     }
     text = "asked for 5 of 6 distinct candidates (8 in all) in 2 rounds; 1 never needed"
     assert text in printed(result())
+
+
+def test_the_log_says_it_too(caplog):
+    skipped = {**function_report(), "function": "theirs", "skipped": "a kernel"}
+    with caplog.at_level("INFO"):
+        optimizer._log_costs([function_report(), skipped])
+    [line] = caplog.messages
+    assert line.startswith("search of @main: asked for 5 of 6 distinct candidates")
 
 
 def test_a_function_that_was_left_alone_is_one_line():

@@ -159,6 +159,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         estimator = CostEstimator()
         with clock.phase("partition"):
             partitioned = partition(prepared, targets, estimator)
+        _log_costs(estimator.reports)
         plans.machine = runner.machine()
         if runner.is_here:
             session.close()  # the guard's processes get the memory; devices are held for it
@@ -188,6 +189,17 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         plans.maker(name),
         estimator.counts,
     )
+
+
+def _log_costs(reports: list[dict[str, Any]]) -> None:
+    """One line a function: how many costs its search asked for, of how many."""
+    from .report.facts import costs_asked
+    from .report.tables import costs_text
+
+    for report in reports:
+        if not report["skipped"]:
+            text = costs_text(costs_asked(report))
+            _logger.info("search of @%s: %s", report["function"], text)
 
 
 def _placement_of(given: Any) -> Placement | None:
