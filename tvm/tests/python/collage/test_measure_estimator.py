@@ -56,6 +56,31 @@ def test_each_fault_has_its_status_and_the_rest_goes_on(estimator):
     assert all(costs[f"after {name}"].seconds == 2e-3 for name in RUNS)
 
 
+def test_costs_are_counted_by_where_they_came_from(tmp_path):
+    wide, counter = [1e-3, 9e-3] * 10, str(tmp_path / "counter")
+    with measure.MeasuredCostEstimator(fake_options(workers=1, noisy_retries=0)) as estimator:
+        estimator.estimate(
+            [
+                fake_candidate("plain"),
+                fake_candidate("plain"),
+                fake_candidate("right", verify=True, reference=1e-3),
+                fake_candidate("doubtful", verify=True, reference="raise"),
+                fake_candidate("bad", "raise"),
+                fake_candidate("bad build", build="raise", verify=True),
+                fake_candidate("noisy", [wide], counter=counter),
+            ]
+        )
+        assert estimator.counts() == {
+            "measured": 6,
+            "from_store": 0,
+            "from_memory": 1,
+            "failed": {"compile_failed": 1, "run_failed": 1},
+            "noisy": 1,
+            "verified": 1,
+            "not_verified": 1,
+        }
+
+
 def test_equal_candidates_are_measured_once(tmp_path):
     log = str(tmp_path / "log")
     with measure.MeasuredCostEstimator(fake_options()) as estimator:

@@ -180,13 +180,14 @@ def test_costs_are_counted_by_source():
         "from_memory": 2,
         "failed": {"crashed": 1, "timeout": 2},
         "noisy": 1,
+        "verified": 5,
+        "not_verified": 0,
     }
     found = dataclasses.replace(result(), costs=costs)
     assert found.to_json()["costs"] == costs
-    assert (
-        "Costs: 8 measured, 3 from the store, 2 from memory, 1 crashed, 2 timeout, 1 noisy"
-        in printed(found)
-    )
+    text = printed(found)
+    assert "Costs: 8 measured, 3 from the store, 2 from memory, 1 crashed, 2 timeout" in text
+    assert "2 timeout, 1 noisy, 5 verified\n" in text
     assert result().to_json()["costs"] == {} and "from memory" not in printed(result())
 
 

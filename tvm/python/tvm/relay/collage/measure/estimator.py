@@ -31,6 +31,8 @@ _logger = logging.getLogger(__name__)
 
 # Backends whose candidates TVM itself compiles: their border layout transforms are timed apart.
 _TVM_BACKEND = "tvm"
+# Marks the message of a cost whose outputs had nothing to be compared with.
+NOT_VERIFIED = "not verified"
 
 
 class BatchEstimator(Protocol):
@@ -94,6 +96,7 @@ class MeasuredCostEstimator:
         self._store = store
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
+        self._to_verify: set[str] = set()
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner()
 
@@ -104,6 +107,7 @@ class MeasuredCostEstimator:
         """
         keys = [candidate.key() for candidate in candidates]
         new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
+        self._to_verify |= {key for key, candidate in new.items() if candidate.verify}
         hits = len(keys) - len(new)
         stored = self._take_from_store(new)
         todo = [item for item in new.items() if item[0] not in self._cache]
@@ -144,14 +148,19 @@ class MeasuredCostEstimator:
         self.close()
 
     def counts(self) -> dict[str, Any]:
-        """How many costs came from where, and how many of the distinct ones failed or are noisy."""
+        """How many costs came from where, and how many of the distinct ones failed, are noisy, were
+        verified (outputs compared with TVM's), or could not be although that was asked."""
         failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
+        to_verify = [self._cache[key] for key in self._to_verify & self._cache.keys()]
+        doubtful = sum(NOT_VERIFIED in cost.message for cost in to_verify if cost.is_usable)
         return {
             "measured": self.misses,
             "from_store": self.stored,
             "from_memory": self.hits,
             "failed": dict(sorted(failed.items())),
             "noisy": sum(cost.is_noisy for cost in self._cache.values()),
+            "verified": sum(cost.is_usable for cost in to_verify) - doubtful,
+            "not_verified": doubtful,
         }
 
     def Summary(self) -> str:
@@ -210,7 +219,7 @@ class MeasuredCostEstimator:
             if reply.outcome == "ok":
                 measure(build, reply.value["tolerance"])
             else:
-                doubt = f"not verified: {reply.message}"
+                doubt = f"{NOT_VERIFIED}: {reply.message}"
                 measure(build, None)
 
         def measure(build: Any, tolerance: Any) -> None:

@@ -33,7 +33,8 @@ def result_to_json(result: Any) -> dict[str, Any]:
     no other backend, `skipped` why a function was left as it was ("" when it was not). seconds:
     time by phase. costs: how many the measuring found and where, {} when nothing was asked for:
     `measured` just now, `from_store`, `from_memory` (an equal candidate was answered before), of
-    the distinct ones `failed` by status and how many are `noisy`. summary: one line.
+    the distinct ones `failed` by status, how many are `noisy`, `verified` (outputs compared with
+    TVM's) and `not_verified` (asked for, but there was nothing to compare with). summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []

@@ -178,7 +178,9 @@ def costs_by_source(costs: dict[str, Any]) -> str:
     )
     for status, count in costs["failed"].items():
         text += f", {count} {status}"
-    return text + (f", {costs['noisy']} noisy" if costs["noisy"] else "")
+    for name in ("noisy", "verified", "not_verified"):
+        text += f", {costs[name]} {name.replace('_', ' ')}" if costs[name] else ""
+    return text
 
 
 def costs_text(costs: dict[str, int]) -> str:
