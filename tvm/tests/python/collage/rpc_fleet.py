@@ -16,7 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from measure_fakes import perform
+import psutil
+from measure_fakes import VirtualContestant, perform
 
 KEY_OF_ONCE = "COLLAGE_TEST_ONCE"
 
@@ -85,6 +86,23 @@ def kill_server_once():
         kill_server()
 
 
+def freeze_server():
+    """What loses a device without a word: its server and session stand still."""
+    os.killpg(os.getpgid(os.getppid()), signal.SIGSTOP)
+    time.sleep(60)
+
+
+def contestant_but_lose_a_device(library, **_):
+    """A factory of contestants, of which the first ever loses its device."""
+    once = os.environ[KEY_OF_ONCE] + " contestant"
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+        worker = psutil.Process().parent()
+        os.killpg(os.getpgid(worker.ppid()), signal.SIGKILL)
+        time.sleep(60)
+    return VirtualContestant([float(Path(library).read_text())], [[1.0, 2.0]])
+
+
 def run_but_lose_a_device(**arguments):
     """fault_search's measuring step on devices of which the first is lost."""
     import fault_search
@@ -98,6 +116,8 @@ def fake_measure(library, build, **_):
     deed = json.loads(Path(library).read_text())["run"]
     if deed == "kill_server":
         kill_server()
+    if deed == "freeze_server":
+        freeze_server()
     if isinstance(deed, list):  # two candidates that end only if both run at the same time
         mine, other = deed
         Path(mine).touch()

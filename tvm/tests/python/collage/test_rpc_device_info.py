@@ -5,9 +5,15 @@ import dataclasses
 
 import pytest
 import tvm
-from tvm.relay.collage import DeviceError, HostTargetError, host_target
+from tvm.relay.collage import (
+    CollageOptions,
+    DeviceError,
+    HostTargetError,
+    host_target,
+    optimize,
+)
 from tvm.relay.collage.build.target import maskable_features
-from tvm.relay.collage.rpc import DeviceInfo
+from tvm.relay.collage.rpc import DeviceInfo, DevicePool
 from tvm.relay.collage.rpc.device_info import (
     architecture,
     check_alike,
@@ -103,6 +109,21 @@ def test_a_foreign_device_needs_its_triple_and_a_cross_compiler(tmp_path):
     compiler.write_text("#!/bin/sh\n")
     compiler.chmod(0o755)
     check_compiler(foreign, str(compiler))
+
+
+def test_a_search_is_refused_before_it_builds_what_cannot_be_linked(monkeypatch):
+    foreign = (
+        device(**ARM) if architecture(codegen.llvm_get_system_triple()) != "aarch64" else device()
+    )
+    monkeypatch.setattr(DevicePool, "info", property(lambda self: foreign))
+    x = tvm.relay.var("x", shape=(1, 8))
+    mod = tvm.IRModule.from_expr(tvm.relay.Function([x], tvm.relay.nn.relu(x)))
+    options = CollageOptions(rpc_tracker="127.0.0.1:9190", rpc_key="arm", progress="quiet")
+    with pytest.raises(DeviceError, match="set option relay.collage.rpc_compiler"):
+        optimize(mod, None, [foreign.host_target(), "dnnl"], options)
+    options.rpc_compiler = "true"  # is found: then the target is looked at
+    with pytest.raises(HostTargetError, match="does not fit device 10.0.0.7:9090"):
+        optimize(mod, None, ["llvm", "dnnl"], options)
 
 
 def test_a_backend_that_is_missing_there_is_named():

@@ -2,11 +2,13 @@
 """Measuring on devices of an RPC tracker: a local tracker with servers, some of them killed."""
 
 import dataclasses
+import functools
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import fault_search
 import measure_fakes
@@ -17,8 +19,10 @@ from measure_fakes import fake_options, measure
 from rpc_fleet import Fleet, free_port
 from test_measure_pool import wait_until
 from tvm.relay import collage
+from tvm.relay.collage.graph_search.decide import in_question
 from tvm.relay.collage.measure import process
-from tvm.relay.collage.rpc import DeviceRunner, find_device
+from tvm.relay.collage.measure.rounds import Further
+from tvm.relay.collage.rpc import DeviceRunner, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
 
@@ -140,6 +144,7 @@ def test_all_devices_lost_is_an_error_that_keeps_the_costs(fleet, forked):
         with pytest.raises(collage.DeviceError) as caught:
             estimator.estimate([candidate("killer", "kill_server")])
         assert "all devices of key 'doomed' are lost: 127.0.0.1:" in str(caught.value)
+        assert "(its session ended)" in str(caught.value)
         assert "Costs measured so far are kept: start servers" in str(caught.value)
         assert Kept.costs == {"good": "measured"}
         fleet.start("doomed")
@@ -161,21 +166,76 @@ def test_a_candidate_that_loses_devices_one_after_the_other_is_not_stored(fleet,
     assert kept == ["good"]
 
 
-@pytest.fixture(scope="module")
-def real_device(fleet):
-    """A server as users start it."""
+def test_a_device_that_falls_silent_is_lost(fleet, forked, monkeypatch):
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    fleet.start("silent", 3)
+    with estimator_on(fleet, "silent") as estimator:
+        costs = estimator.estimate([candidate("f", "freeze_server"), candidate("good", 2e-3)])
+        lost = estimator.runner.pool.lost
+    assert [cost.status for cost in costs] == ["crashed", "measured"]
+    assert len(lost) == 2 and all("it did not answer for" in text for text in lost)
+
+
+def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet, forked, tmp_path):
+    fleet.start("guard", 2)
+    contestants = []
+    for name, seconds in (("a", 2e-3), ("b", 1e-3)):
+        files = {"library": str(tmp_path / name), "inputs": str(tmp_path / "inputs")}
+        for file in files.values():
+            Path(file).write_text(str(seconds))
+        factory = "rpc_fleet:contestant_but_lose_a_device"
+        contestants.append(measure.Contestant(name, factory, files))
+    rounds = []
+    further = Further(functools.partial(in_question, simplest_first=["a", "b"]), 5.0)
+    runner = DeviceRunner(fleet.tracker, "guard")
+    options = {"further": further, "on_round": lambda *done: rounds.append(done)}
+    found = runner.compare(contestants, "a", 6, **options)
+    assert [item.name for item in found] == ["b", "a"]
+    assert found[1].ratio_to_best.value == 2.0 and found[0].output_error == 0.0
+    assert len(found[0].samples) == 6 and rounds == [(6, 6)]
+    assert len(runner.pool.lost) == 1
+    runner.close()
+
+
+def serve(fleet, module, key, **environment):
+    """A server as users start it, once it is registered."""
     port = free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "tvm.relay.collage.rpc_server", "--tracker", fleet.tracker]
-        + ["--key", "real", "--port", str(port), "--port-end", str(port + 1)],
+        [sys.executable, "-m", module, "--tracker", fleet.tracker, "--key", key]
+        + ["--host", "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)],
         start_new_session=True,
-        env={**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **environment},
     )
     with Tracker(Address("127.0.0.1", fleet.port)) as tracker:
-        assert wait_until(lambda: tracker.free("real") == 1, 120)
-    yield find_device(fleet.tracker, "real")
+        assert wait_until(lambda: tracker.free(key) == 1, 120)
+    return server
+
+
+def end(server):
     os.killpg(server.pid, signal.SIGKILL)
     server.wait()
+
+
+def test_tvms_own_server_does_where_the_package_is_installed(fleet, forked):
+    server = serve(fleet, "tvm.exec.rpc_server", "stock")
+    assert find_device(fleet.tracker, "stock").cpu
+    end(server)
+    server = serve(fleet, "tvm.exec.rpc_server", "bare", COLLAGE_DISABLE="1")
+    with pytest.raises(collage.DeviceError) as caught:
+        find_device(fleet.tracker, "bare")
+    assert "has no tvm-collage: install it there and start the server with" in str(caught.value)
+    end(server)
+
+
+@pytest.fixture(scope="module")
+def real_device(fleet):
+    threads = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    server = serve(fleet, "tvm.relay.collage.rpc_server", "real", **threads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "subprocess", fault_search.FORKED)
+        device = find_device(fleet.tracker, "real")
+    yield device
+    end(server)
 
 
 def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):

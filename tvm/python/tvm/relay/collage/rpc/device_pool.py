@@ -24,7 +24,13 @@ _logger = logging.getLogger(__name__)
 
 # Over what a job takes on the device: its start, and what else may be slow there.
 _GRACE_SECONDS = 2.0 * SILENCE_SECONDS
-_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.1
+_SETTLING_SECONDS = 1.0
+# What the end of a local worker or of TVM's RPC says -> what it means.
+_SIGNS = {
+    "SIGALRM": f"it did not answer for {SILENCE_SECONDS} s",
+    "kShutdown": "its session ended",
+}
 
 
 class DevicePool(WorkerPool):
@@ -75,7 +81,7 @@ class DevicePool(WorkerPool):
         self._info = infos[0]
         self._devices.update(found)
         self._idle += found
-        self.size = max(1, len(self._devices))
+        _logger.info("measuring on %s", "; ".join(device.Summary() for device in found.values()))
 
     def close(self) -> None:
         super().close()
@@ -87,18 +93,19 @@ class DevicePool(WorkerPool):
         super()._abort()
 
     def _count_free(self) -> int:
-        """How many devices to ask for: 1 when all are in use and this pool has none."""
-        end = time.monotonic() + self._wait_seconds
+        """How many devices to ask for; 1, to queue for it, when all are in use."""
+        began = time.monotonic()
         while True:
             with Tracker(self._tracker) as tracker:
                 devices, free = tracker.devices(), tracker.free(self._key)
-            if free or self._devices:
-                return free
-            if time.monotonic() > end:
+            waited = time.monotonic() - began
+            registered = len(devices.get(self._key, ()))
+            # Those that somebody has just let go are not free at once.
+            if registered and (free >= registered or waited > _SETTLING_SECONDS):
+                return max(1, free)
+            if not registered and waited > self._wait_seconds:
                 break
             time.sleep(_LOOK_SECONDS)
-        if self._key in devices:
-            return 1
         known = (
             f"it has those of {', '.join(map(repr, sorted(devices)))}" if devices else "it has none"
         )
@@ -138,6 +145,7 @@ class DevicePool(WorkerPool):
     def _start(self, concurrency: int | None) -> None:
         if self._waiting and not self._devices:
             self.take_devices()
+        self.size = max(1, len(self._devices))
         super()._start(concurrency)
 
     def _take(self) -> WorkerProcess:
@@ -157,7 +165,6 @@ class DevicePool(WorkerPool):
         name = f"{self._devices.pop(worker).address} ({answer.message})"
         self.lost.append(name)
         _logger.warning("device %s is lost; what it measured goes to another", name)
-        self.size = max(1, len(self._devices))
         if not self._devices:
             self._replace()
         if task.attempts < ATTEMPTS:
@@ -190,4 +197,7 @@ def _reply_of(reply: Reply) -> Reply:
     """A job's reply on the device, or "lost" with the reason why there is none."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
+    for word, meaning in _SIGNS.items():
+        if word in reply.message:
+            return Reply("lost", message=meaning)
     return Reply("lost", message=reply.message)

@@ -40,6 +40,7 @@ def open_device(
     is (the fields of the Reply to describe_this_device), None when none gets free in so many
     seconds. DeviceError for one that cannot be used."""
     _sessions.clear()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process, whatever that waits for
     with Tracker(Address(*tracker)) as connection:
         ticket = connection.request(key, seconds)
     if ticket is None:
