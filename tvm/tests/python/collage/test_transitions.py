@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from relay_text import count_calls, make_backend, parse, partition
 from tvm import relay
+from tvm.relay import collage
 from tvm.relay.collage.estimators import FunctionCosts
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
-NAME = "transition_test"
+NAME, CONV_NAME = "transition_test", "transition_test_conv"
 # TVM's price of a call is 10 s, the backend's 9 s, a layout transform's 5 s.
 CONV_RELU_CONV = """
 def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 3, 3), float32]) {
@@ -29,7 +30,8 @@ class PricedCosts(FunctionCosts):
         self._transition = transition
         super().__init__(
             lambda mod, target: (
-                sum(count_calls(mod).values()) * (9 if target.kind.name == NAME else 10)
+                sum(count_calls(mod).values())
+                * (9 if target.kind.name in (NAME, CONV_NAME) else 10)
             )
         )
 
@@ -42,6 +44,17 @@ class PricedCosts(FunctionCosts):
 @pytest.fixture(scope="module")
 def backend():
     return make_backend(NAME, [(f"{NAME}.relu", is_op("nn.relu")(wildcard()))])
+
+
+@pytest.fixture(scope="module")
+def conv_backend():
+    """It takes convolutions of one group."""
+
+    def is_dense(call):
+        return int(call.attrs.groups) == 1
+
+    pattern = is_op("nn.conv2d")(wildcard(), wildcard())
+    return make_backend(CONV_NAME, [(f"{CONV_NAME}.conv", pattern, is_dense)])
 
 
 def conv_relu_conv():
@@ -67,6 +80,50 @@ def test_a_kernel_between_convolutions_is_not_worth_two_transforms(backend):
     assert not backend_parts(partition(conv_relu_conv(), [backend], costs))
     # Three calls, and one transform each where the function's input and output are plain.
     assert costs.reports[0]["seconds"] == pytest.approx(30 + 2 * 5)
+    nodes = [node for node, _ in costs.reports[0]["transitions"]]
+    graph = collage.dataflow_graph(conv_relu_conv()["main"])
+    assert [graph[node].name for node in nodes] == ["x", "nn.conv2d"]
+    assert graph[nodes[1]].is_result
+
+
+def test_a_follower_beside_foreign_convolutions_stays_plain(conv_backend):
+    costs = PricedCosts(5.0)
+    mod = partition(conv_relu_conv(), [conv_backend], costs)
+    [report] = costs.reports
+    assert len(backend_parts(mod)) == 2
+    assert report["seconds"] == pytest.approx(9 + 10 + 9)
+    assert report["transitions"] == []
+
+
+def test_a_follower_between_both_kinds_is_charged_once(conv_backend):
+    """TVM must take the first convolution, which has two groups."""
+    mod = parse(
+        """def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 3, 3), float32],
+                     %v: Tensor[(8, 4, 3, 3), float32]) {
+  %0 = nn.conv2d(%x, %v, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3], groups=2);
+  %1 = nn.relu(%0);
+  nn.conv2d(%1, %w, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3])
+}"""
+    )
+    weights = {"w": np.ones((8, 8, 3, 3), "float32"), "v": np.ones((8, 4, 3, 3), "float32")}
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], weights)
+    costs = PricedCosts(0.4)
+    assert len(backend_parts(partition(mod, [conv_backend], costs))) == 1
+    [report] = costs.reports
+    # At the border of the function, and on one side of the relu.
+    assert [seconds for _, seconds in report["transitions"]] == [0.4, 0.4]
+    assert report["seconds"] == pytest.approx(10 + 10 + 9 + 2 * 0.4)
+
+
+def test_copies_that_stay_plain_are_no_further_candidates(conv_backend):
+    counts = []
+    for transition in (0.0, 5.0):
+        costs = PricedCosts(transition)
+        costs_off = FunctionCosts(lambda mod, target: 1.0)
+        for estimator in (costs, costs_off):
+            partition(conv_relu_conv(), [conv_backend], estimator)
+            counts.append(estimator.reports[0]["candidates"])
+    assert len(set(counts)) == 1
 
 
 def test_each_tensor_type_is_asked_once(backend):

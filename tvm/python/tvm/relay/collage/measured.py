@@ -145,18 +145,22 @@ def measure_transitions(types, target):
     A transform that cannot be measured counts as free; that favours mixed plans, and the guard
     decides.
     """
+    with measuring_session() as estimator:
+        costs = estimator.estimate(transition_candidates(types, target))
+    return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
+
+
+def transition_candidates(types, target):
+    """What is measured for a layout transform of each tensor type."""
     from .measure import candidate_module
 
     keywords = build_options()
-    candidates = [
+    return [
         candidate_module(
             _transform_of(tensor), TRANSITION, str(target), keywords, f"transform {tensor}"
         )
         for tensor in types
     ]
-    with measuring_session() as estimator:
-        costs = estimator.estimate(candidates)
-    return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
 
 
 def own_backend_modules(external_targets):

@@ -37,7 +37,7 @@ CostTable::CostTable(const ImportedFunction& imported, const std::vector<TargetS
     auto& entry = *equal_.try_emplace(signatures.Of(candidates[id])).first;
     entry.second.push_back(static_cast<int>(id));
     signature_of_.push_back(&entry.first);
-    ++counts_.candidates;
+    counts_.candidates += !candidates[id].stays_plain;
   }
   counts_.distinct = static_cast<int>(equal_.size());
 }

@@ -21,7 +21,7 @@ FunctionSearch::FunctionSearch(const ImportedFunction& function,
           InPhase("candidates", clock, [&] { return AllCandidates(function, specs, logs); })),
       transitions(
           InPhase("estimate", clock,
-                  [&] { return LayoutTransitions(function, specs, candidates, estimator); })),
+                  [&] { return LayoutTransitions(function, specs, estimator, &candidates); })),
       costs(function, specs, candidates, estimator),
       nodes(function.graph),
       search(InPhase("search", clock,

@@ -26,7 +26,7 @@ struct FunctionSearch {
 
   // Each refers to those before it.
   const ImportedFunction& imported;
-  const std::vector<CandidatePartition> candidates;
+  std::vector<CandidatePartition> candidates;  // what rules found, then copies that stay plain
   const LayoutTransitions transitions;
   CostTable costs;
   const CoverNodes nodes;

@@ -2,8 +2,10 @@
 #include "layout_transitions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace tvm::collage {
 namespace {
@@ -21,18 +23,33 @@ bool OpHas(const ObjectRef& call, const char* attribute) {
   return value.type_code() != kTVMNullptr;
 }
 
-/*! \brief Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such. */
-std::vector<bool> CanBeBlocked(const ImportedFunction& imported) {
+/*! \brief Of each node of the post-dfs order: does AlterOpLayout rewrite it? */
+std::vector<bool> IsRewritten(const ImportedFunction& imported) {
   const DataflowGraph& graph = imported.graph;
   std::vector<bool> result(graph.size(), false);
   for (NodeIndex i = 0; i < graph.size(); ++i) {
+    if (!graph[i].IsOpCall() || !IsImage(graph[i])) continue;
+    result[i] = OpHas(imported.exprs[i], "FTVMAlterOpLayout");
+  }
+  return result;
+}
+
+/*! \brief Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such. */
+std::vector<bool> CanBeBlocked(const ImportedFunction& imported, std::vector<bool> result) {
+  const DataflowGraph& graph = imported.graph;
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
     const Node& node = graph[i];
-    if (!node.IsOpCall() || !IsImage(node)) continue;
-    const ObjectRef& call = imported.exprs[i];
+    if (result[i] || !node.IsOpCall() || !IsImage(node)) continue;
     const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](NodeIndex input) { return result[input]; });
-    result[i] = OpHas(call, "FTVMAlterOpLayout") || (follows && OpHas(call, "FInferCorrectLayout"));
+    result[i] = follows && OpHas(imported.exprs[i], "FInferCorrectLayout");
   }
+  return result;
+}
+
+bool HoldsAny(const CandidatePartition& candidate, const std::vector<bool>& nodes) {
+  bool result = false;
+  candidate.sub_graph.inside().ForEach([&](int index) { result |= nodes[index]; });
   return result;
 }
 
@@ -46,23 +63,30 @@ std::string TypeKey(const TensorType& type) {
 
 LayoutTransitions::LayoutTransitions(const ImportedFunction& imported,
                                      const std::vector<TargetSpec>& specs,
-                                     const std::vector<CandidatePartition>& candidates,
-                                     const CostEstimator& estimator)
-    : imported_(imported), specs_(specs) {
+                                     const CostEstimator& estimator,
+                                     std::vector<CandidatePartition>* candidates)
+    : specs_(specs) {
   const bool has_external = std::any_of(
       specs.begin(), specs.end(), [](const TargetSpec& spec) { return spec.spec.is_external; });
   // With TVM alone there is nothing to choose between.
   if (estimator->transition == nullptr || !has_external) return;
-  can_be_blocked_ = CanBeBlocked(imported);
+  const std::vector<bool> is_rewritten = IsRewritten(imported);
+  can_be_blocked_ = CanBeBlocked(imported, is_rewritten);
   std::set<NodeIndex> values;
-  for (const CandidatePartition& candidate : candidates) {
+  std::vector<CandidatePartition> copies;
+  for (const CandidatePartition& candidate : *candidates) {
     if (ClassOf(candidate) != kBlocked) continue;
+    if (!HoldsAny(candidate, is_rewritten)) {
+      copies.push_back(candidate);
+      copies.back().stays_plain = true;
+    }
     for (const auto* border : {&candidate.sub_graph.inputs(), &candidate.sub_graph.exits()}) {
       for (NodeIndex i : *border) {
         if (IsImage(imported.graph[i])) values.insert(i);
       }
     }
   }
+  std::move(copies.begin(), copies.end(), std::back_inserter(*candidates));
   std::map<std::string, ObjectRef> types;
   for (NodeIndex i : values) {
     types.emplace(TypeKey(imported.graph[i].types[0]),
@@ -77,11 +101,7 @@ LayoutTransitions::LayoutTransitions(const ImportedFunction& imported,
 
 int LayoutTransitions::ClassOf(const CandidatePartition& candidate) const {
   if (can_be_blocked_.empty() || specs_[candidate.spec].spec.is_external) return kPlain;
-  int result = kPlain;
-  candidate.sub_graph.inside().ForEach([&](int index) {
-    if (can_be_blocked_[index]) result = kBlocked;
-  });
-  return result;
+  return !candidate.stays_plain && HoldsAny(candidate, can_be_blocked_) ? kBlocked : kPlain;
 }
 
 double LayoutTransitions::Between(NodeIndex node, int from, int to) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
-// Precondition: candidates and specs outlive it; seconds come from the estimator, once a tensor
+// Precondition: specs outlive it; seconds come from the estimator, once a tensor
 // type. Test: tvm/tests/python/collage/test_transitions.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_LAYOUT_TRANSITIONS_H_
 #define TVM_RELAY_COLLAGE_FFI_LAYOUT_TRANSITIONS_H_
@@ -19,16 +19,19 @@ namespace tvm::collage {
  * \brief A TVM candidate's cost leaves out the layout transforms at its border, so a value that
  * passes between a blocked part and any other is charged one transform of its type.
  *
- * Assumption: a TVM part is blocked when it holds a call of an op that AlterOpLayout rewrites, or
- * one that only hands layouts on and has such a call upstream. Beside a conv of another backend
- * such a follower would in truth stay unblocked: the plan is then charged too much, never too
- * little.
+ * A TVM part that holds a call of an op that AlterOpLayout rewrites is blocked. One that holds
+ * followers only, ops that keep the layout that they are given, is as its neighbours are: beside
+ * the candidate itself, which is blocked, the search gets a copy that stays plain.
+ *
+ * Assumption: the search picks the one that is charged less. In truth a follower is as what it
+ * reads, and reads blocked values only if it has to change one of them: where its result is larger
+ * than what it reads, a plan may be charged too little.
  */
 class LayoutTransitions {
  public:
+  /*! \brief Adds copies that stay plain to the end of `candidates`. */
   LayoutTransitions(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                    const std::vector<CandidatePartition>& candidates,
-                    const CostEstimator& estimator);
+                    const CostEstimator& estimator, std::vector<CandidatePartition>* candidates);
 
   /*! \brief Layout class for the search: kBlocked or kPlain. */
   int ClassOf(const CandidatePartition& candidate) const;
@@ -39,7 +42,6 @@ class LayoutTransitions {
   static constexpr int kBlocked = 1;
 
  private:
-  const ImportedFunction& imported_;
   const std::vector<TargetSpec>& specs_;
   std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
   std::map<NodeIndex, double> seconds_;

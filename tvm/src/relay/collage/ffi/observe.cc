@@ -63,6 +63,15 @@ ObjectRef Row(const CostCounts& counts) {
                           runtime::Int(counts.asked), runtime::Int(counts.rounds)};
 }
 
+/*! \brief Rows [node, seconds]. */
+ObjectRef Rows(const std::vector<ChargedTransition>& transitions) {
+  Array<Array<ObjectRef>> rows;
+  for (const ChargedTransition& row : transitions) {
+    rows.push_back({runtime::Int(row.value), runtime::Float(row.seconds)});
+  }
+  return rows;
+}
+
 }  // namespace
 
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
@@ -81,6 +90,7 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
       {"search", String(plan.search_summary)},
       {"cuts", AsStrings(plan.cuts)},
       {"parts", Rows(plan.parts, imported, specs)},
+      {"transitions", Rows(plan.transitions)},
       {"failed", Rows(plan.failed, imported, specs)},
       {"placement", LazyRows(function.parts)},
       {"merged", AreSame(merged, function.parts) ? ObjectRef() : LazyRows(merged)},
@@ -110,6 +120,7 @@ void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod) {
         {"search", String("")},
         {"cuts", none},
         {"parts", none},
+        {"transitions", none},
         {"failed", none},
         {"unplaced", none},
         {"unplaced_left_out", runtime::Int(0)},

@@ -30,6 +30,29 @@ std::vector<CandidatePartition> AskRule(const PartitionSpec& backend, const Data
   return {};
 }
 
+/*! \brief Each value between two of these parts, or at the function's border, that is charged. */
+std::vector<ChargedTransition> TransitionsOf(const FunctionSearch& found,
+                                             const std::vector<int>& ids) {
+  const DataflowGraph& graph = found.imported.graph;
+  std::vector<int> class_of(graph.size(), LayoutTransitions::kPlain);
+  for (int id : ids) {
+    const CandidatePartition& part = found.candidates[id];
+    part.sub_graph.inside().ForEach(
+        [&](int index) { class_of[index] = found.transitions.ClassOf(part); });
+  }
+  std::vector<ChargedTransition> charged;
+  auto charge = [&](NodeIndex value, int to) {
+    const double seconds = found.transitions.Between(value, class_of[value], to);
+    if (seconds > 0) charged.push_back({value, seconds});
+  };
+  for (int id : ids) {
+    const CandidatePartition& part = found.candidates[id];
+    for (NodeIndex input : part.sub_graph.inputs()) charge(input, found.transitions.ClassOf(part));
+  }
+  charge(graph.result(), LayoutTransitions::kPlain);
+  return charged;
+}
+
 }  // namespace
 
 std::vector<CandidatePartition> AllCandidates(const ImportedFunction& imported,
@@ -63,8 +86,8 @@ FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<Ta
   const std::vector<CandidatePartition>& candidates = found.candidates;
   const CostTable& costs = found.costs;
   plan.seconds = step.plan.seconds;
+  plan.transitions = TransitionsOf(found, step.plan.candidates);
   plan.is_optimal = step.plan.optimal;
-  plan.num_candidates = static_cast<int>(candidates.size());
   plan.cost_counts = costs.counts();
   plan.search_summary = found.search.stats().Summary();
   for (const RuleLog& log : plan.logs) {
@@ -72,12 +95,14 @@ FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<Ta
   }
   for (int id : step.plan.candidates) plan.parts.push_back({candidates[id], costs[id]});
   for (size_t id = 0; id < candidates.size(); ++id) {
+    if (candidates[id].stays_plain) continue;  // the same candidate again
     const EstimatedCost& cost = costs[static_cast<int>(id)];
     if (!cost.status.empty() && !cost.IsUsable() && !IsHost(candidates[id], specs)) {
       plan.failed.push_back({candidates[id], cost});
     }
     plan.candidates.push_back({candidates[id], cost});
   }
+  plan.num_candidates = static_cast<int>(plan.candidates.size());
   return plan;
 }
 

@@ -31,8 +31,16 @@ struct CostCounts {
   int rounds = 0;
 };
 
+/*! \brief A value that changes its layout between two parts of a plan. */
+struct ChargedTransition {
+  NodeIndex value;
+  double seconds;
+};
+
 struct FunctionPlan {
   std::vector<PlannedPart> parts;
+  /*! \brief What `seconds` holds besides the parts' costs. */
+  std::vector<ChargedTransition> transitions;
   double seconds = 0;
   bool is_optimal = false;
   int num_candidates = 0;

@@ -27,6 +27,11 @@ struct COLLAGE_API CandidatePartition {
   bool is_free = false;
   /*! \brief Once chosen, does it become one function with the chosen ones that it touches? */
   bool is_joinable = false;
+  /*!
+   * \brief Is it one of TVM's that could run in a blocked layout as well, and here does not?
+   * The search has both, to pick by what surrounds it; rules make none of these.
+   */
+  bool stays_plain = false;
 
   std::string Summary(const DataflowGraph& graph) const;
 };

@@ -39,12 +39,20 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external, allow)
-    return rewrite(mod, _parts(placement))
+    return rewrite(mod, parts_of(placement))
 
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:
     """`mod` with these parts by function. PlacementError when they cannot be parts of it."""
     return get_global_func("collage.ApplyPlacement")(mod, _rows(parts))
+
+
+def part_modules(
+    mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]
+) -> dict[str, list[tvm.IRModule]]:
+    """For each part, by function, the module that is measured for it. Errors are `rewrite`'s."""
+    modules = get_global_func("collage.PartModules")(mod, _rows(parts))
+    return {str(name): list(made) for name, made in modules.items()}
 
 
 def check_placement(
@@ -78,7 +86,7 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     allow = CollageOptions.current().placement_allow
     check_placement(mod, placement, config.host_target, external, allow)
-    return rows_of(placement)
+    return _rows(parts_of(placement))
 
 
 def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
@@ -162,12 +170,8 @@ def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
     )
 
 
-def rows_of(placement: Placement) -> dict[str, list[Any]]:
-    """Its parts by function, as C++ takes them (ffi/placement.h)."""
-    return _rows(_parts(placement))
-
-
-def _parts(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
+def parts_of(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
+    """Its parts by function."""
     return {function.name: function.parts for function in placement.functions}
 
 

@@ -12,20 +12,19 @@ import dataclasses
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tvm
-from tvm._ffi import get_global_func
 
 from ..build import build_library, host_target, prepare
 from ..measure.build_step import build_module
-from ..measure.candidate import candidate_module, deployable_module
+from ..measure.candidate import CandidateModule, candidate_module, deployable_module
 from ..measure.kernels import TVM, Kernel, kernels_of
 from ..measure.options import MeasureOptions
 from ..measured import TVM_BACKEND, build_options, tuning_records
-from ..placement import Placement
-from ..placement.replay import apply_placement, rows_of
+from ..placement import PlacedPart, Placement
+from ..placement.replay import apply_placement, part_modules, parts_of
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {
@@ -38,6 +37,14 @@ CAUSES = {
 UNEXPLAINED = "unexplained"
 _TRANSFORM = "layout_transform"
 _RESHAPES = ("reshape", "squeeze", "expand_dims")
+
+
+class PartCandidate(NamedTuple):
+    """A part, its module with its own weights, and what is measured for it."""
+
+    part: PlacedPart
+    mod: tvm.IRModule
+    candidate: CandidateModule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,9 +62,9 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class KernelComparison:
-    """same: calls of kernels that are equal in the network and alone; the rest is `differences`."""
+    """same: calls of equal kernels, in the network and alone; the rest is `differences`."""
 
-    same: tuple[Kernel, ...]
+    same: tuple[tuple[Kernel, Kernel], ...]
     differences: tuple[Difference, ...]
 
     def counts(self) -> dict[str, int]:
@@ -116,50 +123,59 @@ def match_kernels(
     return KernelComparison(tuple(same), tuple(differences))
 
 
-def _kernels_alone(
-    prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
-) -> list[Kernel]:
-    """Kernels of all parts that a backend runs; equal candidates are built once."""
-    options, records = MeasureOptions(), tuning_records(host)
-    modules = get_global_func("collage.PartModules")(prepared, rows_of(placement))
-    built: dict[Any, list[Kernel]] = {}
-    found: list[Kernel] = []
-    for function in placement.functions:
-        for part, mod in zip(function.parts, modules[function.name], strict=True):
+def part_candidates(
+    prepared: tvm.IRModule, parts_by_function: Mapping[str, Sequence[PlacedPart]], host: Any
+) -> list[PartCandidate]:
+    """What is measured for each part that launches a kernel, in the current PassContext."""
+    modules, records = part_modules(prepared, parts_by_function), tuning_records(str(host))
+    found = []
+    for name, parts in parts_by_function.items():
+        for part, mod in zip(parts, modules[name], strict=True):
             if not part.is_compiled and part.backend != host.kind.name:
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
             candidate = candidate_module(
                 mod, backend, str(host), build_options(), part.label, records
             )
-            key = len(built) if own_weights else candidate.key()
-            if key not in built:
-                mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)
-                built[key] = kernels_of(build_module(mod, candidate, options.builder))
-            found += built[key]
+            found.append(PartCandidate(part, mod, candidate))
+    return found
+
+
+def _kernels_alone(
+    prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
+) -> list[Kernel]:
+    """Kernels of all parts that a backend runs; equal candidates are built once."""
+    options = MeasureOptions()
+    built: dict[Any, list[Kernel]] = {}
+    found: list[Kernel] = []
+    for _, mod, candidate in part_candidates(prepared, parts_of(placement), host):
+        key = len(built) if own_weights else candidate.key()
+        if key not in built:
+            mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)
+            built[key] = kernels_of(build_module(mod, candidate, options.builder))
+        found += built[key]
     return found
 
 
 def _take_equal(
     network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool
-) -> tuple[list[Kernel], list[Kernel], list[Kernel]]:
-    """What has no equal on the other side, of either, and the network's that have."""
+) -> tuple[list[Kernel], list[Kernel], list[tuple[Kernel, Kernel]]]:
+    """What has no equal on the other side, of either, and the pairs that are equal."""
 
     def key(kernel: Kernel) -> tuple:
         values = kernel.values if compare_values else ""
         return kernel.backend, kernel.code, kernel.weights, values
 
-    counts = Counter(map(key, alone))
+    waiting = defaultdict(list)
+    for kernel in alone:
+        waiting[key(kernel)].append(kernel)
     left, same = [], []
     for kernel in network:
-        counts[key(kernel)] -= 1
-        (same if counts[key(kernel)] >= 0 else left).append(kernel)
-    right = []
-    for kernel in reversed(alone):
-        if counts[key(kernel)] > 0:
-            counts[key(kernel)] -= 1
-            right.append(kernel)
-    return left, right[::-1], same
+        if waiting[key(kernel)]:
+            same.append((kernel, waiting[key(kernel)].pop(0)))
+        else:
+            left.append(kernel)
+    return left, [kernel for kernels in waiting.values() for kernel in kernels], same
 
 
 def _take(

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Is a network's time the sum of its plan's costs? The gap, and where it comes from.
+
+For each plan of a net (the op-level optimum, TVM alone, each backend on all that it can take) the
+network is built as it ships and every part as it is measured. Both run in processes of their own,
+in turn; `ratio` is the network's time over the sum, with the 95 % interval of paired rounds. See
+docs/additivity.md, which says what the rows of the gap are. Test: test_additivity.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import additivity_child as child
+import tvm
+from additivity_account import ROWS, Account, Chain, Launch, Part, account
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.measure import CandidateModule, WorkerProcess
+from tvm.relay.collage.measure.build_step import build_module
+from tvm.relay.collage.measure.inputs import describe_inputs
+from tvm.relay.collage.measure.kernels import Kernel, kernels_of
+from tvm.relay.collage.measure.options import MeasureOptions
+from tvm.relay.collage.measure.statistics import ratio_interval
+from tvm.relay.collage.measured import (
+    TVM_BACKEND,
+    measuring_session,
+    transition_candidates,
+)
+from tvm.relay.collage.optimizer import partition
+from tvm.relay.collage.placement.describe import parts_from_rows
+from tvm.relay.collage.placement.replay import rewrite
+from tvm.relay.collage.report.kernels import match_kernels, part_candidates
+from tvm.relay.collage.targets import parse_targets
+
+NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
+OP_LEVEL = "collage"
+_CHAIN = 33
+_REQUEST_SECONDS = 1200.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """name, what ships, candidates of its parts (as often as they occur) with the costs that the
+    search knew, and types of the transitions charged with theirs."""
+
+    name: str
+    module: tvm.IRModule
+    parts: list[CandidateModule]
+    transitions: list[Any]
+    searched_seconds: float
+
+
+class _Single(collage.CostEstimator):
+    """Measured costs for TVM; external candidates are free if of `backend`, else out of question:
+    the plan then has on that backend all that it can take, in the largest parts."""
+
+    def __init__(self, backend: str, host: tvm.target.Target):
+        super().__init__()
+        self._backend, self._host = backend, host
+
+    def estimate_batch(self, mods, targets, labels):
+        answers: list[Any] = [["unsupported", 0.0, "not of this plan"]] * len(mods)
+        measured = []
+        for index, target in enumerate(targets):
+            if target.kind.name == self._host.kind.name:
+                measured.append(index)
+            elif target.kind.name == self._backend:
+                answers[index] = ["estimated", 0.0, ""]
+        asked = [[items[i] for i in measured] for items in (mods, targets, labels)]
+        for index, answer in zip(measured, super().estimate_batch(*asked), strict=True):
+            answers[index] = answer
+        return answers
+
+
+def find_plans(prepared: tvm.IRModule, targets: Any, names: list[str] | None = None) -> list[Plan]:
+    """The plans of a prepared module; one with a part that does not run is left out, with a word
+    on stderr."""
+    plans = []
+    for name in (OP_LEVEL, "tvm", *(target.kind.name for target in targets.external)):
+        if names and name not in names:
+            continue
+        estimator = collage.CostEstimator() if name == OP_LEVEL else _Single(name, targets.host)
+        partition(prepared, targets, estimator)
+        [report] = [r for r in estimator.reports if r["function"] == "main"]
+        try:
+            plans.append(_plan(name, prepared, report, targets.host))
+        except _NoSum as error:
+            print(f"plan {name} has no sum: {error}", file=sys.stderr)
+    return plans
+
+
+class _NoSum(Exception):
+    """A part of a plan has no cost."""
+
+
+def _plan(name: str, prepared: tvm.IRModule, report: dict, host: tvm.target.Target) -> Plan:
+    parts = parts_from_rows(report["placement"]())
+    candidates, free = [], []
+    for part, mod, candidate in part_candidates(prepared, {"main": parts}, host):
+        candidates.append(candidate)
+        if part.cost.status == "estimated" and part.is_primitive:
+            free.append((mod, tvm.target.Target(part.backend, host), part.label))
+    seconds = report["seconds"]
+    if free:
+        asked = [list(items) for items in zip(*free, strict=True)]
+        for status, value, message in collage.CostEstimator().estimate_batch(*asked):
+            if status != "measured":
+                raise _NoSum(f"{status}: {message}")
+            seconds += value
+    graph = collage.dataflow_graph(prepared["main"])
+    types = [graph.expr(node).checked_type for node, _ in report["transitions"]]
+    return Plan(name, rewrite(prepared, {"main": parts}), candidates, types, seconds)
+
+
+class Timing:
+    """One plan's libraries, built and open in two processes."""
+
+    def __init__(self, plan: Plan, host: Any, folder: str, seed: int, clock: str) -> None:
+        self._files = 0
+        self._folder, self._seed, self._clock = folder, seed, clock
+        builder = MeasureOptions().builder
+        library = build_library(plan.module, host)
+        self.network = kernels_of(library)
+        opened = [[self._saved(library, plan.module, False)], []]
+        self.counts = Counter(c.key() for c in plan.parts)
+        distinct = {c.key(): c for c in plan.parts}
+        moves = {str(t): c for t, c in zip(plan.transitions, self._moves(plan, host), strict=True)}
+        self.move_counts = Counter(map(str, plan.transitions))
+        self.kernels: list[list[Kernel]] = []
+        for candidate in (*distinct.values(), *moves.values()):
+            mod = candidate.instantiate(seed)
+            library = build_module(mod, candidate, builder)
+            self.kernels.append(kernels_of(library))
+            opened[1].append(self._saved(library, mod, candidate.backend == TVM_BACKEND))
+        for length in (1, _CHAIN):
+            mod = _chain(length)
+            opened[1].append(self._saved(build_library(mod, host), mod, False))
+        self.distinct, self.moves = list(distinct), list(moves)
+        self._workers = [WorkerProcess(), WorkerProcess()]
+        for worker, libraries in zip(self._workers, opened, strict=True):
+            self._call(worker, child.open_libraries, libraries=libraries)
+
+    def _moves(self, plan: Plan, host: Any) -> list[CandidateModule]:
+        return transition_candidates(plan.transitions, host)
+
+    def round(self, order: random.Random) -> dict[str, Any]:
+        """All timings once; the processes in random order, one asleep while the other runs."""
+        found: dict[str, Any] = {}
+        sides = [
+            (0, "network", child.time_libraries),
+            (1, "parts", child.time_libraries),
+            (0, "in_place", child.time_kernels_in_place),
+            (1, "alone", child.time_kernels_alone),
+        ]
+        order.shuffle(sides)
+        for worker, key, function in sides:
+            found[key] = self._call(self._workers[worker], function)
+        return found
+
+    def flushed_seconds(self) -> float:
+        """Sum of the network's kernels with caches emptied before each."""
+        rows = self._call(self._workers[0], child.time_kernels_in_place, is_flushed=True)
+        return sum(seconds for _, seconds in rows)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+    def _saved(self, library: Any, mod: tvm.IRModule, has_borders: bool) -> dict[str, Any]:
+        self._files += 1
+        file = str(Path(self._folder) / f"{self._files}.so")
+        library.export_library(file)
+        inputs = describe_inputs(relay.transform.InferType()(mod))
+        common = {"seed": self._seed, "clock": self._clock}
+        return {"file": file, "inputs": inputs, "has_borders": has_borders, **common}
+
+    @staticmethod
+    def _call(worker: WorkerProcess, function: Any, **arguments: Any) -> Any:
+        name = f"{function.__module__}:{function.__name__}"
+        request = {"function": name, "arguments": arguments}
+        reply = worker.call("call", request, _REQUEST_SECONDS)
+        if reply.outcome != "ok":
+            raise RuntimeError(f"{name}: {reply.outcome}: {reply.message}")
+        return reply.value
+
+
+def _chain(length: int) -> tvm.IRModule:
+    """Kernels of one element, one after the other."""
+    value = data = relay.var("x", shape=(1,))
+    for _ in range(length):
+        value = relay.annotation.stop_fusion(relay.add(value, relay.const(1.0)))
+    return tvm.IRModule.from_expr(relay.Function([data], relay.negative(value)))
+
+
+def measure(plan: Plan, host: Any, rounds: int, seed: int, clock: str) -> dict[str, Any]:
+    """The plan's account as JSON values; times in seconds."""
+    with tempfile.TemporaryDirectory(prefix="additivity-") as folder:
+        timing = Timing(plan, host, folder, seed, clock)
+        try:
+            order = random.Random(seed)
+            taken = [timing.round(order) for _ in range(rounds)]
+            flushed = timing.flushed_seconds()
+        finally:
+            timing.close()
+    return evaluate(plan, timing, taken) | {"flushed_kernels": flushed}
+
+
+def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[str, Any]:
+    """Medians over rounds, put into an account; the ratio from each round's own figures."""
+    num_parts, num_moves = len(timing.distinct), len(timing.moves)
+    counts = [timing.counts[key] for key in timing.distinct]
+    move_counts = [timing.move_counts[key] for key in timing.moves]
+    seconds = [statistics.median(r["parts"][i] for r in taken) for i in range(num_parts)]
+    alone = [_medians([r["alone"][i]["kernels"] for r in taken]) for i in range(_libraries(taken))]
+    shares = [
+        statistics.median(r["alone"][i]["border_share"] for r in taken) for i in range(num_parts)
+    ]
+    in_place = _medians([r["in_place"] for r in taken])
+    parts = [
+        Part(count, value, value * share, len(kernels))
+        for count, value, share, kernels in zip(
+            counts, seconds, shares, timing.kernels[:num_parts], strict=True
+        )
+    ]
+    of_round = []
+    for item in taken:
+        costs = [t * (1 - share) for t, share in zip(item["parts"], shares, strict=False)]
+        moved = item["parts"][num_parts : num_parts + num_moves]
+        of_round.append(
+            sum(a * b for a, b in zip(counts, costs, strict=True))
+            + sum(a * b for a, b in zip(move_counts, moved, strict=True))
+        )
+    moves = [statistics.median(r["parts"][num_parts + i] for r in taken) for i in range(num_moves)]
+    chains = [
+        Chain(statistics.median(r["parts"][k] for r in taken), list(alone[k].values()))
+        for k in (-2, -1)
+    ]
+    launch = Launch.of_chains(*chains)
+    place = {
+        id(kernel): (i, kernel.node)
+        for i, kernels in enumerate(timing.kernels[:num_parts])
+        for kernel in kernels
+    }
+    comparison = match_kernels(
+        timing.network,
+        [k for i in range(num_parts) for _ in range(counts[i]) for k in timing.kernels[i]],
+    )
+
+    def alone_of(kernel: Kernel) -> float:
+        library, node = place[id(kernel)]
+        return alone[library][node]
+
+    networks = [item["network"][0] for item in taken]
+    found = account(
+        statistics.median(networks),
+        parts,
+        sum(a * b for a, b in zip(move_counts, moves, strict=True)),
+        comparison,
+        lambda kernel: in_place[kernel.node],
+        alone_of,
+        launch,
+    )
+    changes = [(in_place[a.node] - alone_of(b), a.Summary()) for a, b in comparison.same] + [
+        (sum(in_place[k.node] for k in d.network) - sum(map(alone_of, d.alone)), d.Summary())
+        for d in comparison.differences
+    ]
+    changes.sort(key=lambda row: -abs(row[0]))
+    return {
+        "plan": plan.name,
+        "num_parts": sum(counts),
+        "distinct": num_parts,
+        "ratio": ratio_interval(networks, of_round),
+        "searched": plan.searched_seconds,
+        **_account_json(found),
+        "kernels": {"same": len(comparison.same), **comparison.counts()},
+        "unexplained": [item.Summary() for item in comparison.unexplained()],
+        "launch": dataclasses.asdict(launch),
+        "largest": changes[:12],
+        "samples": {"network": networks, "sum": of_round},
+    }
+
+
+def _account_json(found: Account) -> dict[str, Any]:
+    fields = dataclasses.asdict(found)
+    return {**fields, "sum": found.total, "gap": found.gap}
+
+
+def _libraries(taken: list[dict[str, Any]]) -> int:
+    return len(taken[0]["alone"])
+
+
+def _medians(rows: list[list]) -> dict[int, float]:
+    """Medians by node of rows of (node, seconds), one a round."""
+    by_node: dict[int, list[float]] = {}
+    for row in rows:
+        for node, seconds in row:
+            by_node.setdefault(node, []).append(seconds)
+    return {node: statistics.median(values) for node, values in by_node.items()}
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """One line a plan: milliseconds, the ratio, and each row of the gap in % of the sum."""
+    head = (
+        f"{'net':12}{'plan':9}{'parts':>6}{'sum ms':>9}{'network':>9}{'ratio':>7}{'interval':>16}"
+    )
+    lines = [head + "".join(f"{row:>9}" for row in ROWS)]
+    for item in results:
+        middle, low, high = item["ratio"]
+        shares = "".join(f"{100 * item['rows'][row] / item['sum']:+8.1f}%" for row in ROWS)
+        lines.append(
+            f"{item['net']:12}{item['plan']:9}{item['num_parts']:6}{item['sum'] * 1e3:9.3f}"
+            f"{item['network'] * 1e3:9.3f}{middle:7.3f}{f'[{low:.3f}, {high:.3f}]':>16}{shares}"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--nets", default=NETS, help=f"of bench.models, default {NETS}")
+    parser.add_argument("--plans", default="", help="default: all of collage, tvm, dnnl")
+    parser.add_argument("--backends", default="dnnl", help="external backends, default dnnl")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--clock",
+        choices=child.CLOCKS,
+        default="wall",
+        help="cpu: processor time, for a busy machine, needs TVM_NUM_THREADS=1",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", default="none", help="costs of the search (docs/store.md)")
+    parser.add_argument("--output", help="JSON file for all figures")
+    options = parser.parse_args(arguments)
+    from bench.models import find, to_relay  # needs onnx
+
+    if options.rounds < 2:
+        parser.error("--rounds must be at least 2: an interval needs them")
+    if options.clock == "cpu" and os.environ.get("TVM_NUM_THREADS") != "1":
+        parser.error("--clock cpu counts all threads: set TVM_NUM_THREADS=1")
+    targets = parse_targets([host_target(), *options.backends.split(",")])
+    try:
+        nets = find(options.nets)
+    except ValueError as error:
+        parser.error(str(error))
+    results = []
+    for net in nets:
+        results += run_net(net.name, *to_relay(net.build(1)), targets, options)
+        print(table(results), flush=True)
+        if options.output:
+            Path(options.output).write_text(json.dumps(results, indent=1))
+    return 0
+
+
+def run_net(name: str, mod: Any, params: Any, targets: Any, options: Any) -> list[dict[str, Any]]:
+    """All plans of one net, searched and measured."""
+    prepared = prepare(mod, params, targets.host, opt_level=3)
+    with tvm.transform.PassContext(
+        opt_level=3,
+        config={"relay.collage.store": options.store, "relay.collage.seed": options.seed},
+    ):
+        with measuring_session(external_targets=targets.external):
+            plans = find_plans(prepared, targets, [p for p in options.plans.split(",") if p])
+        return [
+            {
+                "net": name,
+                **measure(plan, targets.host, options.rounds, options.seed, options.clock),
+            }
+            for plan in plans
+        ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
