@@ -19,10 +19,10 @@ class RandomCosts(CostEstimator):
         super().__init__()
         self._seed, self._fails, self._transition = seed, fails, transition
 
-    def price_batch(self, signatures, num_calls, targets):
+    def price_batch(self, signatures, works, targets):
         return [
-            self._one(signature, count, target)
-            for signature, count, target in zip(signatures, num_calls, targets, strict=True)
+            self._one(signature, work.num_calls, target)
+            for signature, work, target in zip(signatures, works, targets, strict=True)
         ]
 
     def _one(self, signature, count, target):

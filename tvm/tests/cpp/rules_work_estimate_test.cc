@@ -68,4 +68,21 @@ TEST_CASE("work estimate: everything else by the elements that it reads and writ
   CHECK(WorkOf(graph, both) == 24 + 12);
 }
 
+TEST_CASE("work estimate: bytes of the border, each tensor once") {
+  DataflowGraph graph;
+  const NodeIndex x = Leaf(&graph, {2, 4});
+  const NodeIndex twice = Call(&graph, OpKind::kBroadcast, {x, x}, {2, 4});
+  const NodeIndex pool = Call(&graph, OpKind::kOutEWiseFusable, {twice}, {2, 2});
+  const NodeIndex open = Call(&graph, OpKind::kElemWise, {pool}, {TensorType::kDynamic, 2});
+  graph.Finish(open);
+  const auto part = [&](std::initializer_list<int> inside) {
+    return SubGraph::Make(graph, IndexSet(graph.size(), inside));
+  };
+  CHECK(BytesOf(graph, part({twice})) == 4 * (8 + 8));
+  CHECK(BytesOf(graph, part({pool})) == 4 * (8 + 4));
+  CHECK(BytesOf(graph, part({twice, pool})) == 4 * (8 + 4));  // what is between stays inside
+  CHECK(BytesOf(graph, part({open})) == 4 * 4);               // what is not known counts as 0
+  CHECK(NumOpCalls(graph, part({twice, pool})) == 2);
+}
+
 }  // namespace tvm::collage::testing

@@ -96,10 +96,10 @@ def test_signatures_of_candidates_leave_out_the_same_values(shape, expected):
     asked = set()
 
     class Recorder(MockCostEstimator):
-        def price_batch(self, signatures, num_calls, targets):
+        def price_batch(self, signatures, works, targets):
             pairs = zip(signatures, targets, strict=True)
             asked.update(text for text, target in pairs if target.kind.name == "key_test")
-            return super().price_batch(signatures, num_calls, targets)
+            return super().price_batch(signatures, works, targets)
 
     x = relay.var("x", shape=(2, 17 if shape == (17,) else 16))
     one, two = (relay.const(np.full(shape, value, "float32")) for value in (1, 2))

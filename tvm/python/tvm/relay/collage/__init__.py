@@ -11,6 +11,7 @@ from ._lazy import lazy_attributes
 _native.load()
 
 from . import backends, integration  # noqa: E402 - needs the libraries
+from .analytic import AnalyticCostEstimator, Machine  # noqa: E402
 from .collage import (  # noqa: E402
     MEASURE_NUMBER,
     MEASURE_REPEAT,
@@ -67,6 +68,8 @@ _LAZY = {
 }
 
 __all__ = [
+    "AnalyticCostEstimator",
+    "Machine",
     "BackendUnavailableError",
     "CollageError",
     "CostEstimator",

@@ -8,6 +8,7 @@ global function of (module, target) that returns seconds, still works. Test: tes
 import contextlib
 import functools
 import operator
+from typing import NamedTuple
 
 import tvm
 from tvm import relay
@@ -20,6 +21,18 @@ from .measured import LazySession, measure_batch, measure_transitions
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
 _FUSION_BENEFIT = 0.9
+
+
+class Work(NamedTuple):
+    """What a candidate does, from shapes alone.
+
+    num_calls: of operators. operations: of products and convolutions, arithmetic ones; of others,
+    elements read and written. bytes: read and written, each tensor at its border once.
+    """
+
+    num_calls: int
+    operations: float
+    bytes: float
 
 
 def measured(seconds):
@@ -85,8 +98,8 @@ class CostEstimator(Object):
     # Are layout transforms between parts charged? They are measured, so only where costs are.
     has_transitions = True
 
-    # (signatures, numbers of op calls, targets) -> as estimate_batch; signatures are texts that are
-    # equal for candidates that must cost the same. None: modules are wanted.
+    # (signatures, Work of each, targets) -> as estimate_batch; signatures are texts that are equal
+    # for candidates that must cost the same. None: modules are wanted.
     price_batch = None
 
     def __init_subclass__(cls, **options):
@@ -141,9 +154,9 @@ class CostEstimator(Object):
         targets = list(targets)
         fields = [line.split() for line in rows.splitlines()]
         answers = self.price_batch(
-            [signature for signature, _, _ in fields],
-            [int(count) for _, count, _ in fields],
-            [targets[int(place)] for _, _, place in fields],
+            [row[0] for row in fields],
+            [Work(int(row[2]), float(row[3]), float(row[4])) for row in fields],
+            [targets[int(row[1])] for row in fields],
         )
         return "\n".join(_line(answer) for answer in answers)
 
@@ -207,12 +220,12 @@ class MockCostEstimator(FunctionCosts):
         self._max_estimates = operator.index(max_estimates)
         super().__init__(self._price_of_module)
 
-    def price_batch(self, signatures, num_calls, targets):
+    def price_batch(self, signatures, works, targets):
         answers = []
-        for signature, count, target in zip(signatures, num_calls, targets, strict=True):
+        for signature, work, target in zip(signatures, works, targets, strict=True):
             key = (signature, target.kind.name)
             if key not in self._known:
-                self._known[key] = measured(self._price_of(target, [count]))
+                self._known[key] = measured(self._price_of(target, [work.num_calls]))
             answers.append(self._known[key])
         return answers
 

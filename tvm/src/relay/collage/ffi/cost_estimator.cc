@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include "user_error.h"
@@ -99,12 +100,14 @@ std::vector<EstimatedCost> CostEstimatorNode::Price(
     const std::vector<CostRequest>& requests) const {
   // As texts: boxing thousands of rows takes longer than the search.
   std::ostringstream rows;
+  rows.precision(std::numeric_limits<double>::max_digits10);
   Array<ObjectRef> targets;
   std::map<const Object*, size_t> place_of;
   for (const CostRequest& request : requests) {
     const auto [found, is_new] = place_of.emplace(request.target.get(), targets.size());
     if (is_new) targets.push_back(request.target);
-    rows << request.signature << ' ' << request.num_calls << ' ' << found->second << '\n';
+    rows << request.signature << ' ' << found->second << ' ' << request.num_calls << ' '
+         << request.operations << ' ' << request.bytes << '\n';
   }
   const String text = price(String(rows.str()), targets);
   std::istringstream answers{std::string(text)};

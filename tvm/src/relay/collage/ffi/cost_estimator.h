@@ -21,7 +21,10 @@ struct CostRequest {
   ObjectRef target;
   std::string label;      // for people: backend, rule and ops
   std::string signature;  // equal for candidates that must cost the same
-  int num_calls = 0;      // of operators
+  // For estimators that need no module, else 0; see rules/work_estimate.h.
+  int num_calls = 0;
+  double operations = 0;
+  double bytes = 0;
 };
 
 /*! \brief What is answered; `status` is one of the names in measure/cost.py. */
@@ -40,8 +43,9 @@ class CostEstimatorNode : public Object {
   /*! \brief (modules, targets, labels) -> [[status, seconds, message], ...]. */
   PackedFunc estimate;
   /*!
-   * \brief (lines "signature, number of calls, place in targets", targets) -> lines "status,
-   * seconds, message" with tabs, for estimators that need no module; null for the others.
+   * \brief (lines "signature, place in targets, number of calls, operations, bytes", targets) ->
+   * lines "status, seconds, message" with tabs, for estimators that need no module; null for the
+   * others.
    */
   PackedFunc price;
   /*! \brief Told what the pass decided for each function, as a map; may be null. */

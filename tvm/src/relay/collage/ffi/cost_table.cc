@@ -5,19 +5,11 @@
 #include <unordered_set>
 
 #include "../graph/hash.h"
+#include "../rules/work_estimate.h"
 #include "candidate_module.h"
 #include "import_signatures.h"
 
 namespace tvm::collage {
-namespace {
-
-int NumOpCalls(const DataflowGraph& graph, const SubGraph& sub_graph) {
-  int count = 0;
-  sub_graph.inside().ForEach([&](int index) { count += graph[index].IsOpCall(); });
-  return count;
-}
-
-}  // namespace
 
 bool IsHost(const CandidatePartition& candidate, const std::vector<TargetSpec>& specs) {
   return candidate.spec == static_cast<int>(specs.size()) - 1;
@@ -87,7 +79,11 @@ std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
     request.target = spec.target;
     if (estimator_->price == nullptr) request.label = LabelOf(imported_, candidate, specs_);
     request.signature = Hex(SignatureHash()(*asked.back()));
-    request.num_calls = NumOpCalls(imported_.graph, candidate.sub_graph);
+    if (estimator_->price != nullptr) {
+      request.num_calls = NumOpCalls(imported_.graph, candidate.sub_graph);
+      request.operations = WorkOf(imported_.graph, candidate.sub_graph);
+      request.bytes = BytesOf(imported_.graph, candidate.sub_graph);
+    }
     requests.push_back(std::move(request));
   }
   std::vector<int> answered;

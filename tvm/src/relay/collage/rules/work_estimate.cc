@@ -53,4 +53,18 @@ double WorkOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return sum;
 }
 
+double BytesOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  double sum = 0;
+  for (const auto* nodes : {&sub_graph.inputs(), &sub_graph.constants(), &sub_graph.exits()}) {
+    for (NodeIndex node : *nodes) sum += static_cast<double>(graph[node].NumBytes());
+  }
+  return sum;
+}
+
+int NumOpCalls(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  int count = 0;
+  sub_graph.inside().ForEach([&](int index) { count += graph[index].IsOpCall(); });
+  return count;
+}
+
 }  // namespace tvm::collage

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A static estimate of a node's work, from shapes alone: rules never measure. Only its order
-// matters: it says where a region is cut. Test: tvm/tests/cpp/rules_work_estimate_test.cc.
+// A static estimate of work, from shapes alone: it says where a region is cut, where only its order
+// matters, and is what heuristic costs are made of. Test:
+// tvm/tests/cpp/rules_work_estimate_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_WORK_ESTIMATE_H_
 #define TVM_RELAY_COLLAGE_RULES_WORK_ESTIMATE_H_
 
@@ -17,6 +18,15 @@ namespace tvm::collage {
 COLLAGE_API double WorkOf(const DataflowGraph& graph, NodeIndex index);
 /*! \brief The sum over the nodes inside. */
 COLLAGE_API double WorkOf(const DataflowGraph& graph, const SubGraph& sub_graph);
+
+/*!
+ * \brief Bytes that cross the border: of inputs, constants and exits, each once. What stays inside
+ * is left out, as if caches held it. A type whose size is not known counts as 0.
+ */
+COLLAGE_API double BytesOf(const DataflowGraph& graph, const SubGraph& sub_graph);
+
+/*! \brief Calls of operators inside. */
+COLLAGE_API int NumOpCalls(const DataflowGraph& graph, const SubGraph& sub_graph);
 
 }  // namespace tvm::collage
 
