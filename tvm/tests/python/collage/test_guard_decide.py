@@ -84,7 +84,7 @@ def test_on_a_quiet_machine_less_will_do():
 def test_nothing_ships_that_was_measured_2_percent_behind_the_best(spread):
     """Whatever the noise, and whatever the truth."""
     generator = np.random.default_rng(7)
-    for seed in range(40):
+    for seed in range(25):
         seconds = {name: 1e-3 * generator.uniform(1.0, 1.08) for name in ORDER}
         winner, samples = trial(seconds, spread, seed, rounds=int(generator.integers(3, 40)))
         for other in ORDER:
@@ -141,6 +141,9 @@ def test_a_slow_spell_that_hit_both_cancels_out():
         ({"tvm": [1.5] * 30, "dnnl": [0.9, 1.2] * 15, "collage": BEST}, ["dnnl", "collage"]),
         ({"tvm": [0.9, 1.2] * 15, "dnnl": [1.5] * 30, "collage": BEST}, ["tvm", "collage"]),
         ({"collage": BEST}, []),
+        # The simplest is the best so far, which may be noise.
+        ({"tvm": BEST, "dnnl": [0.9, 1.2] * 15, "collage": [1.5] * 30}, ["tvm", "dnnl"]),
+        ({"tvm": BEST, "dnnl": [1.02, 1.2] * 15, "collage": [1.5] * 30}, []),
     ],
 )
 def test_who_needs_more_rounds(samples, expected):

@@ -3,7 +3,7 @@
 
 A plan's samples are paired by round with the best one's, so a slow spell that hit both cancels out.
 
-| against the best plan                          | verdict |
+| against each other plan                        | verdict |
 |---|---|
 | surely slower (99.99 %), and by more than 1 %  | slower  |
 | surely (95 %) at most 2 % slower               | as good |
@@ -27,7 +27,6 @@ import tvm
 
 from ..build.library import is_external_function
 from ..measure.interleave import paired_ratio
-from ..measure.statistics import relative_to_fastest
 
 # Less than this is no difference: what processes of one library differ by.
 NO_DIFFERENCE = 1.01
@@ -40,7 +39,8 @@ SLOWER, AS_GOOD, OPEN = "slower", "as good", "open"
 
 
 def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
-    """SLOWER, AS_GOOD or OPEN, from the seconds of both in the rounds that both ran."""
+    """SLOWER, AS_GOOD or OPEN against the best plan or another, from the seconds of both in the
+    rounds that both ran."""
     value, low, _ = paired_ratio(plan, best, _SURELY_SLOWER)
     if low > 1 and value > NO_DIFFERENCE:
         return SLOWER
@@ -57,15 +57,20 @@ def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence
 
     Samples of plans that still run, all over the same rounds.
     """
-    relative = relative_to_fastest(samples)
-    best = min(relative, key=relative.get)
-    verdicts = {name: verdict(samples[name], samples[best]) for name in samples if name != best}
+    if not set(samples) <= set(simplest_first):
+        raise ValueError(f"plans {sorted(samples)} are none of {list(simplest_first)}")
+    slower = {name for name in samples if SLOWER in _verdicts(name, samples)}
     for name in simplest_first:
-        if name == best or verdicts.get(name) == AS_GOOD:
+        if name in samples and name not in slower:
+            if OPEN in _verdicts(name, samples):
+                return [each for each in samples if each not in slower]
             return []  # it ships: every simpler one is slower
-        if verdicts.get(name) == OPEN:
-            return [name for name in samples if verdicts.get(name) != SLOWER]
-    raise ValueError(f"plans {sorted(samples)} are none of {list(simplest_first)}")
+    return []
+
+
+def _verdicts(name: str, samples: Mapping[str, Sequence[float]]) -> list[str]:
+    """Of a plan against each other one: which is the best may itself be noise."""
+    return [verdict(samples[name], samples[other]) for other in samples if other != name]
 
 
 def simplest_first(modules: Mapping[str, Any]) -> list[str]:

@@ -70,7 +70,7 @@ def guard(
     imports: Sequence[str] = (),
     mod_name: str = "default",
     compiler: str = "",
-    comparer: Callable[..., list[Comparison]] = compare,
+    comparer: Callable[..., list[Comparison]] | None = None,
     on_step: OnStep | None = None,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
@@ -108,7 +108,7 @@ def guard(
             with phase("build"):
                 library.export_library(path, **({"cc": compiler} if compiler else {}))
             contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
-        comparisons = comparer(
+        comparisons = (comparer or compare)(
             contestants,
             [name for name in references if name in libraries],
             rounds,

@@ -7,12 +7,13 @@ Knows neither processes nor plans. Test: test_measure_rounds.py.
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-# Rounds after which a contestant may be given up as too slow.
+from .statistics import ratio_interval, relative_to_fastest
+
+# Each time that so many rounds are done, contestants may be given up as too slow.
 ROUNDS_BEFORE_GIVING_UP = 5
 # Further rounds end at this many times those that were asked for.
 MOST_FURTHER = 8
@@ -76,8 +77,9 @@ def run_rounds(
     """Samples by name, one a round, in rounds of random order.
 
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
-    told of those that go without having failed: with a median above `give_up_ratio` times the best
-    one's after 5 rounds, or out of question for `further`. `on_round(done, rounds)` after each.
+    told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
+    one's seconds, asked every 5 rounds, or out of question for `further`. `on_round(done, rounds)`
+    after each.
     """
     state = _Rounds(names, sample, leave, seed)
     done, goal = 0, rounds
@@ -87,7 +89,7 @@ def run_rounds(
         while done < goal and (until is None or clock() < until):
             state.run_one()
             done += 1
-            if give_up_ratio is not None and done >= ROUNDS_BEFORE_GIVING_UP:
+            if give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
                 state.keep(_fast_enough(state.running, give_up_ratio), "given up as far too slow")
             if on_round is not None:
                 on_round(done, goal)
@@ -108,6 +110,9 @@ def run_rounds(
 
 
 def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[str]:
-    """Names of those whose median is at most `ratio` times the best one's."""
-    medians = {name: statistics.median(seconds) for name, seconds in running.items()}
-    return [name for name, value in medians.items() if value <= ratio * min(medians.values())]
+    """Names of those that are not surely above `ratio` times the fastest one's seconds."""
+    if not running:
+        return []
+    relative = relative_to_fastest(running)
+    best = running[min(relative, key=lambda name: relative[name])]
+    return [name for name, each in running.items() if ratio_interval(each, best).low <= ratio]
