@@ -3,6 +3,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from onednn_nets import check, constant
 from tvm import relay
@@ -70,6 +71,69 @@ def test_conv1d_and_conv3d():
     )
     data, weight = var("x", 1, 4, 5, 6, 7), constant(1, 8, 4, 3, 3, 3)
     check(nn.conv3d(data, weight, channels=8, kernel_size=(3, 3, 3), padding=1))
+
+
+TRANSPOSED = {
+    "plain": {},
+    "stride": dict(strides=(2, 2), padding=(1, 1)),
+    "uneven": dict(strides=(2, 2), padding=(1, 0, 2, 1), output_padding=(1, 1)),
+    "dilation": dict(dilation=(2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_conv2d(name):
+    attrs = dict(TRANSPOSED[name])
+    # TVM's own does not take a dilation: zeros between the weights are the same.
+    is_dilated = attrs.pop("dilation", None)
+    small = constant(1, 8, 16, 3, 3)
+    wide = np.zeros((8, 16, 5, 5), "float32")
+    wide[:, :, ::2, ::2] = small.data.numpy()
+
+    def conv(weight, kernel, **more):
+        return nn.conv2d_transpose(
+            *(var("x", 1, 8, 6, 7), weight), channels=16, kernel_size=(kernel, kernel), **more
+        )
+
+    if is_dilated:
+        plan = check(conv(small, 3, dilation=(2, 2)), same_as=conv(relay.const(wide), 5))
+    else:
+        plan = check(conv(small, 3, **attrs))
+    assert "ref:" not in plan
+
+
+def test_transposed_conv1d_and_conv3d():
+    check(
+        nn.conv1d_transpose(
+            *(var("x", 1, 8, 20), constant(1, 8, 16, 3)), channels=16, kernel_size=(3,),
+            strides=(2,),
+        )
+    )  # fmt: skip
+    check(
+        nn.conv3d_transpose(
+            *(var("x", 1, 4, 3, 4, 5), constant(1, 4, 8, 2, 2, 2)), channels=8,
+            kernel_size=(2, 2, 2), strides=(2, 2, 2),
+        )
+    )  # fmt: skip
+
+
+def test_transposed_conv_takes_scale_bias_and_activation():
+    """As batch norms after transposed convolutions are: TVM does not fold these scales."""
+    out = nn.conv2d_transpose(
+        *(var("x", 1, 8, 6, 6), constant(1, 8, 16, 4, 4)), channels=16, kernel_size=(4, 4),
+        strides=(2, 2), padding=(1, 1),
+    )  # fmt: skip
+    plan = check(nn.relu(out * constant(2, 16, 1, 1) + constant(3, 16, 1, 1)))
+    assert plan.count("deconv ") == 1 and "binary" not in plan and "eltwise" not in plan
+    assert "ref:" not in plan
+
+
+def test_transposed_conv_keeps_another_scale_apart():
+    """Along the columns, or of an input: neither is one number a channel that is known."""
+    x = var("x", 1, 8, 4, 4)
+    out = nn.conv2d_transpose(x, constant(1, 8, 16, 3, 3), channels=16, kernel_size=(3, 3))
+    check(out * constant(2, 1, 1, 1, 6))
+    check(out * var("s", 16, 1, 1))
 
 
 def test_weights_from_the_caller():

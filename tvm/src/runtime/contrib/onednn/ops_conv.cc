@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_conv.cc
- * \brief Convolution of one to three spatial axes, any groups, any Relay layout of plain axes.
+ * \brief Convolution, also transposed, of one to three spatial axes, any groups, any Relay layout
+ * of plain axes.
  *
  * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
  * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout. Tested by
@@ -41,7 +42,7 @@ Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
   return {*view, plain.buffer};
 }
 
-void BuildConv(Planner* planner, const NodeDesc& node) {
+void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const std::string& layout = node.Str("data_layout");
@@ -56,12 +57,15 @@ void BuildConv(Planner* planner, const NodeDesc& node) {
 
   const PostOpChain chain(planner, node, [&](const MemDesc& desc) { return order.To(desc); });
   PrimitiveDesc pd;
-  CheckStatus(api.convolution_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference, dnnl_convolution_direct,
-                  MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(), bias.get(),
-                  MemDesc::Any(dst_dims).get(), node.Ints("strides").data(), dilates.data(),
-                  node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
-              what);
+  const auto create = is_transposed ? api.deconvolution_forward_primitive_desc_create
+                                    : api.convolution_forward_primitive_desc_create;
+  CheckStatus(
+      create(pd.out(), api.engine, dnnl_forward_inference,
+             is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
+             MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(), bias.get(),
+             MemDesc::Any(dst_dims).get(), node.Ints("strides").data(), dilates.data(),
+             node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
+      what);
 
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
@@ -80,7 +84,11 @@ void BuildConv(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("conv", BuildConv);
+void BuildConv(Planner* planner, const NodeDesc& node) { Build(planner, node, false); }
+void BuildDeconv(Planner* planner, const NodeDesc& node) { Build(planner, node, true); }
+
+[[maybe_unused]] const bool registered =
+    RegisterNodeBuilder("conv", BuildConv) && RegisterNodeBuilder("deconv", BuildDeconv);
 
 }  // namespace
 }  // namespace onednn

@@ -11,8 +11,8 @@ import tvm
 
 from ..partition.graph import Graph, Node, PostOp
 
-_WITH_BIAS = {"conv", "inner_product", "matmul"}
-_WITH_POST_OPS = {"conv", "inner_product", "matmul", "binary"}
+_WITH_BIAS = {"conv", "deconv", "inner_product", "matmul"}
+_WITH_POST_OPS = {"conv", "deconv", "inner_product", "matmul", "binary"}
 _MAX_POST_OPS = 8
 
 
@@ -66,6 +66,8 @@ def _take_in_binary(graph, anchor, consumer):
         if algorithm in ("sub", "div") or graph.shapes[first] != graph.shapes[anchor.output]:
             return False
         first, second = second, first
+    if algorithm == "mul" and _scale_weights(graph, anchor, second):
+        return True
     if algorithm == "add" and _can_be_bias(graph, anchor, second):
         anchor.inputs = [*anchor.inputs, _flat_constant(graph, second)]
         return True
@@ -82,7 +84,7 @@ def _take_in_binary(graph, anchor, consumer):
 
 def channel_axis(graph: Graph, node: Node) -> int:
     """Return which axis of a node's Relay result is its channels."""
-    if node.op == "conv":
+    if node.op in ("conv", "deconv"):
         return node.attrs["strings"]["data_layout"].index("C")
     return len(graph.shapes[node.output]) - 1
 
@@ -104,6 +106,25 @@ def _can_be_bias(graph, anchor, tensor) -> bool:
     if math.prod(graph.shapes[tensor]) != channels or not _is_per_channel(graph, anchor, tensor):
         return False
     return tensor in graph.constants or len(graph.shapes[tensor]) == 1
+
+
+def _scale_weights(graph, anchor, tensor) -> bool:
+    """Multiply a transposed convolution's weights by a scale of its channels; tell whether it was.
+
+    TVM does that to convolutions (FoldScaleAxis), but not to these.
+    """
+    is_first = len(anchor.inputs) == 2 and not anchor.post_ops
+    weights = anchor.inputs[1]
+    constants = graph.constants
+    if anchor.op != "deconv" or not is_first or not {tensor, weights} <= constants.keys():
+        return False
+    if not _is_per_channel(graph, anchor, tensor):
+        return False
+    values, layout = constants[weights].numpy(), anchor.attrs["strings"]["kernel_layout"]
+    shape = [-1 if axis == "O" else 1 for axis in layout]
+    scaled = values * constants[tensor].numpy().reshape(shape)
+    anchor.inputs = [anchor.inputs[0], graph.new_constant(tvm.nd.array(scaled))]
+    return True
 
 
 def _flat_constant(graph, tensor) -> int:

@@ -100,6 +100,30 @@ def _conv(graph, node):
     return Node("conv", node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
+def _deconv(graph, node):
+    attrs = node.attrs
+    axes = int(node.op[len("nn.conv")])
+    spatial = "DHW"[3 - axes :]
+    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    _check(node, _is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
+    _check(node, _is_plain_layout(kernel_layout, "OI" + spatial), "kernel_layout", kernel_layout)
+    _check(node, str(attrs.out_layout) in ("", data_layout), "out_layout", attrs.out_layout)
+    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    # TVM and oneDNN order the weights of groups differently.
+    _check(node, int(attrs.groups) == 1, "groups", attrs.groups)
+    left, right = _padding(attrs.padding, axes)
+    more = _per_axis(attrs.output_padding, axes)
+    ints = {
+        "strides": _per_axis(attrs.strides, axes),
+        "dilation": _per_axis(attrs.dilation, axes),
+        "pad_l": left,
+        "pad_r": [pad - extra for pad, extra in zip(right, more)],
+        "groups": [1],
+    }
+    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
+    return Node("deconv", node.inputs, node.output, {"ints": ints, "strings": strings})
+
+
 def _dense(graph, node):
     _check(node, str(node.attrs.out_dtype) in ("", "float32"), "out_dtype", node.attrs.out_dtype)
     return Node("inner_product", node.inputs, node.output, {})
@@ -268,6 +292,9 @@ _LOWER = {
     "nn.conv1d": _conv,
     "nn.conv2d": _conv,
     "nn.conv3d": _conv,
+    "nn.conv1d_transpose": _deconv,
+    "nn.conv2d_transpose": _deconv,
+    "nn.conv3d_transpose": _deconv,
     "nn.dense": _dense,
     "nn.matmul": _matmul,
     "nn.batch_matmul": _matmul,

@@ -21,6 +21,7 @@ ANCHORS = {
     "conv1d": "nn.conv1d",
     "conv2d": "nn.conv2d",
     "conv3d": "nn.conv3d",
+    "conv2d_transpose": "nn.conv2d_transpose",
     "dense": "nn.dense",
     "batch_matmul": "nn.batch_matmul",
 }
@@ -50,6 +51,7 @@ _CHAINS = {
         "act",
         "sum",
     ],
+    "conv2d_transpose": ["bias act", "bias", "act"],
     "dense": ["bias sum act", "bias act sum", "bias sum", "bias act", "bias", "act", "sum"],
     "batch_matmul": [],
 }
@@ -164,7 +166,7 @@ def pattern_table() -> tuple[tuple, ...]:
     """Return (composite name, pattern, predicate) entries, those of more ops first."""
     entries = []
     for label, op in ANCHORS.items():
-        chains = _CHAINS["conv" if label.startswith("conv") else label]
+        chains = _CHAINS.get(label, _CHAINS["conv"])
         entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
     entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
