@@ -44,7 +44,7 @@ struct Loaded {
       found = found.substr(0, found.find('-'));
       api.version_free(&raw);
     }
-    if (!missing.empty() || std::atoi(found.c_str()) < kOldestYear) {
+    if (!missing.empty() || std::strtol(found.c_str(), nullptr, 10) < kOldestYear) {
       problem = "OpenVINO " + found + " won't do, 2023.0 or later is needed" +
                 (missing.empty() ? "" : " (it lacks function " + missing + ")") + ": pip install " +
                 kPlace.package;

@@ -5,10 +5,11 @@
   is TVM's to fold. FoldConstant then mostly finds nothing, instead of compiling each weight's
   transformation with LLVM.
 - An InferType on functions that are already typed, and unchanged, is skipped.
+- A BackwardFoldScaleAxis that would scale weights at run time is skipped (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 
-Which passes run, and in which order, stays TVM's decision: executors, opt levels, disabled passes
-and tuning contexts all keep their meaning.
+Otherwise which passes run, and in which order, stays TVM's decision: executors, opt levels,
+disabled passes and tuning contexts all keep their meaning.
 
 Test: tests/python/collage/test_build_library.py
 """
@@ -27,6 +28,7 @@ from tvm.ir.instrument import pass_instrument
 from .build_info import remembered_build_info
 from .debug_lets import inline_undescribable_lets
 from .fold import fold_in_place
+from .scale_axis import folds_at_run_time
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
@@ -83,8 +85,12 @@ class FastPasses:
         self._is_active = True
 
     def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
-        """False for an InferType that has nothing to do."""
-        return not (self._is_active and info.name == "InferType" and self._typed.covers(mod))
+        """False for an InferType that has nothing to do, and for a folding that does harm."""
+        if not self._is_active:
+            return True
+        if info.name == "InferType":
+            return not self._typed.covers(mod)
+        return info.name != "BackwardFoldScaleAxis" or not folds_at_run_time(mod)
 
     def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
         """Folds in place: a pass before this one, or the caller, has made `mod` the build's own."""

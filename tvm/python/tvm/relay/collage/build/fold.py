@@ -3,7 +3,9 @@
 
 Functions must be typed (InferType). What `fold_ops` cannot evaluate stays as it is, for TVM's own
 FoldConstant, whose rules hold here too: calls without arguments are kept, and functions marked
-Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay shared.
+Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay shared, and results
+with the same elements become one constant: a weight that each step of a recurrence transposes by
+itself is then held, packed and cached once.
 
 Test: tests/python/collage/test_build_fold.py
 """
@@ -95,12 +97,27 @@ def _rebuild(expr: Any, new: Sequence[Any]) -> Any:
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
 
 
-def _materialise(value: _Lazy) -> Any:
-    if isinstance(value, relay.Constant):
-        return value
-    if isinstance(value, tuple):
-        return relay.Tuple([_materialise(item) for item in value])
-    return relay.Constant(tvm.nd.array(np.ascontiguousarray(value).reshape(value.shape)))
+class _Constants:
+    """Constants made of arrays. Key: shape, dtype and elements, compared bit by bit."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, list[tuple[np.ndarray, relay.Constant]]] = {}
+
+    def of(self, value: _Lazy) -> Any:
+        """The constant of an array, or a tuple of such."""
+        if isinstance(value, relay.Constant):
+            return value
+        if isinstance(value, tuple):
+            return relay.Tuple([self.of(item) for item in value])
+        array = np.ascontiguousarray(value).reshape(value.shape)
+        flat = array.reshape(-1)
+        # A few elements tell most arrays apart.
+        alike = self._known.setdefault((array.shape, str(array.dtype), flat[:16].tobytes()), [])
+        for other, constant in alike:
+            if np.array_equal(flat.view(np.uint8), other.view(np.uint8)):
+                return constant
+        alike.append((flat, relay.Constant(tvm.nd.array(array))))
+        return alike[-1][1]
 
 
 def _fits(value: Value, expected: Any) -> bool:
@@ -122,6 +139,7 @@ class _Folder:
     """One walk over a function, without recursion (networks are deeper than Python's stack)."""
 
     def __init__(self) -> None:
+        self._constants = _Constants()
         self._new: dict[int, Any] = {}  # node -> its replacement; folded ones are built on demand
         self._values: dict[int, _Lazy | None] = {}  # node -> its value, None if not constant
         self._arrays: dict[int, np.ndarray] = {}  # constant -> its array, once asked for
@@ -160,7 +178,7 @@ class _Folder:
     def _replacement(self, expr: Any) -> Any:
         key = _key(expr)
         if key not in self._new:
-            self._new[key] = _materialise(self._values[key])
+            self._new[key] = self._constants.of(self._values[key])
         return self._new[key]
 
     def _evaluate(self, expr: Any) -> _Lazy | None:

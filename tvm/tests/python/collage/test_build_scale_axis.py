@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales are folded into weights where they are known, and only there."""
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import assert_close, constant, function_of, random_inputs, reference
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.collage.build import build_library, prepare
+from tvm.relay.collage.build.scale_axis import folds_at_run_time
+
+nn = relay.nn
+
+
+def x(name="x"):
+    return relay.var(name, shape=(1, 8))
+
+
+def image():
+    return relay.var("image", shape=(1, 4, 6, 6))
+
+
+def conv(data):
+    return nn.conv2d(data, constant(1, 4, 4, 3, 3), channels=4, kernel_size=(3, 3), padding=1)
+
+
+def gate():
+    return nn.dense(x(), constant(1, 8, 8)) * nn.dense(x("y"), constant(2, 8, 8))
+
+
+HARMFUL = {
+    "product of layers": gate,
+    "factor from outside": lambda: nn.dense(x(), constant(1, 8, 8)) * x("scale"),
+    "of a convolution": lambda: conv(image()) * relay.var("scale", shape=(4, 1, 1)),
+}
+HARMLESS = {
+    "known scale": lambda: conv(image()) * constant(2, 4, 1, 1),
+    "no layer": lambda: relay.exp(x()) * relay.tanh(x()),
+    "not a scale of channels": lambda: conv(image()) * conv(image()),
+    "weights from outside": lambda: nn.dense(x(), relay.var("w", shape=(8, 8))) * constant(1, 1, 8),
+}
+
+
+def typed(make):
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function_of(make())))
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_factor_of_run_time_is_found(name):
+    mod = typed(HARMFUL[name])
+    before = mod.astext()
+    assert folds_at_run_time(mod)
+    assert mod.astext() == before, "the module asked about is not changed"
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_products_are_left_to_the_pass(name):
+    assert not folds_at_run_time(typed(HARMLESS[name]))
+
+
+def weights_of(mod):
+    found = []
+    relay.analysis.post_order_visit(
+        mod["main"],
+        lambda e: (
+            found.append(e.args[1])
+            if isinstance(e, relay.Call) and e.op.name in ("nn.dense", "nn.conv2d")
+            else None
+        ),
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", ["product of layers", "of a convolution"])
+def test_weights_stay_constants_and_outputs_right(name):
+    function = function_of(HARMFUL[name]())
+    mod = prepare(tvm.IRModule.from_expr(function), None, "llvm")
+    assert all(isinstance(weight, relay.Constant) for weight in weights_of(mod))
+    inputs = random_inputs(function)
+    module = graph_executor.GraphModule(build_library(mod, "llvm")["default"](tvm.cpu()))
+    module.run(**inputs)
+    assert_close([module.get_output(0).numpy()], reference(function, inputs))
+
+
+def test_a_known_scale_is_folded_still():
+    mod = prepare(tvm.IRModule.from_expr(function_of(HARMLESS["known scale"]())), None, "llvm")
+    assert "multiply" not in mod["main"].astext(show_meta_data=False)
+
+
+def test_a_weight_that_each_step_transposes_is_one_constant():
+    weight = relay.var("weight", shape=(8, 8))
+    value = x()
+    for _ in range(3):
+        value = nn.dense(value, relay.transpose(weight))
+    other = relay.transpose(relay.var("other", shape=(8, 8)))
+    mod = tvm.IRModule.from_expr(function_of(nn.dense(value, other)))
+    draw = np.random.default_rng(0)
+    params = {name: draw.standard_normal((8, 8)).astype("float32") for name in ("weight", "other")}
+    first, second, third, last = weights_of(prepare(mod, params, "llvm"))
+    assert first.same_as(second) and second.same_as(third)
+    assert not first.same_as(last)
+    np.testing.assert_array_equal(last.data.numpy(), params["other"].T)
+    np.testing.assert_array_equal(first.data.numpy(), params["weight"].T)
+
+
+def test_zeros_of_either_sign_are_two_constants():
+    plus, minus = relay.var("plus", shape=(20,)), relay.var("minus", shape=(20,))
+    pair = relay.Tuple([relay.reshape(plus, (4, 5)), relay.reshape(minus, (4, 5))])
+    zeros = np.zeros(20, "float32")
+    mod = prepare(
+        tvm.IRModule.from_expr(function_of(pair)), {"plus": zeros, "minus": -zeros}, "llvm"
+    )
+    first, second = mod["main"].body.fields
+    assert not np.signbit(first.data.numpy()).any() and np.signbit(second.data.numpy()).all()
