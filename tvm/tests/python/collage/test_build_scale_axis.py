@@ -102,14 +102,3 @@ def test_a_weight_that_each_step_transposes_is_one_constant():
     assert not first.same_as(last)
     np.testing.assert_array_equal(last.data.numpy(), params["other"].T)
     np.testing.assert_array_equal(first.data.numpy(), params["weight"].T)
-
-
-def test_zeros_of_either_sign_are_two_constants():
-    plus, minus = relay.var("plus", shape=(20,)), relay.var("minus", shape=(20,))
-    pair = relay.Tuple([relay.reshape(plus, (4, 5)), relay.reshape(minus, (4, 5))])
-    zeros = np.zeros(20, "float32")
-    mod = prepare(
-        tvm.IRModule.from_expr(function_of(pair)), {"plus": zeros, "minus": -zeros}, "llvm"
-    )
-    first, second = mod["main"].body.fields
-    assert not np.signbit(first.data.numpy()).any() and np.signbit(second.data.numpy()).all()

@@ -3,9 +3,9 @@
 
 Functions must be typed (InferType). What `fold_ops` cannot evaluate stays as it is, for TVM's own
 FoldConstant, whose rules hold here too: calls without arguments are kept, and functions marked
-Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay shared, and results
-with the same elements become one constant: a weight that each step of a recurrence transposes by
-itself is then held, packed and cached once.
+Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay shared, and equal
+calls on the same constants become one constant: a weight that each step of a recurrence transposes
+by itself is then held, packed and cached once.
 
 Test: tests/python/collage/test_build_fold.py
 """
@@ -97,27 +97,24 @@ def _rebuild(expr: Any, new: Sequence[Any]) -> Any:
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
 
 
-class _Constants:
-    """Constants made of arrays. Key: shape, dtype and elements, compared bit by bit."""
+def _materialise(value: _Lazy, made: dict[int, relay.Constant]) -> Any:
+    """The constant of an array, the same one for the same array; or a tuple of such."""
+    if isinstance(value, relay.Constant):
+        return value
+    if isinstance(value, tuple):
+        return relay.Tuple([_materialise(item, made) for item in value])
+    if id(value) not in made:
+        made[id(value)] = relay.Constant(
+            tvm.nd.array(np.ascontiguousarray(value).reshape(value.shape))
+        )
+    return made[id(value)]
 
-    def __init__(self) -> None:
-        self._known: dict[Any, list[tuple[np.ndarray, relay.Constant]]] = {}
 
-    def of(self, value: _Lazy) -> Any:
-        """The constant of an array, or a tuple of such."""
-        if isinstance(value, relay.Constant):
-            return value
-        if isinstance(value, tuple):
-            return relay.Tuple([self.of(item) for item in value])
-        array = np.ascontiguousarray(value).reshape(value.shape)
-        flat = array.reshape(-1)
-        # A few elements tell most arrays apart.
-        alike = self._known.setdefault((array.shape, str(array.dtype), flat[:16].tobytes()), [])
-        for other, constant in alike:
-            if np.array_equal(flat.view(np.uint8), other.view(np.uint8)):
-                return constant
-        alike.append((flat, relay.Constant(tvm.nd.array(array))))
-        return alike[-1][1]
+def _identity(value: _Lazy) -> Any:
+    """What tells a value from others that live: expressions are found anew by each look at them."""
+    if isinstance(value, tuple):
+        return tuple(_identity(item) for item in value)
+    return ("expr", _key(value)) if isinstance(value, relay.Constant) else id(value)
 
 
 def _fits(value: Value, expected: Any) -> bool:
@@ -139,7 +136,9 @@ class _Folder:
     """One walk over a function, without recursion (networks are deeper than Python's stack)."""
 
     def __init__(self) -> None:
-        self._constants = _Constants()
+        # Equal calls on the same operands -> their value, kept alive so that ids stay theirs.
+        self._results: dict[Any, list[tuple[relay.Call, list[_Lazy], Value | None]]] = {}
+        self._made: dict[int, relay.Constant] = {}  # id of a folded array -> its constant
         self._new: dict[int, Any] = {}  # node -> its replacement; folded ones are built on demand
         self._values: dict[int, _Lazy | None] = {}  # node -> its value, None if not constant
         self._arrays: dict[int, np.ndarray] = {}  # constant -> its array, once asked for
@@ -178,7 +177,7 @@ class _Folder:
     def _replacement(self, expr: Any) -> Any:
         key = _key(expr)
         if key not in self._new:
-            self._new[key] = self._constants.of(self._values[key])
+            self._new[key] = _materialise(self._values[key], self._made)
         return self._new[key]
 
     def _evaluate(self, expr: Any) -> _Lazy | None:
@@ -202,6 +201,14 @@ class _Folder:
         args = [self._values[_key(arg)] for arg in call.args]
         if any(arg is None for arg in args):
             return None
+        alike = self._results.setdefault((call.op.name, *map(_identity, args)), [])
+        for other, _, value in alike:
+            if tvm.ir.structural_equal(other.attrs, call.attrs):
+                return value
+        alike.append((call, args, self._compute(call, evaluator, args, expected)))
+        return alike[-1][2]
+
+    def _compute(self, call, evaluator, args, expected) -> Value | None:
         arrays = [self._array(arg) for arg in args]
         if any(array is None for array in arrays):
             return None
