@@ -10,9 +10,11 @@ from tvm.relay.collage import (
     DeviceError,
     HostTargetError,
     host_target,
+    measured,
     optimize,
 )
 from tvm.relay.collage.build.target import maskable_features
+from tvm.relay.collage.measure import CandidateModule, Cost, MeasureOptions
 from tvm.relay.collage.rpc import DeviceInfo, DevicePool
 from tvm.relay.collage.rpc.device_info import (
     architecture,
@@ -21,6 +23,7 @@ from tvm.relay.collage.rpc.device_info import (
     describe_this_device,
     software_versions,
 )
+from tvm.relay.collage.store import CostStore
 from tvm.target import codegen
 
 AVX2 = ("avx", "avx2", "f16c", "fma")
@@ -142,3 +145,25 @@ def test_devices_that_differ_are_listed():
     message = str(caught.value)
     assert "differ in cpu, threads: 10.0.0.7:9090: Some Xeon, cpu family 6, threads 4" in message
     assert "10.0.0.8:9090: Another, threads 8" in message and "a key of its own" in message
+
+
+def test_the_key_of_stored_costs_is_the_devices(tmp_path):
+    path = tmp_path / "costs.sqlite"
+    options = CollageOptions(store=str(path))
+    info = device(backends={"dnnl": "9.9.9"})
+    store = measured._open_store(options, MeasureOptions(), info)
+    for backend in ("dnnl", "tvm", "cblas"):
+        candidate = CandidateModule(backend=backend, target="llvm", hash="0", module="")
+        store.keep(candidate, Cost.measured([1e-3] * 9))
+        expected = backend != "cblas"  # it is none of the device's, so nothing there has a version
+        assert (store.look_up([candidate])[0] is not None) == expected
+    store.close()
+    keys = {row.key.backend: row.key for row in CostStore(path).rows()}
+    assert {key.cpu for key in keys.values()} == {"Some Xeon, cpu family 6"}
+    assert {key.threads for key in keys.values()} == {"4"}
+    assert {name: key.backend_version for name, key in keys.items()} == {"dnnl": "9.9.9", "tvm": ""}
+    here = measured._open_store(options, MeasureOptions(), None)
+    candidate = CandidateModule(backend="tvm", target="llvm", hash="0", module="")
+    assert here.look_up([candidate]) == [None]
+    assert "other cpu" in here.Summary()
+    here.close()
