@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import additivity_child as child
 import tvm
 from additivity_account import ROWS, Account, Chain, Launch, Part, account
+from additivity_plans import Plan, find_plans
 from tvm import relay
-from tvm.relay import collage
 from tvm.relay.collage.build import build_library, host_target, prepare
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measure.build_step import build_module
@@ -41,90 +41,12 @@ from tvm.relay.collage.measured import (
     measuring_session,
     transition_candidates,
 )
-from tvm.relay.collage.optimizer import partition
-from tvm.relay.collage.placement.describe import parts_from_rows
-from tvm.relay.collage.placement.replay import rewrite
-from tvm.relay.collage.report.kernels import match_kernels, part_candidates
+from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
-OP_LEVEL = "collage"
 _CHAIN = 33
 _REQUEST_SECONDS = 1200.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """name, what ships, candidates of its parts (as often as they occur) with the costs that the
-    search knew, and types of the transitions charged with theirs."""
-
-    name: str
-    module: tvm.IRModule
-    parts: list[CandidateModule]
-    transitions: list[Any]
-    searched_seconds: float
-
-
-class _Single(collage.CostEstimator):
-    """Measured costs for TVM; external candidates are free if of `backend`, else out of question:
-    the plan then has on that backend all that it can take, in the largest parts."""
-
-    def __init__(self, backend: str, host: tvm.target.Target):
-        super().__init__()
-        self._backend, self._host = backend, host
-
-    def estimate_batch(self, mods, targets, labels):
-        answers: list[Any] = [["unsupported", 0.0, "not of this plan"]] * len(mods)
-        measured = []
-        for index, target in enumerate(targets):
-            if target.kind.name == self._host.kind.name:
-                measured.append(index)
-            elif target.kind.name == self._backend:
-                answers[index] = ["estimated", 0.0, ""]
-        asked = [[items[i] for i in measured] for items in (mods, targets, labels)]
-        for index, answer in zip(measured, super().estimate_batch(*asked), strict=True):
-            answers[index] = answer
-        return answers
-
-
-def find_plans(prepared: tvm.IRModule, targets: Any, names: list[str] | None = None) -> list[Plan]:
-    """The plans of a prepared module; one with a part that does not run is left out, with a word
-    on stderr."""
-    plans = []
-    for name in (OP_LEVEL, "tvm", *(target.kind.name for target in targets.external)):
-        if names and name not in names:
-            continue
-        estimator = collage.CostEstimator() if name == OP_LEVEL else _Single(name, targets.host)
-        partition(prepared, targets, estimator)
-        [report] = [r for r in estimator.reports if r["function"] == "main"]
-        try:
-            plans.append(_plan(name, prepared, report, targets.host))
-        except _NoSum as error:
-            print(f"plan {name} has no sum: {error}", file=sys.stderr)
-    return plans
-
-
-class _NoSum(Exception):
-    """A part of a plan has no cost."""
-
-
-def _plan(name: str, prepared: tvm.IRModule, report: dict, host: tvm.target.Target) -> Plan:
-    parts = parts_from_rows(report["placement"]())
-    candidates, free = [], []
-    for part, mod, candidate in part_candidates(prepared, {"main": parts}, host):
-        candidates.append(candidate)
-        if part.cost.status == "estimated" and part.is_primitive:
-            free.append((mod, tvm.target.Target(part.backend, host), part.label))
-    seconds = report["seconds"]
-    if free:
-        asked = [list(items) for items in zip(*free, strict=True)]
-        for status, value, message in collage.CostEstimator().estimate_batch(*asked):
-            if status != "measured":
-                raise _NoSum(f"{status}: {message}")
-            seconds += value
-    graph = collage.dataflow_graph(prepared["main"])
-    types = [graph.expr(node).checked_type for node, _ in report["transitions"]]
-    return Plan(name, rewrite(prepared, {"main": parts}), candidates, types, seconds)
 
 
 class Timing:
@@ -342,6 +264,12 @@ def main(arguments: list[str] | None = None) -> int:
         help="cpu: processor time, for a busy machine, needs TVM_NUM_THREADS=1",
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--made-up",
+        type=int,
+        metavar="SEED",
+        help="plans by random costs instead of measured ones: any plan must add up",
+    )
     parser.add_argument("--store", default="none", help="costs of the search (docs/store.md)")
     parser.add_argument("--output", help="JSON file for all figures")
     options = parser.parse_args(arguments)
@@ -373,7 +301,8 @@ def run_net(name: str, mod: Any, params: Any, targets: Any, options: Any) -> lis
         config={"relay.collage.store": options.store, "relay.collage.seed": options.seed},
     ):
         with measuring_session(external_targets=targets.external):
-            plans = find_plans(prepared, targets, [p for p in options.plans.split(",") if p])
+            names = [name for name in options.plans.split(",") if name]
+            plans = find_plans(prepared, targets, names, options.made_up)
         return [
             {
                 "net": name,

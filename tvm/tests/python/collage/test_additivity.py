@@ -104,7 +104,7 @@ def tiny_net():
 
 def test_plans_of_a_net_are_accounted_for():
     options = argparse.Namespace(
-        store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", workers=2
+        store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", made_up=None
     )
     targets = parse_targets([host_target(), "dnnl"])
     results = additivity.run_net("tiny", tiny_net(), None, targets, options)
@@ -121,6 +121,17 @@ def test_plans_of_a_net_are_accounted_for():
     assert dnnl["num_parts"] == 1 and dnnl["kernels"] == {"same": 1}
     text = additivity.table(results)
     assert all(word in text for word in ("tiny", "tvm", "dnnl", *ROWS))
+
+
+def test_plans_by_made_up_costs_measure_nothing(monkeypatch):
+    monkeypatch.setattr("tvm.relay.collage.estimators.measure_batch", None)
+    targets = parse_targets([host_target(), "dnnl"])
+    prepared = relay.transform.InferType()(tiny_net())
+    plans = additivity.find_plans(prepared, targets, made_up=1)
+    assert [plan.name for plan in plans] == ["collage", "tvm", "dnnl"]
+    assert all(plan.searched_seconds is None for plan in plans)
+    assert [c.backend for c in plans[2].parts] == ["dnnl"]
+    assert {c.backend for c in plans[1].parts} == {"tvm"} and plans[1].transitions
 
 
 @pytest.mark.parametrize(
