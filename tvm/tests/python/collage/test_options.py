@@ -64,6 +64,9 @@ def changed(name, value):
         "verify": "all",
         "progress": "json",
         "log_level": "debug",
+        "tuning_log": ["a.log", "folder"],
+        "tuner": "ansor",
+        "tune_model": "random",
     }
     if name in others:
         return others[name]
@@ -170,12 +173,16 @@ OUT_OF_RANGE = [
     ("progress", "loud", "one of auto, rich, lines, quiet, json"),
     ("log_level", "loud", "one of notset, debug, info, warning, error"),
     ("rpc_wait", 0.0, SECONDS),
+    ("tune", -1, COUNT_OR_0),
+    ("tuner", "halide", "one of autotvm, ansor, metaschedule"),
+    ("tune_model", "lgbm", "one of xgb, random"),
+    ("tune_seconds", 0.0, SECONDS),
     ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
 ]
 
 
 def test_each_option_with_a_range_is_refused_below():
-    types = ("a bool", "a str")
+    types = ("a bool", "a str", "a list of str")
     assert {name for name, _, _ in OUT_OF_RANGE} == {
         row.name for row in option_table() if row.takes not in types
     }

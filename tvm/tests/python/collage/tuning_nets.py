@@ -109,14 +109,10 @@ def _metaschedule(mod, choice, seconds):
     database = ms.database.MemoryDatabase()
     for task in ms.relay_integration.extract_tasks(mod, TARGET, {}):
         [kernel] = task.dispatched
-        context = ms.TuneContext(
-            mod=kernel,
-            target=TARGET,
-            space_generator="post-order-apply",
-            search_strategy="evolutionary",
-            rand_state=7 + choice,
-        )
-        schedule = context.generate_design_space()[0]
+        schedule = tvm.tir.Schedule(kernel)
+        for block in schedule.get_child_blocks(schedule.get_block("root"))[-1:]:
+            loop = schedule.get_loops(block)[-1]
+            schedule.parallel(loop) if choice else schedule.vectorize(loop)
         database.commit_tuning_record(
             ms.database.TuningRecord(
                 schedule.trace,

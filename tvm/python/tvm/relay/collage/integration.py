@@ -81,7 +81,8 @@ def _build(
     library = result.library if is_loadable else None
     if library is None:
         level = tvm.transform.PassContext.current().opt_level
-        library = build_library(result.mod, result.host, opt_level=level, **options)
+        with result.records.in_force():
+            library = build_library(result.mod, result.host, opt_level=level, **options)
     library.collage = result
     return library
 
@@ -94,7 +95,8 @@ def _compile_vm(stock, mod, target=None, target_host=None, params=None):
 
     result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
     level = tvm.transform.PassContext.current().opt_level
-    executable = build_vm(result.mod, result.host, opt_level=level)
+    with result.records.in_force():
+        executable = build_vm(result.mod, result.host, opt_level=level)
     executable.collage = result
     return executable
 
@@ -104,16 +106,28 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     perhaps outside the PassContext."""
     from .build.library import inline_external_functions
     from .optimizer import optimize
+    from .options import CollageOptions
     from .targets import parse_targets
 
     targets = parse_targets(target)
-    if not targets.external:
+    options = CollageOptions.current()
+    if not targets.external and not options.tune and not options.tuning_log:
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
     result = optimize(_as_module(mod), params, targets.all)
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)
     executor.collage = result
+    if result.records:
+        executor._make_executor = functools.partial(
+            _make_tuned, executor._make_executor, result.records
+        )
     return executor
+
+
+def _make_tuned(make, records, expr=None):
+    """What TVM's executor builds when it is first evaluated, with the tuning records."""
+    with records.in_force():
+        return make(expr)
 
 
 def _read_placement(path, mod, config):

@@ -7,6 +7,7 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import logging
 import os
 
@@ -94,48 +95,113 @@ def measure_batch(mods, targets, labels):
     Equal candidates are measured once. What cannot even be written down as a candidate is
     unsupported, with the reason.
     """
-    from .measure import Cost, Unsupported, candidate_module, describe
+    from .measure import Cost
     from .measure.spent import phase
 
-    candidates, costs = [], {}
-    keywords = build_options()
-    records = {}
-    mode = CollageOptions.current().verify
-    externals = []
-    for index, (mod, target) in enumerate(zip(mods, targets, strict=True)):
-        external = is_external(target)
-        backend = target.kind.name if external else TVM_BACKEND
-        if external:
-            externals.append(target)
-        # As deployed: TVM sees the host target alone.
-        build_target = str(target.host if external or target.host else target)
-        try:
-            if build_target not in records:
-                records[build_target] = tuning_records(build_target)
-            with phase("candidate text"):
-                built = candidate_module(
-                    mod,
-                    backend,
-                    build_target,
-                    keywords,
-                    labels[index],
-                    records[build_target],
-                    verify=mode == "all" or (external and _is_verified(backend, mode)),
-                )
-        except (Unsupported, ValueError, tvm.TVMError) as error:
-            reason = f"{labels[index]}: {describe(error)}"
-            _logger.warning("a candidate cannot be measured: %s", reason)
-            costs[index] = Cost.failed("unsupported", reason)
-        else:
-            candidates.append((index, built))
+    rows = [_Row(*row) for row in zip(mods, targets, labels, strict=True)]
+    candidates, costs = {}, {}
+    externals = [row.target for row in rows if row.external]
     with measuring_session(external_targets=externals) as estimator:
         estimator.require(own_backend_modules(externals))
-        answers = estimator.estimate([candidate for _, candidate in candidates])
-    costs.update((index, cost) for (index, _), cost in zip(candidates, answers, strict=True))
+        _tune(rows, estimator)
+        keywords = build_options()
+        records = {target: tuning_records(target) for target in {row.build_target for row in rows}}
+        for index, row in enumerate(rows):
+            with phase("candidate text"):
+                built = _written_down(row, keywords, records[row.build_target])
+            if isinstance(built, str):
+                _logger.warning("a candidate cannot be measured: %s", built)
+                costs[index] = Cost.failed("unsupported", built)
+            else:
+                candidates[index] = built
+        answers = estimator.estimate(list(candidates.values()))
+    costs.update(zip(candidates, answers, strict=True))
     return [
         [costs[k].status, float(costs[k].seconds or 0.0), costs[k].message]
-        for k in range(len(mods))
+        for k in range(len(rows))
     ]
+
+
+class _Row:
+    """A candidate as the pass gives it."""
+
+    def __init__(self, mod, target, label):
+        self.mod, self.target, self.label = mod, target, label
+        self.external = is_external(target)
+        self.backend = target.kind.name if self.external else TVM_BACKEND
+        # As deployed: TVM sees the host target alone.
+        self.build_target = str(target.host if self.external or target.host else target)
+
+
+def _written_down(row, keywords, records):
+    """A row's CandidateModule, or why it cannot be one."""
+    from .measure import Unsupported, candidate_module, describe
+
+    try:
+        mode = CollageOptions.current().verify
+        return candidate_module(
+            row.mod,
+            row.backend,
+            row.build_target,
+            keywords,
+            row.label,
+            records,
+            verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
+        )
+    except (Unsupported, ValueError, tvm.TVMError) as error:
+        return f"{row.label}: {describe(error)}"
+
+
+def _tune(rows, estimator):
+    """Let the search's tuner, if it has one, tune the candidates that TVM compiles."""
+    from .tuning.session import active_tuner
+
+    tuner = active_tuner()
+    if tuner is None:
+        return
+    keywords = build_options()
+    candidates = []
+    for row in rows:
+        if row.external or row.build_target != str(tuner.target):
+            continue
+        given, _ = tuning_records_in_force(row.build_target)
+        plain = _written_down(row, keywords, given)
+        if not isinstance(plain, str):
+            candidates.append(
+                (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
+            )
+    tuner.tune(candidates, estimator.estimate)
+
+
+def _with_records(records, row, keywords, given):
+    """The candidate of a row with more records than those in force."""
+    return _written_down(row, keywords, type(records)([*given, *records]))
+
+
+def tune_whole(mod, target):
+    """Let the search's tuner tune a whole module, as one candidate of TVM's."""
+    with measuring_session() as estimator:
+        _tune([_Row(mod, target, "whole module")], estimator)
+
+
+@contextlib.contextmanager
+def tuning(options, target, external_targets, runner):
+    """TVM's candidates that are measured in the block are tuned first, as the options say.
+
+    ValueError where they run on another machine.
+    """
+    from .tuning.session import tuning_session
+
+    if options.tune and not runner.is_here:
+        raise ValueError(
+            f"tune={options.tune} searches on this machine, but candidates run on devices: tune "
+            "there with TVM's own tools and name the log by the option tuning_log"
+        )
+
+    workers = options.workers or default_workers()
+    imports = own_backend_modules(external_targets)
+    with tuning_session(options, target, workers, imports) as tuner:
+        yield tuner
 
 
 def measure_transitions(types, target):
@@ -342,17 +408,28 @@ def build_options():
 
 
 def tuning_records(target):
-    """The tuning records that a build for the target would use, for workers."""
-    from .tuning import records_in_force
+    """The tuning records that a build for the target would use, and what the search's tuner has
+    found, for workers."""
+    from .tuning.session import active_tuner
 
-    records, left_out = records_in_force(target)
+    records, left_out = tuning_records_in_force(target)
     for name in left_out:
         _warn_once(
             f"{name} does not show its records, which therefore cannot go to worker processes: "
             "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
             "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
         )
-    return records
+    tuner = active_tuner()
+    if tuner is None or str(tuner.target) != str(target):
+        return records
+    return type(records)([*records, *tuner.records])
+
+
+def tuning_records_in_force(target):
+    """tuning.records_in_force, imported when something is measured."""
+    from .tuning import records_in_force
+
+    return records_in_force(target)
 
 
 def _warn_once(message):

@@ -25,14 +25,16 @@ from .estimators import CostEstimator, reraise_interrupt
 from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
 from .logs import logging_at
 from .measure.spent import phase
-from .measured import measuring_session, own_backend_modules
+from .measured import measuring_session, own_backend_modules, tune_whole, tuning
 from .module_check import check_module
 from .options import PREFIX, CollageOptions, check_options
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
-from .plans import OP_LEVEL, TVM_ALONE, Plans
+from .plans import OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .report_file import check_report_path, write_report
 from .targets import TargetList, parse_targets
+from .tuning import TuningRecords
+from .tuning.session import given_records
 
 _logger = logging.getLogger(__name__)
 
@@ -53,6 +55,8 @@ class Result:
         which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
         the cost of each of its parts was measured, else TVM alone.
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
+    records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
+        with: build `mod` yourself in `with result.records.in_force():`.
     """
 
     mod: tvm.IRModule
@@ -66,6 +70,7 @@ class Result:
         default=None, repr=False, compare=False
     )
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
 
     @functools.cached_property
     def placement(self) -> Placement:
@@ -141,10 +146,11 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
     clock = _Phases()
     with clock.phase("prepare"):
         prepared = prepare(mod, params, targets.host, opt_level=opt_level)
+    given = given_records(options, targets.host)
     if placement is not None:
-        return _replay(prepared, targets, options, placement, clock)
+        return _replay(prepared, targets, options, placement, given, clock)
     plans = Plans(prepared, targets)
-    if not targets.external:
+    if not targets.external and not options.tune:
         return Result(
             prepared,
             targets.host,
@@ -153,12 +159,20 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             [],
             clock.seconds,
             make_placement=plans.maker(TVM_ALONE),
+            records=given,
         )
     with contextlib.ExitStack() as session:
         runner = session.enter_context(measuring_session(options, targets.external)).runner
         estimator = CostEstimator()
-        with clock.phase("partition"):
+        with (
+            given.in_force(),
+            tuning(options, targets.host, targets.external, runner) as tuner,
+            clock.phase("partition"),
+        ):
+            if not targets.external:
+                tune_whole(prepared, targets.host)
             partitioned = partition(prepared, targets, estimator)
+        records = TuningRecords([*given, *(tuner.records if tuner else ())])
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
         if runner.is_here:
@@ -169,10 +183,14 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+        if records:
+            plans.add_untuned()
         name, found, skipped = OP_LEVEL, None, ""
         if options.guard:
             with clock.phase("guard"):
-                found, skipped = _guard(plans, targets, options, opt_level, build_options, runner)
+                found, skipped = _guard(
+                    plans, targets, options, records, opt_level, build_options, runner
+                )
             if found is not None:
                 name = found.winner
             else:
@@ -188,6 +206,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         skipped,
         plans.maker(name),
         estimator.counts,
+        _used(records, name),
     )
 
 
@@ -202,6 +221,11 @@ def _log_costs(reports: list[dict[str, Any]]) -> None:
             _logger.info("search of @%s: %s", report["function"], text)
 
 
+def _used(records: TuningRecords, plan: str) -> TuningRecords:
+    """The records that a plan is built with."""
+    return TuningRecords() if plan in UNTUNED.values() else records
+
+
 def _placement_of(given: Any) -> Placement | None:
     """What was given as a placement or its file, None for none."""
     if isinstance(given, (str, os.PathLike)):
@@ -214,7 +238,9 @@ def _placement_of(given: Any) -> Placement | None:
     )
 
 
-def _replay(prepared, targets: TargetList, options, placement: Placement, clock) -> Result:
+def _replay(
+    prepared, targets: TargetList, options, placement: Placement, given: TuningRecords, clock
+) -> Result:
     """What the placement says, without measuring."""
     external = [target.kind.name for target in targets.external]
     with clock.phase("replay"):
@@ -227,21 +253,25 @@ def _replay(prepared, targets: TargetList, options, placement: Placement, clock)
         [],
         clock.seconds,
         make_placement=lambda: placement,
+        records=given,
     )
 
 
 def _guard(
-    plans, targets, options, opt_level, build_options, runner
+    plans, targets, options, records, opt_level, build_options, runner
 ) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
+
+    def build(module: tvm.IRModule) -> Any:
+        with _used(records, plans.name_of(module)).in_force():
+            return build_library(module, targets.host, opt_level=opt_level, **build_options)
+
     with guard_progress(options.progress) as on_step:
         try:
             found = guard(
                 plans.modules,
                 TVM_ALONE,
-                lambda module: build_library(
-                    module, targets.host, opt_level=opt_level, **build_options
-                ),
+                build,
                 failed=plans.failed,
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,

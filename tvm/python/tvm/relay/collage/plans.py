@@ -26,6 +26,8 @@ TVM_ALONE = "tvm"
 OP_LEVEL = "collage"
 # The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
 MERGED = "collage-merged"
+# The same with TVM's default schedules: tuning records that do not pay end to end do not ship.
+UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 
 
 class Plans:
@@ -80,6 +82,20 @@ class Plans:
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
                 text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
                 self.failed[name] = Cost.failed("compile_failed", text)
+
+    def add_untuned(self) -> None:
+        """The plans of UNTUNED again, to be built without tuning records."""
+        for name, untuned in UNTUNED.items():
+            if name in self.modules:
+                self.modules[untuned] = self.modules[name].clone()
+                self._makers[untuned] = self._makers[name]
+
+    def name_of(self, module: tvm.IRModule) -> str:
+        """The plan whose module this is. KeyError for another."""
+        for name, own in self.modules.items():
+            if own.same_as(module):
+                return name
+        raise KeyError("a module that no plan has")
 
     def maker(self, name: str) -> Callable[[], Placement]:
         """What makes the plan's placement; it raises PlacementError when the plan has none."""

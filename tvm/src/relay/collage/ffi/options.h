@@ -65,6 +65,18 @@ inline constexpr int64_t kMostSeconds = 1000000;
     "how a saved placement may differ from what is built here")                              \
   X(std::string, store, "", AnyValue(),                                                      \
     "file of measured costs; empty means the user's own, none for none")                     \
+  X(Names, tuning_log, Names(), AnyValue(),                                                  \
+    "logs whose tuning records TVM's kernels use, besides those in force")                   \
+  X(int64_t, tune, 0, Between(0, kMostCount),                                                \
+    "trials for each kernel of TVM's without a record; 0 means no tuning")                   \
+  X(std::string, tuner, "autotvm", OneOf({"autotvm", "ansor", "metaschedule"}),              \
+    "who searches schedules for tune")                                                       \
+  X(std::string, tune_model, "xgb", OneOf({"xgb", "random"}),                                \
+    "what guides that search: a cost model of xgboost, or chance")                           \
+  X(std::string, tune_log, "", AnyValue(),                                                   \
+    "file that keeps that search's trials; empty means the user's own")                      \
+  X(double, tune_seconds, 600.0, PositiveUpTo(kMostSeconds),                                 \
+    "time for all of that search, in seconds")                                               \
   X(bool, retry_failed, false, AnyValue(),                                                   \
     "measure again what the store knows as a failure or as noisy")                           \
   X(std::string, rpc_tracker, "", AnyValue(),                                                \

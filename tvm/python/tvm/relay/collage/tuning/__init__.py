@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning records of AutoTVM, Ansor and MetaSchedule (see docs/tuning.md)."""
 
+from .logs import load_records, read_log
 from .record import CannotTravel, Record, TuningLogError
 from .records import TuningRecords, records_in_force
 
-__all__ = ["CannotTravel", "Record", "TuningLogError", "TuningRecords", "records_in_force"]
+__all__ = [
+    "CannotTravel",
+    "Record",
+    "TuningLogError",
+    "TuningRecords",
+    "load_records",
+    "read_log",
+    "records_in_force",
+]

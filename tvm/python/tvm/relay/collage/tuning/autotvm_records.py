@@ -21,6 +21,7 @@ from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 from .record import CannotTravel, Record
 
 CONFIG: dict[str, Any] = {}
+DISABLED_PASSES: list[str] = []
 
 
 def is_enabled() -> bool:
@@ -33,8 +34,13 @@ def records_in_force(target: tvm.target.Target) -> list[Record]:
 
     What `DispatchContext.update` has set is left out: TVM's own passes do that in each build.
     """
+    return records_in(_contexts(), target)
+
+
+def records_in(contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    """The same for ApplyHistoryBest contexts, innermost first."""
     found: dict[Any, Any] = {}
-    for context in reversed(_contexts()):
+    for context in reversed(contexts):
         for keys, rows in (
             (reversed(list(target.keys)), context.best_by_targetkey),
             ([target.model], context.best_by_model),
@@ -54,7 +60,7 @@ def is_line(row: Any) -> bool:
     return isinstance(row, dict) and {"input", "config", "result"} <= set(row)
 
 
-def cost_of(row: Any) -> float | None:
+def seconds_of(row: Any) -> float | None:
     """Mean seconds of a parsed line; None when the trial failed."""
     costs, error_no = row["result"][:2]
     return None if error_no else sum(costs) / len(costs)
@@ -63,6 +69,11 @@ def cost_of(row: Any) -> float | None:
 def workload_of(row: Any) -> str:
     """What a parsed line is a record for: its target's text is no part of it."""
     return json.dumps(row["input"][1:3])
+
+
+def target_of(row: Any) -> str:
+    """The target that a parsed line was measured for, as TVM writes it."""
+    return row["input"][0]
 
 
 def _contexts() -> list[Any]:

@@ -25,6 +25,7 @@ CONFIG: dict[str, Any] = {
     "relay.backend.use_meta_schedule": True,
     "relay.backend.tir_converter": "default",
 }
+DISABLED_PASSES: list[str] = []
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
 
 
@@ -38,8 +39,14 @@ def is_enabled() -> bool:
 def records_in_force(target: tvm.target.Target) -> list[Record]:
     """The best record of each workload, whatever its target, as TVM looks it up; CannotTravel."""
     database = Database.current()
-    if database is None:
+    return records_in([] if database is None else [database], target)
+
+
+def records_in(databases: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    """The same for the innermost of some databases."""
+    if not databases:
         return []
+    database = databases[0]
     with tempfile.TemporaryDirectory(prefix="collage-tuning-") as folder:
         try:
             database.dump_pruned(JSONDatabase(work_dir=folder))
@@ -62,8 +69,14 @@ def open_records(lines: Sequence[str]) -> Iterator[Any]:
 def read_pairs(folder: Path) -> list[str]:
     """A database's rows, each as a JSON list of its workload's row and its own."""
     workloads = (folder / WORKLOADS).read_text(encoding="utf-8").splitlines()
-    rows = map(json.loads, (folder / RECORDS).read_text(encoding="utf-8").splitlines())
-    return [json.dumps([json.loads(workloads[index]), row]) for index, row in rows]
+    pairs = []
+    for text in (folder / RECORDS).read_text(encoding="utf-8").splitlines():
+        try:
+            index, row = json.loads(text)
+            pairs.append(json.dumps([json.loads(workloads[index]), row]))
+        except (ValueError, IndexError):
+            pairs.append(text)  # cut off, or its workload was: no pair
+    return pairs
 
 
 def write_pairs(folder: Path, lines: Sequence[str]) -> None:
@@ -81,7 +94,7 @@ def is_line(row: Any) -> bool:
     return isinstance(row, list) and len(row) == 2 and isinstance(row[1], list)
 
 
-def cost_of(row: Any) -> float | None:
+def seconds_of(row: Any) -> float | None:
     """Mean seconds of a parsed pair; None when the trial failed."""
     seconds = row[1][1]
     is_timed = bool(seconds) and max(seconds) < FAILED_SECONDS
@@ -91,6 +104,11 @@ def cost_of(row: Any) -> float | None:
 def workload_of(row: Any) -> str:
     """What a parsed pair is a record for: the hash of its module."""
     return row[0][0]
+
+
+def target_of(row: Any) -> str:
+    """The target that a parsed pair was measured for, as TVM writes it."""
+    return str(tvm.target.Target(row[1][2]))
 
 
 # What MetaSchedule writes for a trial that failed.

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..errors import CollageError
+
 
 class CannotTravel(Exception):
     """What is in force holds code or hides its records; the message names it."""
 
 
-class TuningLogError(ValueError):
+class TuningLogError(CollageError, ValueError):
     """A tuning log cannot be used; the message names the file, the fault and what to do."""
 
 

@@ -66,21 +66,9 @@ class TuningRecords:
         """Context in which TVM's builds use the records, with the PassContext that it takes."""
         by_kind = self.to_json()
         with contextlib.ExitStack() as stack:
-            config: dict[str, Any] = {}
             for kind, lines in by_kind.items():
                 stack.enter_context(KINDS[kind].open_records(lines))
-                config.update(KINDS[kind].CONFIG)
-            current = tvm.transform.PassContext.current()
-            missing = {name: value for name, value in config.items() if name not in current.config}
-            if missing:
-                context = tvm.transform.PassContext(
-                    opt_level=current.opt_level,
-                    required_pass=list(current.required_pass),
-                    disabled_pass=list(current.disabled_pass),
-                    instruments=list(current.instruments or []),
-                    config={**dict(current.config.items()), **missing},
-                )
-                stack.enter_context(context)
+                stack.enter_context(mode(kind))
             yield
 
     def to_json(self) -> dict[str, list[str]]:
@@ -100,6 +88,25 @@ class TuningRecords:
         """e.g. "12 ansor records 3f2a9c0d11aa22bb"."""
         counts = [f"{len(lines)} {kind}" for kind, lines in self.to_json().items()]
         return f"{', '.join(counts)} records {self.digest()}" if counts else "no tuning records"
+
+
+@contextlib.contextmanager
+def mode(kind: str) -> Iterator[None]:
+    """Context in which the PassContext has TVM consult records of a kind, if it did not before."""
+    module, current = KINDS[kind], tvm.transform.PassContext.current()
+    missing = {key: value for key, value in module.CONFIG.items() if key not in current.config}
+    if not missing:
+        yield
+        return
+    # Who turned a kind on has decided about its passes; else they are as when we tune.
+    with tvm.transform.PassContext(
+        opt_level=current.opt_level,
+        required_pass=list(current.required_pass),
+        disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
+        instruments=list(current.instruments or []),
+        config={**dict(current.config.items()), **missing},
+    ):
+        yield
 
 
 def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:

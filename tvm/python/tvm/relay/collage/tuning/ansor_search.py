@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ansor's (auto_scheduler's) search. Test: test_tuning_search.py.
+
+Builds and runs go through two functions that TVM looks up by name; in this process, a worker that
+does nothing else, they are ours. No layout is rewritten: see ansor_records.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import tvm
+from tvm import auto_scheduler
+from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
+from tvm.auto_scheduler.measure_record import dump_record_to_string
+
+from .ansor_records import flat_key
+from .logs import Line, append_line
+from .trial import build_kernel, seconds_of_kernel, tensor_arguments
+
+# Trials that are chosen at once, by one fit of the cost model.
+_ROUND = 16
+_NO_REWRITE = auto_scheduler.LayoutRewriteOption.NO_REWRITE
+
+
+def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
+    """See step.Searcher. A task is a fused kernel that reduces something."""
+    found, _ = auto_scheduler.extract_tasks(mod, {}, target)
+    tasks = {}
+    for task in found:
+        same = auto_scheduler.SearchTask(
+            workload_key=task.workload_key, target=target, layout_rewrite_option=_NO_REWRITE
+        )
+        tasks[flat_key(task.workload_key)] = (task.desc, same)
+    return tasks
+
+
+def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
+    """See step.Searcher."""
+    if model == "xgb":
+        cost_model = auto_scheduler.XGBModel(seed=seed)
+    else:
+        cost_model = auto_scheduler.RandomModel()
+    callbacks = []
+    if history and os.path.exists(log):
+        callbacks.append(auto_scheduler.PreloadMeasuredStates(log))
+        if model == "xgb":
+            cost_model.update_from_file(log)
+    policy = auto_scheduler.SketchPolicy(
+        task,
+        cost_model,
+        params=_effort(trials),
+        seed=seed + 1,
+        verbose=0,
+        init_search_callbacks=callbacks,
+    )
+    tvm.register_func("auto_scheduler.local_builder.build", _build_nothing, override=True)
+    tvm.register_func("auto_scheduler.local_runner.run", _build_and_run, override=True)
+    options = auto_scheduler.TuningOptions(
+        num_measure_trials=trials,
+        num_measures_per_round=min(trials, _ROUND),
+        builder=auto_scheduler.LocalBuilder(n_parallel=1),
+        runner=auto_scheduler.LocalRunner(),
+        measure_callbacks=[_Append(log)],
+        verbose=0,
+    )
+    task.tune(options, policy)
+
+
+def _effort(trials: int) -> dict[str, int]:
+    """A population in proportion to the trials, TVM's own from 128 trials on."""
+    return {
+        "sample_init_min_population": min(50, 4 + trials),
+        "evolutionary_search_population": min(2048, 16 * trials),
+        "evolutionary_search_num_iters": 4 if trials >= _ROUND else 1,
+    }
+
+
+class _Append(PythonBasedMeasureCallback):
+    """Adds each trial to the log."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__()
+        self._log = log
+
+    def callback(self, policy: Any, inputs: Any, results: Any) -> None:
+        for entry, result in zip(inputs, results, strict=True):
+            append_line(self._log, dump_record_to_string(entry, result).strip())
+
+
+def _build_nothing(inputs: Any, *_: Any) -> list[Any]:
+    return [auto_scheduler.measure.BuildResult("", [], 0, "", 0.0) for _ in inputs]
+
+
+def _build_and_run(inputs: Any, *_: Any) -> list[Any]:
+    return [_measure(entry) for entry in inputs]
+
+
+def _measure(entry: Any) -> Any:
+    """A MeasureResult; of a schedule that cannot be built or run, one that says so."""
+    start = time.time()
+    result = auto_scheduler.MeasureResult
+    try:
+        schedule, arguments = entry.task.compute_dag.apply_steps_from_state(entry.state)
+        function = build_kernel(entry.task.target, schedule, arguments)
+        costs = seconds_of_kernel(function, tensor_arguments(arguments))
+    except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
+        number = MeasureErrorNo.RUNTIME_DEVICE
+        return result([1e10], number, str(error)[-300:], time.time() - start, start)
+    return result(costs, MeasureErrorNo.NO_ERROR, "", time.time() - start, start)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MetaSchedule's evolutionary search. Test: test_tuning_search.py."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import meta_schedule as ms
+from tvm.meta_schedule.builder import BuilderResult
+from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
+from tvm.meta_schedule.utils import derived_object
+
+from .logs import Line, append_line
+from .metaschedule_records import read_pairs, write_pairs
+from .trial import build_kernel, seconds_of_kernel
+
+# Trials that are chosen at once, by one fit of the cost model.
+_ROUND = 16
+
+
+def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
+    """See step.Searcher. A task is a fused kernel that reduces something."""
+    tasks = {}
+    for task in ms.relay_integration.extract_tasks(mod, target, {}):
+        kernel = task.dispatched[0]
+        if any(_reduces(function) for function in kernel.functions.values()):
+            workload = str(ms.database.Workload(kernel).as_json()[0])
+            tasks[workload] = (str(task.task_name), (kernel, target))
+    return tasks
+
+
+def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
+    """See step.Searcher. The log grows with each round of trials."""
+    kernel, target = task
+    cores = int(target.attrs.get("num-cores", 0)) or len(os.sched_getaffinity(0))
+    context = ms.TuneContext(
+        mod=kernel,
+        target=target,
+        space_generator="post-order-apply",
+        search_strategy=_strategy(trials),
+        task_name="task",
+        rand_state=seed + 1,
+        num_threads=cores,
+    ).clone()
+    with tempfile.TemporaryDirectory(prefix="collage-tuning-") as folder:
+        write_pairs(Path(folder), [line.text for line in history])
+        ms.tune.tune_tasks(
+            tasks=[context],
+            task_weights=[1.0],
+            work_dir=folder,
+            max_trials_global=trials,
+            num_trials_per_iter=min(trials, _ROUND),
+            builder=_KeepBuilder(),
+            runner=_Runner(target),
+            database=ms.database.JSONDatabase(work_dir=folder),
+            cost_model=model,
+            measure_callbacks=[
+                ms.measure_callback.AddToDatabase(),
+                ms.measure_callback.UpdateCostModel(),
+                _Append(Path(folder), log, len(history)),
+            ],
+        )
+
+
+def _strategy(trials: int) -> Any:
+    """Random samples where there is but one round; else a population in proportion to the trials,
+    TVM's own from 64 trials on."""
+    if trials < _ROUND:
+        return ms.search_strategy.ReplayTrace()
+    return ms.search_strategy.EvolutionarySearch(
+        population_size=min(512, 8 * trials),
+        init_min_unmeasured=min(50, trials),
+    )
+
+
+def _reduces(function: tvm.tir.PrimFunc) -> bool:
+    found = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.tir.Block) and node.init is not None:
+            found.append(node)
+
+    tvm.tir.stmt_functor.post_order_visit(function.body, visit)
+    return bool(found)
+
+
+@derived_object
+class _KeepBuilder(ms.builder.PyBuilder):
+    """Keeps the modules, which the runner builds: nothing need go through a file."""
+
+    def build(self, build_inputs: Any) -> list[Any]:
+        _waiting[:] = [entry.mod for entry in build_inputs]
+        return [BuilderResult(str(index), None) for index in range(len(_waiting))]
+
+
+# Modules between the builder and the runner of this process's one search.
+_waiting: list[Any] = []
+
+
+@derived_object
+class _Runner(ms.runner.PyRunner):
+    """Builds and times in this process."""
+
+    def __init__(self, target: tvm.target.Target) -> None:
+        super().__init__()
+        self._target = target
+
+    def run(self, runner_inputs: Any) -> list[Any]:
+        return [self._measure(entry) for entry in runner_inputs]
+
+    def _measure(self, entry: Any) -> Any:
+        arguments = [(list(map(int, info.shape)), str(info.dtype)) for info in entry.args_info]
+        try:
+            # Weights arrive in the layout that the schedule wants, as in a build.
+            packed = tvm.tir.transform.RemoveWeightLayoutRewriteBlock(skip_ndarray_rewrite=True)
+            function = build_kernel(self._target, packed(_waiting[int(entry.artifact_path)]))
+            return LocalRunnerFuture(res=seconds_of_kernel(function, arguments))
+        except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
+            print(error)
+            return LocalRunnerFuture(error_message=str(error)[-300:])
+
+
+@derived_object
+class _Append(ms.measure_callback.PyMeasureCallback):
+    """Adds what the database has got since the last round to the log."""
+
+    def __init__(self, folder: Path, log: str, known: int) -> None:
+        super().__init__()
+        self._folder, self._log, self._known = folder, log, known
+
+    def apply(self, *_: Any) -> None:
+        pairs = read_pairs(self._folder)
+        for pair in pairs[self._known :]:
+            append_line(self._log, pair)
+        self._known = len(pairs)

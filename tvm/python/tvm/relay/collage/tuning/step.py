@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker does to tune: name a candidate's tasks, search a schedule for one of them.
+
+Each kind's searcher is TVM's own; kernels are built and run in the worker itself, which is
+expendable: should one crash or hang, the log keeps the trials before. Test: test_tuning_search.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import tvm
+
+from ..build import fast_passes
+from ..measure.candidate import CandidateModule
+from ..measure.pass_context import context_from_json
+from .logs import Line, read_log
+
+
+class Searcher(Protocol):
+    """A kind's module: ansor_search, autotvm_search, metaschedule_search."""
+
+    def tasks_of(self, mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
+        """Name for people and task by workload, of the kernels that are worth tuning."""
+
+    def search(self, task: Any, trials: int, history: list[Line], log: str, **more: Any) -> None:
+        """Try `trials` more schedules and append each trial to the log. `more` is `model`, the cost
+        model (xgb, random), and `seed`."""
+
+
+def list_tasks(candidate: dict[str, Any], kind: str) -> list[dict[str, str]]:
+    """Workload and name of each task in a candidate (its JSON form)."""
+    _, tasks = _tasks(candidate, kind)
+    return [{"workload": workload, "name": name} for workload, (name, _) in tasks.items()]
+
+
+def tune_task(
+    candidate: dict[str, Any],
+    kind: str,
+    workload: str,
+    trials: int,
+    log: str,
+    model: str,
+    seed: int,
+) -> dict[str, Any]:
+    """Search for the workload until the log has `trials` trials of it; returns how many were new.
+
+    LookupError when the candidate has no such task.
+    """
+    target, tasks = _tasks(candidate, kind)
+    if workload not in tasks:
+        raise LookupError(f"the candidate has no {kind} task {workload:.80}")
+    history = trials_in(log, kind, workload, str(target))
+    missing = trials - len(history)
+    if missing > 0:
+        _searcher(kind).search(
+            tasks[workload][1], missing, history, log, model=model, seed=seed + len(history)
+        )
+    return {"trials": len(trials_in(log, kind, workload, str(target))) - len(history)}
+
+
+def trials_in(log: str, kind: str, workload: str, target: str) -> list[Line]:
+    """The trials of a workload that a log has already; none where there is no log yet."""
+    try:
+        lines = read_log(log)
+    except ValueError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return []
+        raise
+    return [line for line in lines if line[:3] == (kind, workload, target)]
+
+
+def _searcher(kind: str) -> Searcher:
+    return importlib.import_module(f".{kind}_search", __package__)
+
+
+def _tasks(candidate: dict[str, Any], kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
+    module = CandidateModule.from_json(candidate)
+    target = tvm.target.Target(module.target)
+    context = context_from_json(module.build_options.get("pass_context", {}))
+    with context, fast_passes(module.build_options.get("opt_level", 3)):
+        return target, _searcher(kind).tasks_of(module.instantiate(), target)
+
+
+@contextlib.contextmanager
+def _fast(opt_level: int) -> Iterator[None]:
+    with fast_passes(opt_level):
+        yield

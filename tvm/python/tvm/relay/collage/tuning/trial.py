@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial of tuning: a kernel is built and timed in this process. Test: test_tuning_search.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+
+from ..build import fast_passes
+
+# TVM's tuners compare means: each of some repeats spans at least so long.
+_REPEATS, _LEAST_MS = 3, 20
+_LEAST_FIRST_SECONDS = 1.0
+
+
+def seconds_of_kernel(function: Any, arguments: Sequence[tuple[Sequence[int], str]]) -> list[float]:
+    """Seconds of a built kernel, some times, on normal random arguments of (shape, dtype).
+
+    A kernel that takes a second or more is not repeated.
+    """
+    device = tvm.cpu()
+    generator = np.random.default_rng(0)
+    values = [tvm.nd.array(_array(generator, *argument), device) for argument in arguments]
+    first = function.time_evaluator(function.entry_name, device, number=1)(*values).results[0]
+    if first >= _LEAST_FIRST_SECONDS:
+        return [first]
+    timer = function.time_evaluator(
+        function.entry_name, device, number=1, repeat=_REPEATS, min_repeat_ms=_LEAST_MS
+    )
+    return [float(second) for second in timer(*values).results]
+
+
+def build_kernel(target: tvm.target.Target, *what: Any) -> Any:
+    """What `tvm.build` makes of a schedule with its arguments, or of a module, as a whole build
+    would compile it."""
+    with fast_passes():
+        return tvm.build(*what, target=target)
+
+
+def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
+    """Normal random numbers; zeros of integers, which may be indices."""
+    if dtype.startswith("float"):
+        return generator.standard_normal(math.prod(shape)).reshape(tuple(shape)).astype(dtype)
+    return np.zeros(tuple(shape), dtype)
+
+
+def tensor_arguments(tensors: Sequence[Any]) -> list[tuple[list[int], str]]:
+    """(shape, dtype) of te tensors."""
+    return [([int(dim) for dim in tensor.shape], tensor.dtype) for tensor in tensors]

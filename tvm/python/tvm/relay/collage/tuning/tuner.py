@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning inside estimation (RFC 0062, appendix E): kernels of TVM's candidates that have no record.
+
+A task is searched once, however many candidates have it; the log is the memory: what it has enough
+trials of is not searched again. A record counts only where it made a candidate faster than TVM's
+default schedule. Nothing is built or run in this process. Test: test_tuning_tuner.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from ..measure.candidate import CandidateModule
+from ..measure.cost import Cost
+from ..measure.pool import Job, WorkerPool
+from ..measure.process import Reply
+from .logs import Line, best_lines, lines_of, read_log, records_of
+from .records import TuningRecords
+
+_logger = logging.getLogger(__name__)
+_STEP = f"{__package__}.step"
+
+Estimate = Callable[[Sequence[CandidateModule]], list[Cost]]
+# A candidate with these records: the same function, as candidate_module makes it.
+WithRecords = Callable[[TuningRecords], CandidateModule]
+
+
+@dataclasses.dataclass(frozen=True)
+class TuneOptions:
+    """kind: of KINDS. trials: of each task. seconds: for all searches together. log: a file.
+    model: the searcher's cost model, xgb or random. extract_seconds: for one candidate's tasks.
+    list_step, tune_step: what a worker does; tests put fakes there."""
+
+    kind: str
+    trials: int
+    log: Path
+    seconds: float = 600.0
+    model: str = "xgb"
+    seed: int = 0
+    extract_seconds: float = 60.0
+    list_step: str = f"{_STEP}:list_tasks"
+    tune_step: str = f"{_STEP}:tune_task"
+
+
+class Tuner:
+    """Of one search and one host target. `records` are those that a build may use by now.
+
+    searched, known, failed: tasks tuned here, found in the log, and given up, with the reason.
+    slower: workloads whose record lost to the default schedule.
+    """
+
+    def __init__(
+        self,
+        options: TuneOptions,
+        target: Any,
+        workers: WorkerPool,
+        given: TuningRecords | None = None,
+    ) -> None:
+        """`given` are records in force already: what they serve is not tuned."""
+        self.records = TuningRecords()
+        self.searched: dict[str, str] = {}
+        self.known: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
+        self.slower: dict[str, str] = {}
+        self._options, self._workers = options, workers
+        self.target = tvm.target.Target(target)
+        self._seconds_left = options.seconds
+        self._tasks: dict[str, list[str]] = {}  # by candidate
+        self._names: dict[str, str] = {}  # by workload
+        self._judged = {
+            line.workload for line in lines_of(given or ()) if line.kind == options.kind
+        }
+        self._has_said = False
+
+    def tune(
+        self, candidates: Sequence[tuple[CandidateModule, WithRecords]], estimate: Estimate
+    ) -> None:
+        """Search for each task of the candidates (made without records) that the log does not know,
+        smallest candidate first, then drop the records that are slower than the default."""
+        new = {c.key(): (c, make) for c, make in candidates if c.key() not in self._tasks}
+        self._list_tasks([candidate for candidate, _ in new.values()])
+        by_size = sorted(new.values(), key=lambda pair: len(pair[0].module))
+        owners: dict[str, tuple[CandidateModule, WithRecords]] = {}
+        for candidate, make in by_size:
+            for workload in self._tasks[candidate.key()]:
+                if workload not in self._judged:
+                    owners.setdefault(workload, (candidate, make))
+        if not owners:
+            return
+        trials = self._trials()
+        for workload, (candidate, _) in owners.items():
+            self._search(workload, candidate, trials.get(workload, 0))
+        self._judge(owners, estimate)
+
+    def Summary(self) -> str:
+        """One line: tasks by outcome, and what the log gave."""
+        return (
+            f"{self._options.kind}: {len(self.searched)} tasks tuned, {len(self.known)} known from "
+            f"{self._options.log}, {len(self.failed)} not tuned, {len(self.slower)} slower than "
+            f"the default schedule; {self.records.Summary()}"
+        )
+
+    def _list_tasks(self, candidates: Sequence[CandidateModule]) -> None:
+        jobs = [
+            self._job(self._options.list_step, self._options.extract_seconds, candidate)
+            for candidate in candidates
+        ]
+        for candidate, reply in zip(candidates, self._workers.run(jobs), strict=True):
+            tasks = reply.value if reply.outcome == "ok" else []
+            if reply.outcome != "ok":
+                _logger.warning("tasks of %s: %s", candidate.label, _reason(reply))
+            self._names.update({task["workload"]: task["name"] for task in tasks})
+            self._tasks[candidate.key()] = [task["workload"] for task in tasks]
+
+    def _search(self, workload: str, candidate: CandidateModule, trials: int) -> None:
+        """Tune one task, alone: nothing else builds or runs meanwhile."""
+        name = self._names[workload]
+        if trials >= self._options.trials:
+            self.known[workload] = name
+            return
+        if self._seconds_left <= 0:
+            self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
+            return
+        start = time.monotonic()
+        job = self._job(
+            self._options.tune_step,
+            self._seconds_left,
+            candidate,
+            workload=workload,
+            trials=self._options.trials,
+            log=str(self._options.log),
+            model=self._options.model,
+            seed=self._options.seed,
+        )
+        [reply] = self._workers.run([job], concurrency=1)
+        took = time.monotonic() - start
+        self._seconds_left -= took
+        if reply.outcome == "ok":
+            self.searched[workload] = name
+            _logger.info("tuned %s: %s new trials, %.0f s", name, reply.value["trials"], took)
+        elif reply.outcome == "timeout":
+            self._give_up(workload, f"tune_seconds={self._options.seconds:g} ended")
+        else:
+            self._give_up(workload, _reason(reply))
+
+    def _give_up(self, workload: str, reason: str) -> None:
+        self.failed[workload] = f"{self._names[workload]}: {reason}"
+        # One warning for all that the budget leaves; the rest is debug.
+        log = _logger.debug if self._has_said else _logger.warning
+        log("not tuned, or not to the end: %s", self.failed[workload])
+        self._has_said = True
+
+    def _judge(
+        self, owners: dict[str, tuple[CandidateModule, WithRecords]], estimate: Estimate
+    ) -> None:
+        """Measure each owner with its tasks' records beside itself without any."""
+        found: dict[str, list[Line]] = {}
+        for line in best_lines(self._lines()):
+            found.setdefault(line.workload, []).append(line)
+        groups: dict[str, list[str]] = {}  # owner -> its tasks that have a record
+        for workload, (candidate, _) in owners.items():
+            self._judged.add(workload)
+            if workload in found:
+                groups.setdefault(candidate.key(), []).append(workload)
+        pairs = {candidate.key(): (candidate, make) for candidate, make in owners.values()}
+        kept = set(self.records)
+        chosen = {
+            key: set(records_of([line for w in names for line in found[w]], self.target))
+            for key, names in groups.items()
+        }
+        plain = [pairs[key][0] for key in groups]
+        tuned = [pairs[key][1](TuningRecords(kept | chosen[key])) for key in groups]
+        costs = estimate([*plain, *tuned])
+        for (key, names), before, after in zip(
+            groups.items(), costs[: len(plain)], costs[len(plain) :], strict=True
+        ):
+            if _is_better(after, before):
+                kept |= chosen[key]
+                continue
+            for workload in names:
+                self.slower[workload] = self._names[workload]
+            _logger.info(
+                "the record of %s is dropped: %s with it, %s without",
+                ", ".join(self._names[workload] for workload in names),
+                after.Summary(),
+                before.Summary(),
+            )
+        self.records = TuningRecords(kept)
+
+    def _trials(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for line in self._lines():
+            counts[line.workload] = counts.get(line.workload, 0) + 1
+        return counts
+
+    def _lines(self) -> Iterable[Line]:
+        """The log's trials for this kind and target."""
+        if not self._options.log.exists():
+            return []
+        wanted = (self._options.kind, str(self.target))
+        lines = read_log(self._options.log)
+        return [line for line in lines if (line.kind, line.target) == wanted]
+
+    def _job(self, step: str, seconds: float, candidate: CandidateModule, **arguments: Any) -> Job:
+        arguments = {"candidate": candidate.to_json(), "kind": self._options.kind, **arguments}
+        return Job("call", {"function": step, "arguments": arguments}, seconds)
+
+
+def _is_better(after: Cost, before: Cost) -> bool:
+    """Whether the tuned candidate is usable and faster; a failed one never is."""
+    if not after.is_usable:
+        return False
+    return not before.is_usable or after.seconds < before.seconds
+
+
+def _reason(reply: Reply) -> str:
+    return f"{reply.outcome}: {reply.message}"

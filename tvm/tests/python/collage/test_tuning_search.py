@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's own searchers, each with a few trials of one tiny convolution, in a worker process."""
+
+import numpy as np
+import pytest
+import tvm
+from tuning_nets import KINDS, TARGET, conv, dense
+from tvm.contrib.graph_executor import GraphModule
+from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage.build import build_library
+from tvm.relay.collage.measure import WorkerProcess, candidate_module
+from tvm.relay.collage.measure.process import wait
+from tvm.relay.collage.tuning import load_records, read_log, step
+from tvm.relay.collage.tuning.trial import seconds_of_kernel
+
+SMALL = {"channels": 4, "size": 4}
+
+
+@pytest.fixture(scope="module")
+def candidate():
+    return candidate_module(conv(**SMALL), "tvm", TARGET, {"opt_level": 3}, "conv").to_json()
+
+
+@pytest.fixture
+def worker():
+    workers = []
+
+    def start():
+        workers.append(WorkerProcess())
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.kill()
+
+
+def call(worker, function, **arguments):
+    """Ask a worker for a function of tuning/step.py; does not wait."""
+    worker.send(
+        "call", {"function": f"{step.__name__}:{function}", "arguments": arguments}, seconds=200
+    )
+
+
+def answer(worker):
+    while (reply := worker.poll()) is None:
+        wait([worker])
+    assert reply.outcome == "ok", reply.message
+    return reply.value
+
+
+def outputs(library):
+    executor = GraphModule(library["default"](tvm.cpu()))
+    executor.set_input("x", np.random.default_rng(1).standard_normal((1, 4, 4, 4)))
+    executor.run()
+    return executor.get_output(0).numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_that_is_killed_resumes_and_its_records_build_the_same_function(
+    kind, candidate, worker, tmp_path
+):
+    log = tmp_path / "tune.jsonl"
+    killed, resumed = worker(), worker()
+    call(killed, "list_tasks", candidate=candidate, kind=kind)
+    tasks = answer(killed)
+    assert tasks and all("conv2d" in task["name"] for task in tasks)
+    task = tasks[0]["workload"]
+    search = {
+        "candidate": candidate,
+        "kind": kind,
+        "workload": task,
+        "log": str(log),
+        "model": "random",
+        "seed": 0,
+    }
+    # One round of two trials; then as many more as never end, killed when the first are there.
+    call(killed, "tune_task", trials=2, **search)
+    assert answer(killed) == {"trials": 2}
+    call(killed, "tune_task", trials=10_000, **search)
+    # AutoTVM writes a trial at a time; the others a round, which ten thousand trials make long.
+    while kind == "autotvm" and len(read_log(log)) == 2 and killed.poll() is None:
+        wait([killed])
+    killed.kill()
+    before = len(read_log(log))
+    assert before > 2 if kind == "autotvm" else before == 2
+    call(resumed, "tune_task", trials=before, **search)
+    assert answer(resumed) == {"trials": 0}
+    call(resumed, "tune_task", trials=before + 2, **search)
+    assert answer(resumed) == {"trials": 2}
+    assert {line.workload for line in read_log(log)} == {task}
+    records = load_records([log], TARGET)
+    assert len(records) == 1, [line.seconds for line in read_log(log)]
+    mod = conv(**SMALL)
+    untuned = build_library(mod, TARGET)
+    with records.in_force():
+        tuned = build_library(mod, TARGET)
+    np.testing.assert_allclose(outputs(tuned), outputs(untuned), rtol=1e-4, atol=1e-4)
+
+
+def test_the_cost_model_of_xgboost_guides_a_search(candidate, worker, tmp_path):
+    pytest.importorskip("xgboost", reason="the extra tune is not installed")
+    log = tmp_path / "tune.jsonl"
+    searcher = worker()
+    call(searcher, "list_tasks", candidate=candidate, kind="autotvm")
+    [task] = answer(searcher)
+    for trials in (2, 4):
+        call(
+            searcher,
+            "tune_task",
+            candidate=candidate,
+            kind="autotvm",
+            workload=task["workload"],
+            trials=trials,
+            log=str(log),
+            model="xgb",
+            seed=0,
+        )
+        assert answer(searcher) == {"trials": 2}
+    assert len({line.text for line in read_log(log)}) == 4
+
+
+def test_a_task_that_the_candidate_lacks_is_refused(tmp_path):
+    plain = candidate_module(dense(), "tvm", TARGET, {"opt_level": 3}, "dense").to_json()
+    with pytest.raises(LookupError, match="no autotvm task .*other"):
+        step.tune_task(plain, "autotvm", '["other", []]', 1, str(tmp_path / "log"), "random", 0)
+
+
+def test_a_kernel_is_timed_on_numbers_that_are_neither_zero_nor_denormal():
+    seen = []
+
+    class Kernel:
+        entry_name = "kernel"
+
+        def time_evaluator(self, name, device, number, repeat=1, min_repeat_ms=0):
+            def evaluate(*values):
+                seen.append([value.numpy() for value in values])
+                return type("Result", (), {"results": [self.seconds] * repeat})
+
+            return evaluate
+
+    kernel = Kernel()
+    kernel.seconds = 0.5
+    assert seconds_of_kernel(kernel, [((4, 5), "float32"), ((3,), "int32")]) == [0.5] * 3
+    kernel.seconds = 2.0
+    assert seconds_of_kernel(kernel, [((4, 5), "float32"), ((3,), "int32")]) == [2.0]
+    assert len(seen) == 3
+    for floats, integers in seen:
+        assert floats.shape == (4, 5) and np.abs(floats).min() > 1e-6
+        assert integers.dtype == "int32" and not integers.any()
+
+
+def test_options_tune_a_network_and_the_log_serves_the_next_build(tmp_path):
+    log = tmp_path / "tune.jsonl"
+    fields = {
+        "measure_seconds": 0.02,
+        "workers": 1,
+        "progress": "quiet",
+        "guard_rounds": 3,
+        "store": "none",
+    }
+    mod = conv(**SMALL)
+    options = CollageOptions(
+        tune=2, tune_model="random", tune_log=str(log), tune_seconds=200.0, **fields
+    )
+    tuned = optimize(mod, None, [TARGET], options)
+    assert len(read_log(log)) == 2
+    # A record that was slower than the default schedule is not used: then no plan differs.
+    plans = {item.name for item in tuned.guard.comparisons}
+    assert ("tvm-untuned" in plans) == (tuned.plan.endswith("untuned") or bool(tuned.records))
+    given = optimize(mod, None, [TARGET], CollageOptions(tuning_log=[str(log)], **fields))
+    assert given.records.digest() == load_records([log], TARGET).digest() != ""
+    with given.records.in_force():
+        library = build_library(given.mod, given.host)
+    np.testing.assert_allclose(outputs(library), outputs(tuned.library), rtol=1e-4, atol=1e-4)
