@@ -5,9 +5,12 @@ import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
-from tuning_nets import KINDS, TARGET, dense, in_mode, some_context, some_lines
+import tvm
+from tuning_nets import KINDS, TARGET, dense, in_mode, kernel_source, some_context, some_lines
 from tvm import meta_schedule as ms
+from tvm import relay
 from tvm.relay.collage.tuning import TuningLogError, load_records, read_log, records_in_force
 from tvm.relay.collage.tuning.logs import append_line, best_lines
 
@@ -102,3 +105,35 @@ def test_what_is_no_log_is_refused_by_name(tmp_path, name, content, reason):
 def test_an_empty_log_has_no_records(tmp_path):
     (tmp_path / "empty.log").write_text("# nothing yet\n")
     assert not load_records([tmp_path / "empty.log"], TARGET)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_option_tuning_log_builds_the_kernels_of_a_build_in_the_users_context(kind, logs):
+    mod = dense()
+    untuned = kernel_source(mod)
+    with in_mode(kind), some_context(kind, mod, 1, 1.0), disabled_as_when_we_tune(kind):
+        tuned = kernel_source(mod)
+    config = {
+        "relay.collage.enable_collage": True,
+        "relay.collage.tuning_log": [str(logs[kind])],
+    }
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        library = relay.build(mod, target=TARGET)
+        executor = relay.create_executor("graph", mod, tvm.cpu(), TARGET)
+        relay.vm.compile(mod, target=TARGET)
+    assert library.get_lib().get_source("asm") == tuned != untuned
+    assert executor.collage.records.digest() == library.collage.records.digest() != ""
+    # It builds when it is first evaluated, outside of the PassContext.
+    x = np.random.default_rng(0).standard_normal((4, 32)).astype("float32")
+    expected = relay.create_executor("graph", mod, tvm.cpu(), TARGET).evaluate()(x).numpy()
+    np.testing.assert_allclose(executor.evaluate()(x).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def disabled_as_when_we_tune(kind):
+    """Ansor's layout rewriting is off where Collage turns Ansor on."""
+    current = tvm.transform.PassContext.current()
+    return tvm.transform.PassContext(
+        opt_level=3,
+        config=dict(current.config.items()),
+        disabled_pass=["AutoSchedulerLayoutRewrite"] if kind == "ansor" else [],
+    )
