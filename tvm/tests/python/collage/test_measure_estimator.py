@@ -3,12 +3,14 @@
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
+from tvm.relay.collage.measure.process import Reply
+from tvm.relay.collage.measure.runner import LocalRunner
 
 
 @pytest.fixture(scope="module")
 def estimator():
     with measure.MeasuredCostEstimator(
-        fake_options(build_timeout=20, run_timeout=1.5)
+        fake_options(build_timeout=30, run_timeout=4)
     ) as estimator:
         yield estimator
 
@@ -102,6 +104,16 @@ def test_nothing_is_built_while_something_is_measured(tmp_path):
     assert kinds == (["build"] * 3 + ["measure"] * 3) * 2 + ["build", "measure"]
 
 
+def test_no_two_libraries_have_one_name(tmp_path):
+    """dlopen would answer the second with the first, where that cannot be unloaded."""
+    log = str(tmp_path / "log")
+    with measure.MeasuredCostEstimator(fake_options(workers=1, batch=2)) as estimator:
+        for names in ("abcde", "fg"):
+            estimator.estimate([fake_candidate(name, log=log, names=True) for name in names])
+    names = (tmp_path / "log").read_text().split()
+    assert len(set(names)) == len(names) == 7
+
+
 CALM, BUSY, BUSIER = [1.0] * 8, [1.0, 2.0] * 4, [1.0, 9.0] * 4
 
 
@@ -126,6 +138,30 @@ def test_noisy_candidates_are_measured_again(tmp_path, runs, retries, seconds):
     assert cost.seconds == seconds
     assert cost.status == ("run_failed" if seconds is None else "measured")
     assert len((tmp_path / "counter").read_text()) == min(len(runs), retries + 1)
+
+
+class LosesRepeats(LocalRunner):
+    """Its device is lost whenever a candidate is measured again."""
+
+    def __init__(self):
+        super().__init__()
+        self.jobs = []
+
+    def submit(self, job, on_reply):
+        if job in self.jobs:
+            on_reply(Reply("lost", message="2 devices were lost while it ran"))
+        else:
+            self.jobs.append(job)
+            super().submit(job, on_reply)
+
+
+def test_a_noisy_cost_stands_when_the_device_is_lost_as_it_is_repeated(tmp_path):
+    candidate = fake_candidate("n", [BUSY], counter=str(tmp_path / "counter"))
+    with measure.MeasuredCostEstimator(
+        fake_options(workers=1, noisy_retries=2), runner=LosesRepeats()
+    ) as estimator:
+        [cost] = estimator.estimate([candidate])
+    assert cost.status == "measured" and cost.is_noisy and cost.seconds == 2.0
 
 
 def test_failures_are_remembered_too(estimator):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary folders: gone with their process, however it ends, and never a living one's."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -76,6 +77,16 @@ def test_a_link_is_not_followed(temporary, tmp_path_factory):
     (temporary / "collage-4567.lock").symlink_to(elsewhere / "file")
     remove_stale()
     assert (elsewhere / "file").exists()
+
+
+def test_a_file_system_without_locks_is_an_error_that_says_what_to_do(temporary, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(scratch.fcntl, "flock", flock)
+    with pytest.raises(OSError, match="No locks available.*set TMPDIR to a folder on a local disk"):
+        ScratchFolder()
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_worker_leaves_nothing_behind(temporary):

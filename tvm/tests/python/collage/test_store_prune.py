@@ -32,6 +32,7 @@ ROWS = {
     "other options": days_ago(1, "1111", measuring=HERE["measuring"] + ' {"seed": 7}'),
     "other machine": days_ago(1, "2222", cpu="another", threads="64"),
     "of tvm": days_ago(1, "3333", backend="tvm", backend_version=""),
+    "device's library": days_ago(1, "5555", cpu="another", backend_version="2.6"),
     "unknown backend": days_ago(1, "4444", backend="of_a_user", backend_version="7"),
 }
 OTHER = {"old tvm", "other tvm", "other library", "other measuring"}

@@ -11,6 +11,7 @@ measured.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import os
 from collections import Counter
@@ -97,6 +98,7 @@ class MeasuredCostEstimator:
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
         self._to_verify: set[str] = set()
+        self._numbers = itertools.count()
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner()
 
@@ -190,8 +192,10 @@ class MeasuredCostEstimator:
         )
 
     def _measure_batch(self, batch: Sequence[tuple[str, CandidateModule]], folder: str) -> None:
-        for index, item in enumerate(batch):
-            file = os.path.join(folder, f"candidate_{index}.so")
+        for item in batch:
+            # A name of its own: a worker that cannot unload a library (C++'s unique symbols, a
+            # backend that keeps it) would be given that one again for the same name.
+            file = os.path.join(folder, f"candidate_{next(self._numbers)}.so")
             self._pool.submit(self._build_job(item[1], file), self._on_built(item, file))
         self.runner.drive(self._pool)
 
@@ -228,13 +232,15 @@ class MeasuredCostEstimator:
 
         def on_measured(job: Job, reply: Reply) -> None:
             nonlocal kept, retries
-            kept = _better(kept, _with_remark(_cost_of(reply), doubt))
-            if kept.is_noisy and retries > 0:
+            # That devices are lost need not be the candidate's doing.
+            is_lost = reply.outcome == "lost"
+            if kept is None or not is_lost:
+                kept = _better(kept, _with_remark(_cost_of(reply), doubt))
+            if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:
-                # That devices are lost need not be the candidate's doing.
-                self._record(item, kept, is_kept=reply.outcome != "lost")
+                self._record(item, kept, is_kept=not is_lost or kept.is_usable)
                 _remove(library)
                 _remove(_reference_of(library))
 

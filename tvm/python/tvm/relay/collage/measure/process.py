@@ -70,9 +70,9 @@ class WorkerProcess:
 
     def __init__(self, options: WorkerOptions | None = None) -> None:
         self._options = options = options or WorkerOptions()
-        replies, worker_replies = os.pipe()
         package = __package__ or "measure"
         scratch = ScratchFolder()  # what a killed candidate leaves there goes with the worker
+        replies, worker_replies = os.pipe()
         environment = {
             "GOMP_SPINCOUNT": "1000",
             **os.environ,

@@ -4,7 +4,8 @@ that a killed process left. Test: test_measure_scratch.py.
 
 A folder `collage-x` stands beside a file `collage-x.lock`, which its process holds locked as long
 as it lives (flock: the kernel lets go when the process ends, however it ends; no process id that
-another one might bear by now). Assumption: the temporary directory's file system has such locks.
+another one might bear by now). Precondition: the temporary directory's file system has such locks;
+OSError says so where it has none.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ class ScratchFolder:
         directory = Path(tempfile.gettempdir())
         while True:
             lock = directory / f"{_PREFIX}{secrets.token_hex(6)}{_SUFFIX}"
-            held = _try_lock(lock, os.O_CREAT | os.O_EXCL)
+            try:
+                held = _try_lock(lock, os.O_CREAT | os.O_EXCL)
+            except OSError as error:
+                lock.unlink(missing_ok=True)
+                raise OSError(
+                    f"no temporary folder with a lock can be made in {directory} ({error}): set "
+                    "TMPDIR to a folder on a local disk that can be written to"
+                ) from error
             if held is not None:  # else somebody's remove_stale was faster: another name
                 break
         folder = lock.with_suffix("")
@@ -58,15 +66,21 @@ def remove_stale() -> int:
 
 
 def _try_lock(lock: Path, flags: int = 0) -> int | None:
-    """A descriptor that holds the lock; None when a living process does, or the file is gone."""
+    """A descriptor that holds the lock; None when a living process does, or the file is gone.
+
+    OSError for another user's file, and where files cannot be made or locked.
+    """
     held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # What was opened may have been removed before it was locked.
         if os.fstat(held).st_nlink and os.fstat(held).st_uid == os.geteuid():
             return held
-    except OSError:
+    except BlockingIOError:
         pass
+    except OSError:
+        os.close(held)
+        raise
     os.close(held)
     return None
 

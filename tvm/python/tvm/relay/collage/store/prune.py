@@ -25,11 +25,11 @@ def of_other_versions(
     environment: Environment | None = None,
     version_of: Callable[[str], str | None] = stored_version,
 ) -> list[StoredCost]:
-    """Rows that no search with this installation can use, on whatever machine.
+    """Rows that no search with this installation can use.
 
-    They were measured with another TVM, another version of their backend or in another way. Rows of
-    other machines or settings stay, and so do those of backends that are not known here: their
-    version is not either.
+    They were measured with another TVM, in another way or, on a CPU like this one, with another
+    version of their backend. Which versions other machines have is not known here (a search over
+    RPC uses theirs), nor those of backends that are not known here: such rows stay.
     """
     here = environment or Environment.here()
     versions = {name: version_of(name) for name in {row.key.backend for row in rows}}
@@ -39,7 +39,7 @@ def of_other_versions(
         return (
             row.key.tvm != here.tvm
             or _measuring_version(row.key.measuring) != _measuring_version(here.measuring)
-            or version not in (None, row.key.backend_version)
+            or (row.key.cpu == here.cpu and version not in (None, row.key.backend_version))
         )
 
     return [row for row in rows if is_other(row)]
