@@ -87,10 +87,8 @@ def test_nothing_ships_that_was_measured_2_percent_behind_the_best(spread):
     for seed in range(25):
         seconds = {name: 1e-3 * generator.uniform(1.0, 1.08) for name in ORDER}
         winner, samples = trial(seconds, spread, seed, rounds=int(generator.integers(3, 40)))
-        for other in ORDER:
-            if len(samples[other]) == len(samples[winner]) or other == _best_first(samples)[0]:
-                best = samples[_best_first(samples)[0]]
-                assert paired_ratio(samples[winner], best).value <= MOST_SLOWER
+        best = samples[_best_first(samples)[0]]
+        assert paired_ratio(samples[winner], best).value <= MOST_SLOWER
 
 
 def test_more_rounds_are_spent_only_where_it_matters():

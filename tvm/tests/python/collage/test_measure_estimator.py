@@ -9,9 +9,7 @@ from tvm.relay.collage.measure.runner import LocalRunner
 
 @pytest.fixture(scope="module")
 def estimator():
-    with measure.MeasuredCostEstimator(
-        fake_options(build_timeout=30, run_timeout=4)
-    ) as estimator:
+    with measure.MeasuredCostEstimator(fake_options(build_timeout=30, run_timeout=4)) as estimator:
         yield estimator
 
 

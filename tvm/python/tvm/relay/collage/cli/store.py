@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
     action.add_argument(
         "--other-versions",
         action="store_true",
-        help="measured with another TVM or collage, or on this CPU with another version of the backend",
+        help="measured with another TVM or an older collage, or here with another backend version",
     )
     action.add_argument("--dry-run", action="store_true", help="print, and remove nothing")
     add("check", _check, "read everything, tell whether it is sound")
