@@ -44,6 +44,8 @@ _LAZY = {
     "register_backend": "backends",
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
+    "c_source_module": "backends",
+    "registered_function_module": "backends",
     "list_backends": "backends",
     "optimize": "optimizer",
     "Result": "optimizer",

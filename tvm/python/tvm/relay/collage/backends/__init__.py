@@ -24,6 +24,8 @@ _LAZY = {
     "Backend": "interface",
     "add_pattern_rule": "extend",
     "add_patterns": "extend",
+    "CompilerError": "own_code",
+    "c_source_module": "own_code",
     "GRAPH_LEVEL": "interface",
     "OP_LEVEL": "interface",
     "BackendUnavailableError": "errors",
@@ -34,6 +36,7 @@ _LAZY = {
     "greedy_partition": "greedy",
     "list_backends": "registry",
     "register_backend": "registry",
+    "registered_function_module": "own_code",
     "require_backend": "registry",
     "why_unavailable": "interface",
 }

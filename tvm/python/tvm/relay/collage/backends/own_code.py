@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runtime modules for a backend's ``compile``: of C source text, or of a registered function.
+
+Both run in memory, are exported with the model and get the function's constants. Preconditions:
+tensors of static shape on the CPU; Linux. Test: test_backend_codegen.py.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+import tvm
+from tvm import relay
+from tvm.contrib import cc
+
+from .partition.description import to_json
+from .partition.graph import Graph, Node
+
+# C's names of element types.
+_C_TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "int16": "int16_t",
+    "int8": "int8_t",
+    "uint64": "uint64_t",
+    "uint32": "uint32_t",
+    "uint16": "uint16_t",
+    "uint8": "uint8_t",
+    "bool": "uint8_t",
+}
+_COMPILE_SECONDS = 60
+# For this CPU, as TVM's own kernels are.
+FLAGS = ("-O3", "-march=native")
+
+
+class CompilerError(RuntimeError):
+    """The C compiler refused a backend's source, or there is none."""
+
+
+def c_source_module(
+    function: relay.Function, source: str, entry: str = "run", flags: Sequence[str] = FLAGS
+) -> tvm.runtime.Module:
+    """Return the module that runs ``source``, C text that defines ``void <entry>(...)``.
+
+    It gets a pointer to each tensor's data: the function's parameters, then its constants in the
+    order in which they are first read (both ``const``), then its outputs. float32 is ``float``,
+    float64 ``double``, bool ``uint8_t``, an integer type its name with ``_t``. Tensors are compact,
+    row by row. Several threads may call it at once. TypeError or ValueError for what is no such
+    function, CompilerError with the compiler's first messages.
+    """
+    graph = _graph_of(function)
+    for name, value in (("source", source), ("entry", entry)):
+        if not isinstance(value, str):
+            raise TypeError(f"c_source_module: {name} is a str, got {type(value).__name__}")
+    if isinstance(flags, str):
+        raise TypeError(f"c_source_module: flags is a list of texts, got {flags!r}")
+    library = _compile(source + _entry_text(graph, entry), flags)
+    return _module("c_source", function, graph, {"source": source, "library": library.hex()})
+
+
+def registered_function_module(function: relay.Function, name: str) -> tvm.runtime.Module:
+    """Return the module that calls the global function ``name`` (``tvm.register_func``).
+
+    It gets the tensors in the order of `c_source_module` and writes the outputs. The exported model
+    holds the name alone: whoever loads it, worker processes too, must have registered the function,
+    by importing the module that does. ValueError when it is not registered here.
+    """
+    if tvm.get_global_func(name, allow_missing=True) is None:
+        raise ValueError(
+            f"registered_function_module: no function is registered as {name!r}: "
+            "use tvm.register_func in the module that defines the backend"
+        )
+    return _module("global_function", function, _graph_of(function), {"function": name})
+
+
+def _module(kind, function, graph, strings):
+    graph.nodes[0].attrs = {"strings": strings}
+    symbol = str(function.attrs["global_symbol"])
+    names = [f"{symbol}_const_{i}" for i in range(len(graph.constants))]  # as TVM names them
+    return tvm.get_global_func(f"collage.{kind}.create")(symbol, to_json(graph), names)
+
+
+def _graph_of(function: relay.Function) -> Graph:
+    """The function's tensors, and a node for each output."""
+    if not isinstance(function, relay.Function) or "global_symbol" not in (function.attrs or {}):
+        raise TypeError(
+            "a module is made of the function that Backend.compile gets, "
+            f"not of {type(function).__name__}"
+        )
+    graph = Graph(str(function.attrs["Compiler"]) if "Compiler" in function.attrs else "?")
+    for param in function.params:
+        graph.inputs.append(_tensor(graph, param.checked_type, f"input {param.name_hint}"))
+    for constant in _constants(function):
+        graph.new_constant(constant)
+    result = function.ret_type
+    for number, each in enumerate(getattr(result, "fields", [result])):
+        graph.outputs.append(_tensor(graph, each, f"output {number}"))
+        graph.nodes.append(Node("own_code", [], graph.outputs[-1], attrs={}))
+    return graph
+
+
+def _constants(function):
+    """In the order of TVM's ConstantUpdater, which names them."""
+    found = []
+    relay.analysis.post_order_visit(
+        function, lambda e: found.append(e.data) if isinstance(e, relay.Constant) else None
+    )
+    return found
+
+
+def _tensor(graph, kind, what):
+    is_static = isinstance(kind, relay.TensorType) and all(
+        isinstance(extent, tvm.tir.IntImm) for extent in kind.shape
+    )
+    if not is_static:
+        raise ValueError(f"backend {graph.backend}: {what} is no tensor of static shape: {kind}")
+    return graph.new_tensor([int(extent) for extent in kind.shape], kind.dtype)
+
+
+def _entry_text(graph: Graph, entry: str) -> str:
+    """The C function that the runtime calls, beside the user's."""
+    arguments = []
+    tensors = [*graph.inputs, *graph.constants, *graph.outputs]
+    for place, tensor in enumerate(tensors):
+        dtype = graph.dtypes[tensor]
+        if dtype not in _C_TYPES:
+            raise ValueError(
+                f"backend {graph.backend}: C has no type for {dtype}; known: {', '.join(_C_TYPES)}"
+            )
+        const = "" if tensor in graph.outputs else "const "
+        arguments.append(f"({const}{_C_TYPES[dtype]}*)tensors[{place}]")
+    call = f"{entry}({', '.join(arguments)});"
+    return f"\nvoid collage_c_source_entry(void* const* tensors) {{ {call} }}\n"
+
+
+def _compile(source: str, flags: Sequence[str]) -> bytes:
+    """The shared library of a C text."""
+    compiler = cc.get_cc()
+    if compiler is None:
+        raise CompilerError("no C compiler was found: install gcc or clang, or set CC")
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "library.so")
+        # Wrong numbers or types of arguments are errors, whatever the compiler's version.
+        command = [compiler, "-x", "c", "-include", "stdint.h", *flags, "-fPIC", "-shared"]
+        command += ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
+        command += ["-", "-o", file, "-lm"]
+        done = subprocess.run(
+            command,
+            input=source,
+            capture_output=True,
+            text=True,
+            timeout=_COMPILE_SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        if done.returncode != 0:
+            errors = [line for line in done.stderr.splitlines() if "error" in line]
+            text = "; ".join((errors or done.stderr.splitlines())[:3])
+            raise CompilerError(f"{os.path.basename(compiler)} refused the C source: {text}")
+        with open(file, "rb") as library:
+            return library.read()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file own_code.h
+ * \brief What partitions that run a user's own code share: one node, all tensors in order.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
+#define TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
+
+#include <memory>
+#include <vector>
+
+#include "../partition/partition_module.h"
+
+namespace tvm {
+namespace collage {
+namespace own_code {
+
+/*! \brief A partition's inputs, then its constants, then its outputs, as its code takes them. */
+class Operands {
+ public:
+  Operands(const partition::GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
+      : constants_(constants) {
+    for (const std::vector<int>* each : {&graph.inputs, &graph.constants, &graph.outputs}) {
+      tensors.insert(tensors.end(), each->begin(), each->end());
+    }
+  }
+
+  /*! \brief Fills in the data of one call. */
+  void Place(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+             std::vector<void*>* data) const {
+    data->assign(inputs.begin(), inputs.end());
+    for (const std::shared_ptr<void>& constant : constants_) data->push_back(constant.get());
+    data->insert(data->end(), outputs.begin(), outputs.end());
+  }
+
+  std::vector<int> tensors;  // numbers of the description
+
+ private:
+  const std::vector<std::shared_ptr<void>> constants_;
+};
+
+}  // namespace own_code
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codegen of a user's own: C source text, and functions that are registered by name."""
+
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm
+from own_code_backends import IN_C, IN_PYTHON, InC, net
+from tvm import relay
+from tvm.relay.collage import CollageOptions, backends, c_source_module, registered_function_module
+from tvm.relay.collage.backends.own_code import CompilerError
+from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.target import Target
+
+CONSTANT = np.arange(12, dtype="float32").reshape(3, 4)
+X = np.linspace(-2, 9, 12).astype("float32").reshape(3, 4)
+EXPECTED = np.tanh(X - CONSTANT)
+
+
+def build(backend, mod=None):
+    mod = backends.greedy_partition(mod or net(CONSTANT), backend.name)
+    assert f'Compiler="{backend.name}"' in str(mod)
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.build(mod, target="llvm")
+
+
+def run(library, x=X):
+    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.set_input("x", x)
+    module.run()
+    return module.get_output(0).numpy()
+
+
+@pytest.mark.parametrize("backend", [IN_C, IN_PYTHON], ids=["c", "python"])
+def test_runs_in_memory_and_exported_with_its_constants(backend, tmp_path):
+    library = build(backend)
+    np.testing.assert_allclose(run(library), EXPECTED, rtol=1e-5)
+    library.export_library(str(tmp_path / "net.so"))
+    loaded = tvm.runtime.load_module(str(tmp_path / "net.so"))
+    np.testing.assert_allclose(run(loaded), EXPECTED, rtol=1e-5)
+
+
+def test_the_vm_runs_it_too():
+    mod = backends.greedy_partition(net(CONSTANT), IN_C.name)
+    executable = relay.vm.compile(mod, target="llvm")
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    np.testing.assert_allclose(machine.run(X).numpy(), EXPECTED, rtol=1e-5)
+
+
+def test_constants_outputs_and_types_come_in_order(monkeypatch):
+    """Two constants, of which one is read twice, and two outputs of different types."""
+    x = relay.var("x", shape=(4,))
+    first, second = relay.const(np.float32([1, 2, 3, 4])), relay.const(np.float32([8, 6, 4, 2]))
+    body = (x - first) / second - first
+    outputs = relay.Tuple([body, relay.cast(body, "int32")])
+    function = relay.Function([x], outputs)
+    for key, value in {"Compiler": IN_C.name, "global_symbol": "two", "Primitive": 1}.items():
+        function = function.with_attr(key, tvm.runtime.convert(value))
+    source = """
+void run(const float* x, const float* first, const float* second, float* out, int32_t* whole) {
+  for (int i = 0; i < 4; ++i) {
+    out[i] = (x[i] - first[i]) / second[i] - first[i];
+    whole[i] = (int32_t)out[i];
+  }
+}
+"""
+    monkeypatch.setattr(IN_C, "source", source)
+    var, call = relay.GlobalVar("two"), relay.var("x", shape=(4,))
+    main = relay.Function([call], relay.Call(var, [call]))
+    function = function.with_attr("Inline", tvm.tir.IntImm("int32", 1))
+    typed = relay.transform.InferType()(tvm.IRModule({var: function}))[var]
+    mod = relay.transform.InferType()(tvm.IRModule({var: typed, "main": main}))
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target="llvm")
+    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    data = np.float32([10, -20, 30, 40])
+    module.set_input("x", data)
+    module.run()
+    expected = (data - first.data.numpy()) / second.data.numpy() - first.data.numpy()
+    np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5)
+    assert module.get_output(1).numpy().tolist() == np.trunc(expected).astype(int).tolist()
+
+
+def test_workers_build_measure_and_verify_it():
+    parts = [backends.greedy_partition(net(CONSTANT), each.name) for each in (IN_C, IN_PYTHON)]
+    targets = [Target(each.name, host="llvm") for each in (IN_C, IN_PYTHON)]
+    options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
+    with measuring_session(options, targets):
+        rows = measure_batch(parts, targets, ["c", "python"])
+    assert [(status, "not verified" in text) for status, _, text in rows] == [
+        ("measured", False),
+        ("measured", False),
+    ]
+
+
+def test_modules_loaded_at_once_stay_apart():
+    """The loader goes by names of files; each module keeps its own."""
+    libraries = [build(IN_C, net(np.full((3, 4), value, "float32"))) for value in (1, 2, 3)]
+    for value, library in enumerate(libraries, 1):
+        np.testing.assert_allclose(run(library), np.tanh(X - value), rtol=1e-5)
+    del libraries[0], library
+    again = build(IN_C, net(np.full((3, 4), 4, "float32")))
+    np.testing.assert_allclose(run(again), np.tanh(X - 4), rtol=1e-5)
+    np.testing.assert_allclose(run(libraries[0]), np.tanh(X - 2), rtol=1e-5)
+
+
+def test_several_threads_run_it_at_once():
+    library = build(IN_C)
+    with ThreadPoolExecutor(4) as threads:
+        outputs = list(threads.map(lambda k: run(library, X + k), range(16)))
+    for k, output in enumerate(outputs):
+        np.testing.assert_allclose(output, np.tanh(X + np.float32(k) - CONSTANT), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("void run(float* x) { y; }", "'y' undeclared|undeclared identifier 'y'"),
+        ("void run(const float* x, const float* c) {}", "too many arguments"),
+        ("void run(const double* x, const float* c, float* o) {}", "incompatible"),
+        ("void other(const float* x, const float* c, float* o) {}", "run"),
+    ],
+)
+def test_what_the_compiler_refuses_is_quoted(monkeypatch, source, message):
+    monkeypatch.setattr(IN_C, "source", source)
+    with pytest.raises(CompilerError, match=f"refused the C source: .*({message})"):
+        IN_C.compile(part())
+
+
+def part(kind="float32", backend="in_c_test"):
+    x = relay.var("x", shape=(2,), dtype=kind)
+    function = relay.Function([x], relay.subtract(x, relay.const(1, kind)))
+    for key, value in {"Compiler": backend, "global_symbol": "part"}.items():
+        function = function.with_attr(key, value)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function))["part"]
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setattr(tvm.contrib.cc, "get_cc", lambda: None)
+    with pytest.raises(CompilerError, match="no C compiler was found: install gcc or clang"):
+        IN_C.compile(part())
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(TypeError, match="made of the function that Backend.compile gets, not of"):
+        c_source_module(relay.Function([], relay.const(1)), InC.source)
+    with pytest.raises(TypeError, match="c_source_module: source is a str, got int"):
+        c_source_module(part(), 7)
+    with pytest.raises(TypeError, match="flags is a list of texts, got '-O3'"):
+        c_source_module(part(), InC.source, flags="-O3")
+    with pytest.raises(ValueError, match="backend in_c_test: C has no type for float16"):
+        c_source_module(part("float16"), InC.source)
+    with pytest.raises(ValueError, match="no function is registered as 'nobody.knows'"):
+        registered_function_module(part(), "nobody.knows")
+
+
+def test_dynamic_shapes_are_refused():
+    x = relay.var("x", shape=(relay.Any(),))
+    function = relay.Function([x], relay.tanh(x)).with_attr("global_symbol", "part")
+    typed = relay.transform.InferType()(tvm.IRModule.from_expr(function))["part"]
+    with pytest.raises(ValueError, match="input x is no tensor of static shape"):
+        c_source_module(typed, "")
+
+
+def test_a_process_without_the_function_says_what_is_missing(tmp_path):
+    path = tmp_path / "net.so"
+    build(IN_PYTHON).export_library(str(path))
+    script = f"""
+        import tvm
+        module = tvm.runtime.load_module({str(path)!r})
+        tvm.contrib.graph_executor.GraphModule(module["default"](tvm.cpu())).run()
+    """
+    script = "from tvm.contrib import graph_executor\n" + textwrap.dedent(script)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "runs the function 'own_code_backends.minus', which is not registered" in done.stderr
+    assert Path(path).exists()
+
+
+def test_the_source_is_shown():
+    module = IN_C.compile(backends.greedy_partition(net(CONSTANT), IN_C.name)[part_name()])
+    assert "out[i] = x[i] - c[i]" in module.get_source().replace("\\n", "\n")
+
+
+def part_name():
+    mod = backends.greedy_partition(net(CONSTANT), IN_C.name)
+    [name] = [var.name_hint for var in mod.get_global_vars() if var.name_hint != "main"]
+    return name
