@@ -92,21 +92,26 @@ class LazySession:
 def measure_batch(mods, targets, labels):
     """[status, seconds, message] for each module's @main on its target (labels are for people).
 
-    Equal candidates are measured once. What cannot even be written down as a candidate is
-    unsupported, with the reason.
+    Equal candidates are measured once, those that their backend has a cost for not at all. What
+    cannot even be written down as a candidate is unsupported, with the reason.
     """
+    from .backends.own_cost import own_cost
     from .measure import Cost
     from .measure.spent import phase
 
     rows = [_Row(*row) for row in zip(mods, targets, labels, strict=True)]
-    candidates, costs = {}, {}
-    externals = [row.target for row in rows if row.external]
+    given = ((k, own_cost(row.mod, row.target)) for k, row in enumerate(rows) if row.external)
+    costs = {k: cost for k, cost in given if cost is not None}
+    candidates = {}
+    todo = {k: row for k, row in enumerate(rows) if k not in costs}
+    externals = [row.target for row in todo.values() if row.external]
     with measuring_session(external_targets=externals) as estimator:
         estimator.require(own_backend_modules(externals))
-        _tune(rows, estimator)
+        _tune(list(todo.values()), estimator)
         keywords = build_options()
-        records = {target: tuning_records(target) for target in {row.build_target for row in rows}}
-        for index, row in enumerate(rows):
+        build_targets = {row.build_target for row in todo.values()}
+        records = {target: tuning_records(target) for target in build_targets}
+        for index, row in todo.items():
             with phase("candidate text"):
                 built = _written_down(row, keywords, records[row.build_target])
             if isinstance(built, str):

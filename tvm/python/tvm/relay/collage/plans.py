@@ -74,9 +74,10 @@ class Plans:
         """
         from .backends import greedy_partition
 
-        for name in dict.fromkeys(target.kind.name for target in self._targets.external):
+        for target in self._targets.external:
+            name = target.kind.name
             try:
-                self._add_single(name, greedy_partition(self._prepared, name))
+                self._add_single(name, greedy_partition(self._prepared, name, target=target))
             except UnknownBackendError as error:
                 self.failed[name] = Cost.failed("unsupported", str(error))
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone

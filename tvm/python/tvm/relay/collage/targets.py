@@ -12,7 +12,7 @@ import tvm
 from tvm._ffi import get_global_func
 from tvm.target import Target
 
-from .errors import BackendUnavailableError, HostTargetError, UnknownBackendError
+from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 
 _logger = logging.getLogger(__name__)
 _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
@@ -62,8 +62,20 @@ def parse_targets(target, target_host=None):
                 f"backend {item.kind.name!r} is not available: {reason}; "
                 "install what it names, or leave it out of the target list"
             )
-    # A backend that was named twice is one.
-    return TargetList(hosts[0], tuple({str(item): item for item in external}.values()))
+    return TargetList(hosts[0], _each_once(external))
+
+
+def _each_once(external):
+    """A backend that was named twice is one; with different options it is an error."""
+    found = {}
+    for item in external:
+        first = found.setdefault(item.kind.name, item)
+        if str(first) != str(item):
+            raise OptionError(
+                f"backend {item.kind.name!r} is in the target list with different options "
+                f"('{first}' and '{item}'): leave one out, or register it by a second name"
+            )
+    return tuple(found.values())
 
 
 def available_targets():

@@ -13,11 +13,13 @@
 namespace tvm::collage {
 namespace {
 
-RulePtr ExternalRule(const std::string& name) {
+RulePtr ExternalRule(const std::string& name, const ObjectRef& target) {
   // Looked up each time: a test or a user may have replaced it.
   const PackedFunc* make = runtime::Registry::Get("tvm.relay.collage.make_byoc_partition_rule");
   ICHECK(make) << "InternalError: tvm.relay.collage is not imported";
-  ObjectRef rule = (*make)(String(name));
+  // TVM's prototype has the name alone, which says all of a target without attributes.
+  const bool has_attrs = !RefFieldAs<Map<String, ObjectRef>>(target, "attrs").empty();
+  ObjectRef rule = has_attrs ? (*make)(String(name), target) : (*make)(String(name));
   return runtime::Downcast<PartitionRuleRef>(rule)->rule;
 }
 
@@ -53,7 +55,7 @@ std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
     std::string name = Fields(kind).Str("name");
     bool is_external = IsExternalKind(kind);
     RulePtr rule = OwnRuleOf(target);
-    if (!rule) rule = is_external ? ExternalRule(name) : TvmRule(TvmRuleOptions(options));
+    if (!rule) rule = is_external ? ExternalRule(name, target) : TvmRule(TvmRuleOptions(options));
     specs.push_back({{name, is_external, rule}, target, DeviceOfTarget(target)});
   }
   WarnOfUnusedStyles(options, specs);

@@ -63,6 +63,23 @@ bool RegisterTargetKind(const std::string& name, int device_type) {
   return true;
 }
 
+void AddTargetOptions(const std::string& kind, const Map<String, String>& types) {
+  auto known =
+      Map<String, String>(CallGlobal("target.ListTargetKindOptionsFromName", String(kind)));
+  TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(kind);
+  for (const auto& [name, type] : types) {
+    if (known.count(name)) continue;
+    if (type == "bool") {
+      entry.add_attr_option<runtime::Bool>(name);
+    } else if (type == "int") {
+      entry.add_attr_option<runtime::Int>(name);
+    } else {
+      ICHECK(type == "str") << "InternalError: type of a target option: " << type;
+      entry.add_attr_option<String>(name);
+    }
+  }
+}
+
 bool IsExternalKind(const ObjectRef& kind) {
   auto attr = [&](const char* name) -> TVMRetValue {
     return CallGlobal("target.TargetKindGetAttr", kind, String(name));
@@ -79,6 +96,7 @@ bool IsExternalKind(const ObjectRef& kind) {
   return attr("RelayToTIR").type_code() != kTVMNullptr;
 }
 
+TVM_REGISTER_GLOBAL("collage.AddTargetOptions").set_body_typed(AddTargetOptions);
 TVM_REGISTER_GLOBAL("collage.IsExternalKind").set_body_typed(IsExternalKind);
 TVM_REGISTER_GLOBAL("collage.RegisterTargetKind").set_body_typed([](String name, int device_type) {
   return RegisterTargetKind(name, device_type);

@@ -19,6 +19,12 @@ namespace tvm::collage {
 bool RegisterTargetKind(const std::string& name, int device_type);
 
 /*!
+ * \brief Makes the kind accept these attributes, by name: "bool", "int" or "str". Those that it
+ * accepts already stay as they are.
+ */
+void AddTargetOptions(const std::string& kind, const Map<String, String>& types);
+
+/*!
  * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`,
  * or a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
  */

@@ -46,7 +46,7 @@ def add_pattern_rule(
     backend alone is made of patterns and op predicates. A second rule of that name replaces
     the first. UnknownBackendError, TypeError or ValueError, naming the backend, for what is none.
     """
-    from ..rules import Composite, PatternRule
+    from ..rules import PatternRule
 
     backend = get_backend(backend_name)
     if not isinstance(name, str) or not name:
@@ -56,7 +56,7 @@ def add_pattern_rule(
         )
     label = f"{backend_name}.{name}"
     try:
-        rule = Composite(label, PatternRule(label, op_rule, fusion_rule, verify))
+        rule = PatternRule(label, op_rule, fusion_rule, verify)
     except TypeError as error:
         raise TypeError(f"backend {backend_name}: {error}") from error
     backend.added_rules = {**backend.added_rules, label: rule}

@@ -12,18 +12,26 @@ from tvm.ir import IRModule
 from .predicates import never_raises
 from .registry import require_backend
 from .relevant import relevant_patterns
+from .target_options import entries_with_options, options_of
 
 
-def greedy_partition(mod: IRModule, backend_name: str, op_level: bool = False) -> IRModule:
+def greedy_partition(
+    mod: IRModule,
+    backend_name: str,
+    op_level: bool = False,
+    target: tvm.target.Target | None = None,
+) -> IRModule:
     """Return the module with all that the backend takes in functions ``Compiler=backend_name``.
 
     The functions are as relay.build wants them (global, Primitive=1, Inline=1). ``op_level`` keeps
-    each pattern's match in a function of its own. A predicate that raises or answers with a reason
-    does not match, as in the pass. Precondition: weights are bound as constants
-    (``relay.build_module.bind_params_by_name``) and the backend's preamble has run, if wanted.
+    each pattern's match in a function of its own. ``target`` may set the backend's options. A
+    predicate that raises or answers with a reason does not match, as in the pass. Precondition:
+    weights are bound as constants (``relay.build_module.bind_params_by_name``) and the backend's
+    preamble has run, if wanted.
     """
     backend = require_backend(backend_name)
-    patterns = relevant_patterns(mod, backend.all_patterns())
+    backend = backend.with_options(options_of(backend, target))
+    patterns = relevant_patterns(mod, entries_with_options(backend))
     rows = [_row_of_merge_composite(row) for row in patterns]
     passes = [
         relay.transform.InferType(),

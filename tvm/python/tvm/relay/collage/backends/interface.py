@@ -4,12 +4,16 @@
 Test: test_backends.py.
 """
 
-from collections.abc import Callable
-from typing import Any
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 from tvm.ir import IRModule
 from tvm.runtime import Module
+
+if TYPE_CHECKING:
+    from ..measure import Cost
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -28,8 +32,13 @@ class Backend:
             all equal matches of a model.
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
             bare, outside of any pattern. What it raises means no; a text is a reason for no.
+        options: its options and their defaults (bool, int or str), set by a target:
+            ``Target("<name> -fast=1")``. In every method ``self.options`` has what holds. They
+            reach what its patterns find; bare calls of op_predicates know of none.
         restrictions: what it does not take, a short phrase each, for `collage backends`.
-        added_patterns, added_rules: what add_patterns and add_pattern_rule gave it.
+        set_options: those of its options that the target at hand sets to other than the default.
+        added_patterns, added_rules: what add_patterns and add_pattern_rule gave it; rules
+            by the composite that each finds.
     """
 
     name: str = ""
@@ -38,7 +47,9 @@ class Backend:
     can_be_wrong: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
+    options: dict[str, Any] = {}
     restrictions: tuple[str, ...] = ()
+    set_options: dict[str, Any] = {}
     added_patterns: tuple[tuple, ...] = ()
     added_rules: dict[str, Any] = {}
 
@@ -59,6 +70,16 @@ class Backend:
         first, as for TVM's pattern tables. A composite's name begins with ``<name>.``.
         """
         return []
+
+    def with_options(self, values: Mapping[str, Any]) -> "Backend":
+        """Return the backend, itself or a copy, with these of its options set."""
+        if not values:
+            return self
+        bound = copy.copy(self)
+        bound.options = {**self.options, **values}
+        changed = (key for key, value in values.items() if value != self.options.get(key))
+        bound.set_options = {key: values[key] for key in changed}
+        return bound
 
     def all_patterns(self) -> list[tuple]:
         """Return its own patterns, then those that were added to it."""
@@ -81,6 +102,16 @@ class Backend:
     def compile(self, function: relay.Function) -> Module:
         """Return the runtime module that defines the function's ``global_symbol``."""
         raise TypeError(f"backend {self.name!r} compiles nothing: define compile(function)")
+
+    def cost(self, candidate: IRModule) -> "float | Cost | None":
+        """Return the seconds of one run of the module's main, which holds a part of this backend.
+
+        None (the default) has it measured. Seconds are labelled ``estimated``; a ``measure.Cost``
+        may also be a failure, which keeps the candidate out of plans. What it raises is one, too.
+        Candidates with a cost of their own are neither run nor verified, nor kept in the store; the
+        guard measures whole plans all the same.
+        """
+        return None
 
     def constants(self, function: relay.Function, symbol: str) -> dict | None:
         """Return the constants that the module asks for by name, or None for TVM's own naming.

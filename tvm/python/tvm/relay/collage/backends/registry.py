@@ -12,6 +12,7 @@ from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
 from .pattern_entry import check_entries
 from .predicates import never_raises
+from .target_options import check_options, options_in, register_options
 
 _BACKENDS: dict[str, Backend] = {}
 
@@ -21,8 +22,8 @@ def register_backend(backend: Backend) -> Backend:
 
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
     Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
-    naming the backend and the entry, when the name, the kind, a pattern's entry or an op's
-    predicate is none.
+    naming the backend and the entry, when the name, the kind, a pattern's entry, an option or an
+    op's predicate is none.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
@@ -31,16 +32,28 @@ def register_backend(backend: Backend) -> Backend:
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
         )
     check_entries(backend.name, backend.all_patterns())
+    check_options(backend)
     backend.op_predicates = _guarded(backend)
-    _BACKENDS[backend.name] = backend
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
+    register_options(backend)
+    _BACKENDS[backend.name] = backend
     prefix = f"relay.ext.{backend.name}"
-    tvm.register_func(prefix, backend.compile, override=True)
+    tvm.register_func(prefix, _of_part(backend, "compile"), override=True)
     if type(backend).constants is not Backend.constants:
-        tvm.register_func(f"{prefix}.constant_updater", backend.constants, override=True)
+        updater = _of_part(backend, "constants")
+        tvm.register_func(f"{prefix}.constant_updater", updater, override=True)
     tell_tvm(backend)
     _register_op_predicates(backend)
     return backend
+
+
+def _of_part(backend, method):
+    """The method, of the backend with the options that the part was found with."""
+
+    def call(function, *args):
+        return getattr(backend.with_options(options_in(function)), method)(function, *args)
+
+    return call
 
 
 def tell_tvm(backend: Backend) -> None:

@@ -26,24 +26,27 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
 
 
 @register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)
-def make_byoc_partition_rule(compiler):
+def make_byoc_partition_rule(compiler, target=None):
     """Return the partition rule of the external target kind ``compiler``.
 
     A backend registered with Collage says it itself; any other with a pattern table in TVM gets the
     prototype's way, in which patterns join freely, and one with op attributes ``target.<compiler>``
-    alone may join what these take. UnknownBackendError when there is nothing.
+    alone may join what these take. ``target`` may set options of a registered backend.
+    UnknownBackendError when there is nothing.
     """
     # Through the package's attribute: TVM's tests replace it.
     import tvm.relay.op.contrib as contrib
 
     from ..backends import find_backend
+    from ..backends.target_options import options_of
     from ..options import CollageOptions
     from .rule import PartitionRule
 
     compiler = str(compiler)
     backend = find_backend(compiler)
     if backend:
-        rule = backend.partition_rule(CollageOptions.current())
+        bound = backend.with_options(options_of(backend, target))
+        rule = bound.partition_rule(CollageOptions.current())
         if not isinstance(rule, PartitionRule):
             raise TypeError(
                 f"backend {compiler}: partition_rule(options) returns a rule of collage.rules, "
@@ -66,10 +69,14 @@ def backend_rule(backend):
     Its limits are those of the current options.
     """
     from ..backends import GRAPH_LEVEL
+    from ..backends.target_options import attrs_with_options, entries_with_options
+    from .rule import Composite
 
     # A graph-level backend merges by regions; joining a few composites at a time is not its way.
     regions = backend.default_rule() == GRAPH_LEVEL
-    entries = [*_entries(backend.name, backend.all_patterns()), *backend.added_rules.values()]
+    entries = _entries(backend.name, entries_with_options(backend))
+    attrs = attrs_with_options(backend)
+    entries += [Composite(label, rule, attrs) for label, rule in backend.added_rules.items()]
     return get_global_func("collage.MakeBackendRule")(backend.name, entries, "NoFusion", regions)
 
 

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs by a backend's own function, in place of measuring. Test: test_backend_options.py."""
+
+import dataclasses
+
+import tvm
+
+from ..measure import Cost
+from .interface import Backend
+from .registry import find_backend
+from .target_options import options_of
+
+
+def own_cost(candidate: tvm.IRModule, target: tvm.target.Target) -> Cost | None:
+    """What the target's backend says that the candidate costs; None: measure it.
+
+    What its function raises, or gives that is no cost, fails the candidate as unsupported.
+    """
+    backend = find_backend(target.kind.name)
+    if backend is None or type(backend).cost is Backend.cost:
+        return None
+    try:
+        answer = backend.with_options(options_of(backend, target)).cost(candidate)
+        if answer is None:
+            return None
+        cost = answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
+    except Exception as error:  # noqa: BLE001 - the user's function: failures are data
+        reason = f"backend {backend.name}: its cost function: {type(error).__name__}: {error}"
+        return Cost.failed("unsupported", reason)
+    # Nothing was run by us, whatever the function did.
+    return dataclasses.replace(cost, status="estimated") if cost.status == "measured" else cost
