@@ -124,7 +124,7 @@ def test_what_neither_guard_nor_parts_could_measure_ships_with_tvm_alone(fakes, 
     ],
 )
 def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, error, status):
-    def greedy_partition(mod, name):
+    def greedy_partition(mod, name, target):
         raise error
 
     monkeypatch.setattr(collage.backends, "greedy_partition", greedy_partition)

@@ -92,9 +92,9 @@ def test_a_backends_plan_that_its_passes_rewrote_ships_and_cannot_be_saved(
 ):
     greedy = collage.backends.greedy_partition
 
-    def rewriting(mod, name):
+    def rewriting(mod, name, target):
         text = mod.astext().replace("cos(", "sin(")  # what a backend's own pass might do
-        return greedy(relay.transform.InferType()(tvm.relay.fromtext(text)), name)
+        return greedy(relay.transform.InferType()(tvm.relay.fromtext(text)), name, target=target)
 
     monkeypatch.setattr(collage.backends, "greedy_partition", rewriting)
     fakes["winner"] = "dnnl"
