@@ -109,11 +109,10 @@ def measure_batch(mods, targets, labels):
         estimator.require(own_backend_modules(externals))
         _tune(list(todo.values()), estimator)
         keywords = build_options()
-        build_targets = {row.build_target for row in todo.values()}
-        records = {target: tuning_records(target) for target in build_targets}
+        records = functools.cache(tuning_records)
         for index, row in todo.items():
             with phase("candidate text"):
-                built = _written_down(row, keywords, records[row.build_target])
+                built = _written_down(row, keywords, records)
             if isinstance(built, str):
                 _logger.warning("a candidate cannot be measured: %s", built)
                 costs[index] = Cost.failed("unsupported", built)
@@ -138,8 +137,8 @@ class _Row:
         self.build_target = str(target.host if self.external or target.host else target)
 
 
-def _written_down(row, keywords, records):
-    """A row's CandidateModule, or why it cannot be one."""
+def _written_down(row, keywords, records_for):
+    """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target."""
     from .measure import Unsupported, candidate_module, describe
 
     try:
@@ -150,7 +149,7 @@ def _written_down(row, keywords, records):
             row.build_target,
             keywords,
             row.label,
-            records,
+            records_for(row.build_target),
             verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:
@@ -170,7 +169,7 @@ def _tune(rows, estimator):
         if row.external or row.build_target != str(tuner.target):
             continue
         given, _ = tuning_records_in_force(row.build_target)
-        plain = _written_down(row, keywords, given)
+        plain = _written_down(row, keywords, lambda _, given=given: given)
         if not isinstance(plain, str):
             candidates.append(
                 (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
@@ -180,7 +179,7 @@ def _tune(rows, estimator):
 
 def _with_records(records, row, keywords, given):
     """The candidate of a row with more records than those in force."""
-    return _written_down(row, keywords, type(records)([*given, *records]))
+    return _written_down(row, keywords, lambda _: type(records)([*given, *records]))
 
 
 def tune_whole(mod, target):
