@@ -23,7 +23,8 @@ PAGE = (ROOT / "docs/backends/own.md").read_text(encoding="utf-8")
 # Options, attributes of a TVM target or class, and words.
 NO_NAMES = {
     "name", "kind", "compile", "patterns", "partition_rule", "cost", "options", "enable_collage",
-    "mkl", "dnnl", "ev_pop_size", "ev_max_iter", "ev_budget", "report", "relay.build", "update",
+    "mkl", "dnnl", "ev_pop_size", "ev_max_iter", "ev_budget", "report", "relay.build",
+    "tuning_log",
 }  # fmt: skip
 FAST = {"measure_seconds": 0.02, "guard_rounds": 3, "guard_seconds": 0.1, "workers": 1}
 

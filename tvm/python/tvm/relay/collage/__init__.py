@@ -44,6 +44,7 @@ _LAZY = {
     "register_backend": "backends",
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
+    "update_tuning_log": "tuning.standing_logs",
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",

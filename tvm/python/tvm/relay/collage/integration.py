@@ -108,10 +108,11 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     from .optimizer import optimize
     from .options import CollageOptions
     from .targets import parse_targets
+    from .tuning.standing_logs import logs_of
 
     targets = parse_targets(target)
     options = CollageOptions.current()
-    if not targets.external and not options.tune and not options.tuning_log:
+    if not targets.external and not options.tune and not logs_of(options):
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
     result = optimize(_as_module(mod), params, targets.all)

@@ -23,6 +23,7 @@ from ..measure.pool import WorkerPool
 from ..store.environment import cpu_model, thread_text, tvm_build
 from .logs import load_records
 from .records import TuningRecords, mode, records_in_force
+from .standing_logs import logs_of
 from .tuner import TuneOptions, Tuner
 
 _logger = logging.getLogger(__name__)
@@ -35,8 +36,11 @@ def active_tuner() -> Tuner | None:
 
 
 def given_records(options: Any, target: Any) -> TuningRecords:
-    """The records of the logs that the option `tuning_log` names. TuningLogError."""
-    return load_records(options.tuning_log, target)
+    """The records of the logs that the option `tuning_log`, else update_tuning_log, names.
+
+    TuningLogError.
+    """
+    return load_records(logs_of(options), target)
 
 
 @contextlib.contextmanager
