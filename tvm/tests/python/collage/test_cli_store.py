@@ -186,8 +186,18 @@ def test_reading_neither_makes_nor_changes_a_file(tmp_path, capsys, action):
         code, out, err = collage(capsys, "store", action, "--store", tmp_path / name)
         assert code == (name == "old")
         assert ("an older layout" in out + err) == (name == "old")
+        assert "FAULTY" not in out
         assert (tmp_path / name).read_bytes() == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["new", "old"]
+
+
+def test_an_older_layout_says_how_it_is_brought_up_to_date(tmp_path, capsys):
+    make_version_1(tmp_path / "old")
+    _, _, err = collage(capsys, "store", "list", "--store", tmp_path / "old")
+    assert "or now: `collage store import /dev/null`" in err
+    assert collage(capsys, "store", "import", "/dev/null", "--store", tmp_path / "old")[0] == 0
+    code, out, _ = collage(capsys, "store", "list", "--store", tmp_path / "old")
+    assert code == 0 and "3 costs" in out
 
 
 @pytest.mark.parametrize("make", [truncated, damaged], ids=lambda make: make.__name__)

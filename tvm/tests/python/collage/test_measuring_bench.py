@@ -48,7 +48,7 @@ def test_a_warm_search_starts_no_worker_and_finds_the_same_plan(run):
         "store": cold["answered"]["measured"],
         "memory": cold["answered"]["memory"],
     }
-    assert warm["workers"] == {} and warm["children_cpu_seconds"] < 0.5
+    assert warm["workers"] == {}
     assert "worker start" not in warm["phases"]
     assert warm["costs"] == cold["costs"] and warm["plan"] == cold["plan"] == "collage"
 

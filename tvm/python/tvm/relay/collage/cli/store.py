@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import CollageError
 from ..measure import STATUSES
-from ..store import CostKey, CostStore, StoreError, store_path
+from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, summary_lines
 from ..store.prune import measured_before, of_other_versions
 from ..store.row import StoredCost
@@ -205,6 +205,8 @@ def _check(options: argparse.Namespace) -> int:
     try:
         with CostStore(path, create=False, write=False) as store:
             problems, count = store.problems(), len(store.rows())
+    except StoreOlderError:
+        raise  # no fault
     except StoreError as error:
         problems = [str(error)]
     if options.json:

@@ -12,6 +12,7 @@ from .errors import (
     StoreFullError,
     StoreMissingError,
     StoreNewerError,
+    StoreOlderError,
     StoreReadOnlyError,
 )
 from .key import CostKey
@@ -32,6 +33,7 @@ __all__ = [
     "StoreFullError",
     "StoreMissingError",
     "StoreNewerError",
+    "StoreOlderError",
     "StoreReadOnlyError",
     "StoredCost",
     "StoredCosts",

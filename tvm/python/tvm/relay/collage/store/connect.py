@@ -11,7 +11,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from .errors import StoreCorruptError, StoreMissingError
+from .errors import StoreCorruptError, StoreMissingError, StoreOlderError, StoreReadOnlyError
 from .row import COLUMNS
 from .schema import check_version
 
@@ -41,7 +41,12 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
     try:
         if not write:
             connection.execute("PRAGMA query_only = ON")
-        check_version(connection, path, write and is_writable)
+        try:
+            check_version(connection, path, write and is_writable)
+        except StoreReadOnlyError:
+            if write or not is_writable:
+                raise
+            raise StoreOlderError(path, "it has an older layout, which reading leaves") from None
         _check_content(connection, path)
         if write and is_writable:
             _use_wal(connection)

@@ -50,6 +50,12 @@ class StoreNewerError(StoreError):
     advice = "use that version of tvm-collage, or name another file (relay.collage.store)"
 
 
+class StoreOlderError(StoreError):
+    """A file of an earlier layout, or an empty one, that is only to be read."""
+
+    advice = "the next search brings it up to date, or now: `collage store import /dev/null`"
+
+
 class StoreReadOnlyError(StoreError):
     """A file that this process may not write."""
 

@@ -7,9 +7,7 @@ expendable: should one crash or hang, the log keeps the trials before. Test: tes
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import tvm
@@ -83,9 +81,3 @@ def _tasks(candidate: dict[str, Any], kind: str) -> tuple[tvm.target.Target, dic
     context = context_from_json(module.build_options.get("pass_context", {}))
     with context, fast_passes(module.build_options.get("opt_level", 3)):
         return target, _searcher(kind).tasks_of(module.instantiate(), target)
-
-
-@contextlib.contextmanager
-def _fast(opt_level: int) -> Iterator[None]:
-    with fast_passes(opt_level):
-        yield
