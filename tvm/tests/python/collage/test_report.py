@@ -135,8 +135,8 @@ def test_rounds_that_both_ran_are_compared():
 
 
 def test_single_plans_are_those_that_no_search_made():
-    assert is_single("tvm") and is_single("other")
-    assert not is_single("collage") and not is_single("collage-merged")
+    assert all(map(is_single, ("tvm", "tvm-untuned", "other")))
+    assert not any(map(is_single, ("collage", "collage-merged", "collage-untuned")))
 
 
 def test_equal_parts_are_one_row_with_its_share():
