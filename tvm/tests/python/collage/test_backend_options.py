@@ -20,6 +20,8 @@ from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.build import build_library
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.optimizer import partition as partition_for
+from tvm.relay.collage.placement.lockstep import parts_of_partitioned
+from tvm.relay.collage.placement.replay import rewrite
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
@@ -76,6 +78,14 @@ def test_options_are_a_part_of_a_cost_s_key():
     plain = key_of(NAME)
     assert key_of(f"{NAME} -scale=1 -relu=1") == plain  # the defaults, spelt out
     assert len({plain, key_of(f"{NAME} -scale=2"), key_of(f"{NAME} -rank=3")}) == 3
+
+
+def test_a_placement_keeps_them():
+    mod = parse(NET)
+    found = backends.greedy_partition(mod, NAME, target=Target(f"{NAME} -scale=2"))
+    again = rewrite(mod, parts_of_partitioned(mod, found, NAME))
+    parts = [f for f in again.functions.values() if "Compiler" in (f.attrs or {})]
+    assert parts and all(options_in(part) == {"scale": "2"} for part in parts)
 
 
 def test_added_rules_carry_them_too():

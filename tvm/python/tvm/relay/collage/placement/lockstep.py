@@ -14,6 +14,7 @@ import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
 
+from .._plain import plain
 from ..errors import PlacementError
 from ..views import dataflow_graph
 from .types import Composite, PartCost, PlacedPart
@@ -46,6 +47,7 @@ class _Scope:
     composite: str
     bindings: dict[Any, tuple[Any, _Scope]]
     body: Any
+    attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class _Walk:
@@ -127,7 +129,8 @@ class _Walk:
                 param: (arg, scope) for param, arg in zip(function.params, call.args, strict=True)
             }
             composite = str(function.attrs["Composite"]) if "Composite" in function.attrs else ""
-            inner = _Scope(scope.part, composite, bindings, function.body)
+            attrs = _further_attrs(function) if composite else {}
+            inner = _Scope(scope.part, composite, bindings, function.body, attrs)
             if "Compiler" in function.attrs:
                 # A part is its own: the scope that everything inside it refers to.
                 object.__setattr__(inner, "part", inner)
@@ -153,7 +156,7 @@ class _Walk:
             label=self._label(nodes),
             nodes=tuple(nodes),
             composites=tuple(
-                Composite(scope.composite, tuple(indexes), {})
+                Composite(scope.composite, tuple(indexes), scope.attrs)
                 for scope, indexes in scopes.items()
                 if scope.composite
             ),
@@ -176,6 +179,12 @@ class _Walk:
             f"the plan of backend {self._backend!r} alone cannot be saved as a placement: passes "
             f"of TVM or of {self._backend} rewrote function @{self._name} ({why})"
         )
+
+
+def _further_attrs(function: relay.Function) -> dict[str, Any]:
+    """What a composite's pattern gave it beside its name."""
+    ours = ("Composite", "PartitionedFromPattern")
+    return {key: plain(value) for key, value in function.attrs.items() if key not in ours}
 
 
 def _is_placed(expr: Any) -> bool:
