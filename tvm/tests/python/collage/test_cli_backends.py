@@ -18,6 +18,7 @@ class Absent(backends.Backend):
     """Its library is missing."""
 
     name = "absent"
+    options = {"fast": True, "level": 2, "path": ""}
     restrictions = ("dynamic shapes", "int8")
     op_predicates = {"exp": lambda call: True}
 
@@ -48,6 +49,7 @@ def test_the_list_has_each_with_its_state(absent, capsys):
     assert "absent  op-level  NOT AVAILABLE: libabsent.so 2.x is not installed" in out
     assert "  3 patterns: conv2d (2), dense\n  operators: exp\n" in out
     assert "  does not take: dynamic shapes; int8" in out
+    assert "  options: -fast=1 -level=2 -path=''\n" in out
     lines = [line for line in out.splitlines() if not line.startswith(" ")]
     assert [line.split()[0] for line in lines] == [item.name for item in backends.list_backends()]
 
@@ -61,6 +63,7 @@ def test_json_is_what_can_be_known(absent, capsys):
         "is_available": False,
         "reason": "libabsent.so 2.x is not installed: pip install absent",
         "patterns": ["absent.conv2d", "absent.conv2d_relu", "absent.dense"],
+        "options": {"fast": True, "level": 2, "path": ""},
         "bare_operators": ["exp"],
         "restrictions": ["dynamic shapes", "int8"],
         "defined_in": __name__,

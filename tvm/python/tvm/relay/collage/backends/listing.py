@@ -15,7 +15,8 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
     """The backend as JSON values.
 
     version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
-    it is; patterns are the names of its composites, bare_operators what it takes outside of them.
+    it is; patterns are the names of its composites, those of added rules too, bare_operators what
+    it takes outside of them; options are those of its target, with their defaults.
     """
     reason = why_unavailable(backend)
     return {
@@ -25,6 +26,7 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
         "is_available": reason is None,
         "reason": reason or "",
         "patterns": [*(entry[0] for entry in backend.all_patterns()), *backend.added_rules],
+        "options": dict(backend.options),
         "bare_operators": sorted(backend.op_predicates),
         "restrictions": list(backend.restrictions),
         "defined_in": type(backend).__module__,

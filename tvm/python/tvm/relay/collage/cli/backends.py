@@ -61,9 +61,17 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
         lines.append(f"  {len(names)} patterns: " + ", ".join(names if is_long else _heads(names)))
     if row["bare_operators"]:
         lines.append("  operators: " + ", ".join(row["bare_operators"]))
+    if row["options"]:
+        options = (f"-{name}={_as_option(value)}" for name, value in row["options"].items())
+        lines.append("  options: " + " ".join(options))
     if row["restrictions"]:
         lines.append("  does not take: " + "; ".join(row["restrictions"]))
     return "\n".join(lines)
+
+
+def _as_option(value: Any) -> str:
+    """A default as Target's text has it."""
+    return str(int(value)) if isinstance(value, bool) else str(value) or "''"
 
 
 def _heads(names: list[str]) -> list[str]:
