@@ -19,7 +19,7 @@ from tvm.relay.collage.graph_search.decide import (
     verdict,
 )
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.interleave import _best_first, paired_ratio
+from tvm.relay.collage.measure.interleave import best_first, paired_ratio
 from tvm.relay.collage.measure.rounds import Further, run_rounds
 
 ORDER = ["tvm", "dnnl", "collage"]
@@ -56,7 +56,7 @@ def trial(seconds, spread, seed, rounds=30):
     )
     comparisons = [
         Comparison(name, Cost.measured(samples[name]), samples=tuple(samples[name]))
-        for name in _best_first(samples)
+        for name in best_first(samples)
     ]
     return choose(comparisons, ORDER), samples
 
@@ -87,7 +87,7 @@ def test_nothing_ships_that_was_measured_2_percent_behind_the_best(spread):
     for seed in range(25):
         seconds = {name: 1e-3 * generator.uniform(1.0, 1.08) for name in ORDER}
         winner, samples = trial(seconds, spread, seed, rounds=int(generator.integers(3, 40)))
-        best = samples[_best_first(samples)[0]]
+        best = samples[best_first(samples)[0]]
         assert paired_ratio(samples[winner], best).value <= MOST_SLOWER
 
 

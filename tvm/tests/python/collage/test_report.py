@@ -134,6 +134,17 @@ def test_rounds_that_both_ran_are_compared():
     assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.5, "high": 0.5}
 
 
+def test_the_best_backend_is_the_one_that_is_faster_in_the_rounds_of_both():
+    """One left in a quiet spell; the medians of all that each ran say the opposite."""
+    left = Comparison("tvm", Cost.measured([1.1] * 6), None, 0.0, (1.1,) * 6)
+    samples = (1.0,) * 6 + (3.0,) * 18
+    stayed = Comparison("other", Cost.measured(samples), None, 0.0, samples)
+    for order in ([left, stayed], [stayed, left]):
+        rows = {row["name"]: row for row in compare_plans(order, ["tvm", "other"])}
+        assert rows["other"]["ratio_to_best_single"]["value"] == 1.0
+        assert rows["tvm"]["ratio_to_best_single"]["value"] == pytest.approx(1 / 1.1)
+
+
 def test_single_plans_are_those_that_no_search_made():
     assert all(map(is_single, ("tvm", "tvm-untuned", "other")))
     assert not any(map(is_single, ("collage", "collage-merged", "collage-untuned")))

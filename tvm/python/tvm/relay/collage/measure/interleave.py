@@ -138,7 +138,7 @@ def compare(
     source, errors = _output_errors(results, references)
     costs = {name: result.cost() for name, result in results.items()}
     usable = [name for name, cost in costs.items() if cost.is_usable]
-    usable = _best_first({name: results[name].seconds for name in usable})
+    usable = best_first({name: results[name].seconds for name in usable})
     ratios = {
         name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
@@ -156,7 +156,7 @@ def compare(
     ]
 
 
-def _best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
+def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
     """Names by seconds relative to the fastest of each round. Whoever left after a few rounds is
     behind all that stayed: figures of different rounds do not compare."""
     order: list[str] = []

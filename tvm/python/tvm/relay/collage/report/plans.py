@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..measure import Comparison
-from ..measure.interleave import paired_ratio
+from ..measure.interleave import best_first, paired_ratio
 
 
 def compare_plans(
@@ -40,9 +40,10 @@ def compare_plans(
 
 
 def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> Comparison | None:
-    """The fastest plan of one backend alone; None when none ran."""
+    """The fastest plan of one backend alone, by the rounds that they share; None when none ran."""
     usable = [item for item in comparisons if item.name in singles and item.cost.is_usable]
-    return min(usable, key=lambda item: item.cost.seconds or 0.0, default=None)
+    order = best_first({item.name: item.samples for item in usable if item.samples})
+    return next((item for item in usable if order and item.name == order[0]), None)
 
 
 def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float] | None:
