@@ -13,6 +13,7 @@ import tvm
 from own_code_backends import IN_C, IN_PYTHON, InC, net
 from tvm import relay
 from tvm.relay.collage import CollageOptions, backends, c_source_module, registered_function_module
+from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
 from tvm.relay.collage.measured import measure_batch, measuring_session
 from tvm.target import Target
@@ -144,6 +145,17 @@ def test_no_compiler(monkeypatch):
     monkeypatch.setattr(tvm.contrib.cc, "get_cc", lambda: None)
     with pytest.raises(CompilerError, match="no C compiler was found: install gcc or clang"):
         IN_C.compile(part())
+
+
+def test_a_compiler_that_cannot_be_started_or_does_not_end(monkeypatch, tmp_path):
+    sleeper = tmp_path / "cc"
+    sleeper.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeper.chmod(0o755)
+    monkeypatch.setattr(own_code, "_COMPILE_SECONDS", 0.2)
+    for compiler in ("/no/such/cc", str(sleeper)):
+        monkeypatch.setattr(tvm.contrib.cc, "get_cc", lambda compiler=compiler: compiler)
+        with pytest.raises(CompilerError, match=f"the C compiler {compiler} did not do it: "):
+            IN_C.compile(part())
 
 
 def test_wrong_arguments_are_named():

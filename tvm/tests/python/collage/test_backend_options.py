@@ -8,6 +8,7 @@ from option_backend import BACKEND, NAME
 from relay_text import HOST, parse, partition
 from tvm.relay.collage import (
     Backend,
+    CollageOptions,
     CostEstimator,
     MockCostEstimator,
     OptionError,
@@ -19,6 +20,7 @@ from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.build import build_library
 from tvm.relay.collage.measure import Cost, candidate_module
+from tvm.relay.collage.measured import measure_batch, measuring_session
 from tvm.relay.collage.optimizer import partition as partition_for
 from tvm.relay.collage.placement.lockstep import parts_of_partitioned
 from tvm.relay.collage.placement.replay import rewrite
@@ -66,6 +68,15 @@ def test_codegen_sees_them_where_the_part_is_compiled(plan):
         module.run()
         expected = np.tanh(X * np.float32(scale))  # where relu was, the backend scales
         np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-4)
+
+
+def test_they_reach_the_workers():
+    target = Target(f"{NAME} -scale=nonsense -rank=7", host=HOST)
+    part = backends.greedy_partition(parse(NET), NAME, target=target)
+    options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
+    with measuring_session(options, [target]):
+        [(status, _, message)] = measure_batch([part], [target], ["part"])
+    assert status == "compile_failed" and "'nonsense' undeclared" in message
 
 
 def key_of(target):

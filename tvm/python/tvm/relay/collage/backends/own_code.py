@@ -147,14 +147,17 @@ def _compile(source: str, flags: Sequence[str]) -> bytes:
         command = [compiler, "-x", "c", "-include", "stdint.h", *flags, "-fPIC", "-shared"]
         command += ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
         command += ["-", "-o", file, "-lm"]
-        done = subprocess.run(
-            command,
-            input=source,
-            capture_output=True,
-            text=True,
-            timeout=_COMPILE_SECONDS,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        try:
+            done = subprocess.run(
+                command,
+                input=source,
+                capture_output=True,
+                text=True,
+                timeout=_COMPILE_SECONDS,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilerError(f"the C compiler {compiler} did not do it: {error}") from error
         if done.returncode != 0:
             errors = [line for line in done.stderr.splitlines() if "error" in line]
             text = "; ".join((errors or done.stderr.splitlines())[:3])
