@@ -183,9 +183,15 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         [k for i in range(num_parts) for _ in range(counts[i]) for k in timing.kernels[i]],
     )
 
+    # As measuring does, the part's run is split in the proportion of its kernels by themselves.
+    stretch = [
+        max(0.0, part.seconds - launch.of(part.num_kernels)) / (sum(times.values()) or 1.0)
+        for part, times in zip(parts, alone, strict=False)
+    ]
+
     def alone_of(kernel: Kernel) -> float:
         library, node = place[id(kernel)]
-        return alone[library][node]
+        return alone[library][node] * stretch[library]
 
     networks = [item["network"][0] for item in taken]
     found = account(

@@ -22,6 +22,8 @@ from tvm.relay.collage.report.kernels import part_candidates
 OP_LEVEL = "collage"
 # Seconds of a transition beside made-up costs, which are some microseconds a part.
 _TRANSITION = 1e-6
+# Operators of a part in a mixed plan of made-up costs.
+_MOST_CALLS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +60,21 @@ class _Single(collage.CostEstimator):
         return answers
 
 
+class _MixedMadeUp(RandomCosts):
+    """Made-up costs of parts of few operators, so that plans are mixed: both backends, many
+    borders."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed, transition=_TRANSITION)
+
+    def _one(self, signature, count, target):
+        if count > _MOST_CALLS:
+            return ["unsupported", 0.0, "too large for a mixed plan"]
+        return super()._one(signature, count, target)
+
+
 class _SingleMadeUp(RandomCosts):
-    """The same over made-up costs."""
+    """As _Single, over made-up costs."""
 
     def __init__(self, backend: str, host: tvm.target.Target, seed: int):
         super().__init__(seed, transition=_TRANSITION)
@@ -96,7 +111,7 @@ def _estimator(name: str, host: Any, made_up: int | None) -> collage.CostEstimat
     if made_up is None:
         return collage.CostEstimator() if name == OP_LEVEL else _Single(name, host)
     if name == OP_LEVEL:
-        return RandomCosts(made_up, transition=_TRANSITION)
+        return _MixedMadeUp(made_up)
     return _SingleMadeUp(name, host, made_up)
 
 

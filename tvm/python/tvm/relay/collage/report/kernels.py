@@ -36,7 +36,7 @@ CAUSES = {
 }
 UNEXPLAINED = "unexplained"
 _TRANSFORM = "layout_transform"
-_RESHAPES = ("reshape", "squeeze", "expand_dims")
+_RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 
 
 class PartCandidate(NamedTuple):
