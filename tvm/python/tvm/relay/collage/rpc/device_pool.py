@@ -116,7 +116,8 @@ class DevicePool(WorkerPool):
         )
 
     def _open_all(self, workers: list[WorkerProcess]) -> dict[WorkerProcess, DeviceInfo]:
-        """Devices by worker; those that cannot be used are left out unless all are such."""
+        """Devices by worker; those that do not answer are left out unless all are such. DeviceError
+        for one that answers with other versions than ours."""
         arguments = {
             "tracker": list(self._tracker),
             "key": self._key,
