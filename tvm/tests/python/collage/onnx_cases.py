@@ -43,6 +43,13 @@ CASES = {
             kernel_size=(3, 3),
         ),
     ),
+    "conv2d depthwise": (
+        [f(1, 9, 9, 4), f(3, 3, 4, 2)],
+        lambda x, w: nn.conv2d(
+            *(x, w), groups=4, data_layout="NHWC", kernel_layout="HWOI", channels=8,
+            kernel_size=(3, 3),
+        ),
+    ),
     "conv3d": ([f(1, 3, 5, 6, 7), f(4, 3, 2, 3, 3)], lambda x, w: nn.conv3d(x, w, padding=1)),
     "conv2d_transpose": (
         [f(1, 4, 5, 5), f(4, 3, 4, 4)],
@@ -123,10 +130,18 @@ CASES = {
         for axis, keep in ((None, False), (-1, True), ((0, 2), False))
     },
     "sum exclude": ([f(2, 3, 4)], lambda x: relay.sum(x, axis=1, exclude=True)),
+    "sum of none": ([f(2, 3)], lambda x: relay.sum(x, axis=(0, 1), exclude=True)),
+    "max of none": ([f(2, 3)], lambda x: relay.max(x, (0, 1), True, exclude=True)),
+    "mean int": ([i("int32", 9, 3, 2)], lambda x: relay.mean(x - relay.const(6), 1)),
     "variance": ([f(2, 3, 4)], lambda x: relay.variance(x, -1, True)),
     "variance flat": ([f(2, 3, 4)], lambda x: relay.variance(x, (1, 2))),
     "argmax": ([f(2, 3, 4)], lambda x: relay.argmax(x, axis=1, keepdims=True)),
+    "argmax ties": (
+        [f(20, 5)],
+        lambda x: relay.argmax(relay.floor(x), 1, select_last_index=True),
+    ),
     "argmin flat": ([f(2, 3, 4)], relay.argmin),
+    "cast bool": ([f(9)], lambda x: relay.cast(nn.relu(x) * relay.const(0.3), "bool")),
     "reshape": ([f(2, 3, 4)], lambda x: relay.reshape(x, (-1, 6))),
     "batch_flatten": ([f(2, 3, 4)], nn.batch_flatten),
     "squeeze": ([f(2, 1, 4)], lambda x: relay.squeeze(x, [1])),
@@ -181,6 +196,25 @@ CASES = {
         for method in ("nearest_neighbor", "linear")
         for mode in ("half_pixel", "align_corners", "asymmetric")
     },
+    **{
+        f"resize2d {sizes} {rounding} {mode}": (
+            [f(1, 1, *sizes[:2])],
+            lambda x, sizes=sizes, rounding=rounding, mode=mode: relay.image.resize2d(
+                x, sizes[2:], method="nearest_neighbor", coordinate_transformation_mode=mode,
+                rounding_method=rounding,
+            ),
+        )
+        for sizes, rounding, mode in (
+            ((3, 4, 6, 8), "", "half_pixel"),
+            ((3, 4, 6, 8), "ceil", "asymmetric"),
+            ((2, 2, 8, 6), "round_prefer_floor", "asymmetric"),
+            ((3, 4, 6, 8), "round", "half_pixel"),
+            ((3, 4, 6, 8), "", "align_corners"),
+            ((6, 6, 10, 7), "", "asymmetric"),
+            ((7, 5, 3, 2), "ceil", "half_pixel"),
+        )
+    },
+    "upsampling corners": ([f(1, 2, 3, 4)], lambda x: nn.upsampling(x, 2, 2, align_corners=True)),
     "depth_to_space": ([f(1, 8, 2, 3)], lambda x: nn.depth_to_space(x, 2)),
     "depth_to_space CRD": ([f(1, 8, 2, 3)], lambda x: nn.depth_to_space(x, 2, mode="CRD")),
     "space_to_depth": ([f(1, 2, 4, 6)], lambda x: nn.space_to_depth(x, 2)),

@@ -45,6 +45,13 @@ def var(*shape, dtype="float32", name="x"):
             ),
             ["nn.avg_pool2d", "ceil_mode=1"],
         ),
+        (  # TVM reads the weights in another order than these letters say
+            relay.nn.conv2d_transpose(
+                var(1, 4, 5, 5), var(4, 4, 3, 3, name="w"), channels=4, kernel_size=(3, 3),
+                kernel_layout="OIHW",
+            ),
+            ["nn.conv2d_transpose", "kernel_layout=OIHW"],
+        ),
         (relay.subtract(var(3, 1), var(2, 3, 4, name="y")), ["subtract", "first operand"]),
         (relay.nn.relu(var(relay.Any(), 3)), ["dynamic"]),
     ],

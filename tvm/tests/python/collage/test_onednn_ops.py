@@ -304,6 +304,7 @@ def test_reduce(op):
     check(op(x, axis=[-1], keepdims=True))
     check(op(x, axis=[2, 3]))
     check(op(x, axis=[1], keepdims=True, exclude=True))
+    check(nn.relu(op(x, axis=[0, 1, 2, 3], exclude=True)))
     check(nn.relu(op(x)))
 
 

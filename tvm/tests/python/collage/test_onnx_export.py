@@ -37,6 +37,40 @@ REFUSED = {
     "cubic": (
         [f(1, 1, 4, 4)], lambda x: relay.image.resize2d(x, (8, 8), method="cubic"), "method=cubic",
     ),
+    "halfway": (
+        [f(1, 1, 6, 6)],
+        lambda x: relay.image.resize2d(
+            *(x, (9, 9)), method="nearest_neighbor", rounding_method="round",
+            coordinate_transformation_mode="half_pixel",
+        ),
+        "rounding_method='round' of [6, 6] to [9, 9]",
+    ),
+    "one corner": (
+        [f(1, 1, 4, 4)],
+        lambda x: relay.image.resize2d(x, (1, 4), coordinate_transformation_mode="align_corners"),
+        "size=[1, 4]",
+    ),
+    "a pool's last window": (
+        [f(1, 1, 5, 5)],
+        lambda x: nn.max_pool2d(x, 2, 3, padding=1, ceil_mode=True),
+        "ceil_mode=1",
+    ),
+    "letters that TVM does not read": (
+        [f(1, 4, 5, 5), f(4, 4, 3, 3)],
+        lambda x, w: nn.conv2d_transpose(
+            x, w, channels=4, kernel_size=(3, 3), kernel_layout="OIHW"
+        ),
+        "kernel_layout=OIHW",
+    ),
+    "ends left out": (
+        [f(5, 6)], lambda x: relay.strided_slice(x, [1, 2], [4]), "numbers of begin and end=1",
+    ),
+    "strides left out": (
+        [f(5, 6)], lambda x: relay.strided_slice(x, [1, 2], [4, 6], [2]), "number of strides=1",
+    ),
+    "where of bools": (
+        [("bool", (2,)), ("bool", (2,)), ("bool", (2,))], relay.where, "dtype=bool",
+    ),
     "empty": ([f(0, 3)], relay.exp, "is empty"),
     "logical of ints": (
         [i("int32", 3, 2)], lambda x: relay.power(x, x), "dtype=int32",

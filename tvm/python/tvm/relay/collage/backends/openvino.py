@@ -8,3 +8,7 @@ class OpenVinoBackend(OnnxModelBackend):
     """Regions run by OpenVINO's CPU plugin (PyPI: openvino)."""
 
     name = "openvino"
+    restrictions = (
+        *OnnxModelBackend.restrictions,
+        "int64 beyond 2^31, comparisons of integers beyond 2^24",
+    )

@@ -109,6 +109,9 @@ def _deconv(graph, node):
     _check(node, _is_plain_layout(kernel_layout, "OI" + spatial), "kernel_layout", kernel_layout)
     _check(node, str(attrs.out_layout) in ("", data_layout), "out_layout", attrs.out_layout)
     _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    # In NC.. TVM reads the weights as IO.., whatever the letters say.
+    named = data_layout != "NC" + spatial or kernel_layout == "IO" + spatial
+    _check(node, named, "kernel_layout", kernel_layout)
     # TVM and oneDNN order the weights of groups differently.
     _check(node, int(attrs.groups) == 1, "groups", attrs.groups)
     left, right = _padding(attrs.padding, axes)
@@ -263,6 +266,8 @@ def _reduce(graph, node):
     axes = {int(axis) % rank for axis in attrs.axis} if attrs.axis is not None else set(range(rank))
     if attrs.exclude:
         axes = set(range(rank)) - axes
+    if not axes:
+        return _identity(graph, node)
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
     strings = {"algorithm": node.op}
     if kept == graph.shapes[node.output]:

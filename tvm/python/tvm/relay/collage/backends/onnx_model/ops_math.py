@@ -95,6 +95,7 @@ def _logical(operator, call):
 def _where(call):
     condition, first, second = call.values
     call.require(condition.dtype == "bool", "dtype of the condition", condition.dtype)
+    call.require(call.dtype in _NUMBER, "dtype", call.dtype)
     return call.result("Where", [condition, first, second])
 
 
@@ -146,11 +147,16 @@ def _axes(call) -> list[int]:
 
 def _reduce(operator, call):
     call.require_dtypes(*_NUMBER)
-    return call.result(operator, call.values, axes=_axes(call), keepdims=int(call.attrs.keepdims))
+    axes = _axes(call)
+    if not axes:  # all are excluded; to ONNX that means all are reduced
+        return call.values[0]
+    return call.result(operator, call.values, axes=axes, keepdims=int(call.attrs.keepdims))
 
 
 def _sum(call):
     call.require_dtypes(*_NUMBER)
+    if not _axes(call):
+        return call.values[0]
     axes = call.graph.ints(_axes(call))
     return call.result("ReduceSum", [call.values[0], axes], keepdims=int(call.attrs.keepdims))
 
@@ -160,6 +166,7 @@ def _variance(call):
     call.require_dtypes(*_FLOAT)
     data, mean = call.values
     call.require(not call.attrs.unbiased, "unbiased", call.attrs.unbiased)
+    call.require(_axes(call), "axis", call.attrs.axis)
     kept = [1 if i in _axes(call) else extent for i, extent in enumerate(data.shape)]
     if list(mean.shape) != kept:
         mean = call.reshaped(mean, kept)

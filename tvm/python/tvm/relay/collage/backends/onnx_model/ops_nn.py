@@ -16,7 +16,6 @@ def _conv(call, axes, is_transposed=False):
     data, weight = call.values
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
     plain = "NC" + _SPACE[axes]
-    # A transposed convolution's weights have the input channels first, whatever the letters say.
     wanted = ("IO" if is_transposed else "OI") + _SPACE[axes]
     call.require(sorted(layout) == sorted(plain), "data_layout", layout)
     call.require(sorted(kernel_layout) == sorted(wanted), "kernel_layout", kernel_layout)
@@ -26,6 +25,14 @@ def _conv(call, axes, is_transposed=False):
     groups = int(attrs.groups)
     if is_transposed:
         call.require(groups == 1, "groups", groups)
+        # In NC.. TVM reads the weights as IO.., whatever the letters say.
+        named = layout != plain or kernel_layout == wanted
+        call.require(named, "kernel_layout", kernel_layout)
+    else:
+        # A depthwise layer of m results a channel has (C, m, ..) or (C * m, 1, ..): one order.
+        channels = call.shape[layout.index("C")]
+        each = data.shape[layout.index("C")] // groups
+        kernel = call.reshaped(kernel, [channels, each, *kernel.shape[2:]])
     fields = {
         "strides": per_axis(attrs.strides, axes),
         "dilations": per_axis(attrs.dilation, axes),
@@ -76,6 +83,15 @@ def _pool(call, axes, operator):
     data = _in_layout(call, call.values[0], layout, "NC" + _SPACE[axes])
     fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
     call.require(fits, "padding", fields["pads"])
+    wanted = [call.shape[layout.index(axis)] for axis in _SPACE[axes]]
+    # Relay keeps a last window that lies beyond the image, where runtimes drop it.
+    inside = all(
+        (count - 1) * stride < size + pad
+        for count, stride, size, pad in zip(
+            wanted, fields["strides"], data.shape[2:], fields["pads"]
+        )
+    )
+    call.require(inside, "ceil_mode", attrs.ceil_mode)
     return _windowed(call, operator, [data], layout, fields)
 
 

@@ -4,6 +4,7 @@
 import numpy as np
 
 from .call import ints_of, per_axis
+from .nearest import nearest_mode
 
 _NUMBER = ("float32", "int32", "int64")
 
@@ -59,19 +60,19 @@ def _strided_slice(call):
     axes = [axis % data.rank for axis in ints_of(attrs.axes)] or list(range(len(begin)))
     strides = ints_of(attrs.strides) or [1]
     mode = str(attrs.slice_mode)
+    call.require(mode in ("end", "size"), "slice_mode", mode)
+    # What Relay takes for numbers left out depends on the others.
+    call.require(len(begin) == len(end) == len(axes), "numbers of begin and end", len(end))
     if mode == "size":
-        strides = [1]
+        strides = [1] * len(axes)
         end = [
             data.shape[axis] if size < 0 else start % data.shape[axis] + size
             for axis, start, size in zip(axes, begin, end)
         ]
-    else:
-        call.require(mode == "end", "slice_mode", mode)
-        end += [data.shape[axis] for axis in axes[len(end) :]]
-    strides = strides * len(begin) if len(strides) == 1 else strides
-    count = min(len(begin), len(end), len(axes), len(strides))
-    operands = [call.graph.ints(each[:count]) for each in (begin, end, axes, strides)]
-    return call.result("Slice", [data, *operands])
+    elif len(strides) == 1 and strides[0] == 1:
+        strides = strides * len(axes)
+    call.require(len(strides) == len(axes), "number of strides", len(strides))
+    return call.result("Slice", [data, *map(call.graph.ints, (begin, end, axes, strides))])
 
 
 def _take(call):
@@ -135,18 +136,7 @@ def _full(call):
 
 # Relay's method -> ONNX's mode.
 _METHODS = {"nearest_neighbor": "nearest", "bilinear": "linear", "linear": "linear"}
-_COORDINATES = {
-    "half_pixel": "half_pixel",
-    "align_corners": "align_corners",
-    "asymmetric": "asymmetric",
-}
-_ROUNDING = {
-    "": "round_prefer_floor",
-    "floor": "floor",
-    "ceil": "ceil",
-    "round_prefer_floor": "round_prefer_floor",
-    "round_prefer_ceil": "round_prefer_ceil",
-}
+_COORDINATES = ("half_pixel", "align_corners", "asymmetric")
 
 
 def _resize(call):
@@ -155,27 +145,33 @@ def _resize(call):
     call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
     call.require(coordinates in _COORDINATES, "coordinate_transformation_mode", coordinates)
-    call.require(rounding in _ROUNDING, "rounding_method", rounding)
     whole = [0.0] * 4
     call.require([float(v) for v in attrs.roi or whole] == whole, "roi", attrs.roi)
-    return _resized(call, str(attrs.method), _COORDINATES[coordinates], _ROUNDING[rounding])
+    return _resized(call, str(attrs.method), coordinates, rounding)
 
 
 def _upsampling(call):
     attrs = call.attrs
     call.require(str(attrs.layout) == "NCHW", "layout", attrs.layout)
     coordinates = "align_corners" if attrs.align_corners else "asymmetric"
-    return _resized(call, str(attrs.method), coordinates, "floor")
+    return _resized(call, str(attrs.method), coordinates, "")
 
 
 def _resized(call, method, coordinates, rounding):
     call.require_dtypes("float32")
     call.require(method in _METHODS, "method", method)
+    sizes, wanted = call.values[0].shape[2:], call.shape[2:]
+    # The corners of one element are not two.
+    aligned = coordinates != "align_corners" or min(wanted) > 1
+    call.require(aligned, "size", list(wanted))
     fields = {"mode": _METHODS[method], "coordinate_transformation_mode": coordinates}
     if fields["mode"] == "nearest":
-        fields["nearest_mode"] = rounding
-    sizes = call.graph.ints(call.shape)
-    return call.result("Resize", [call.values[0], None, None, sizes], **fields)
+        mode = nearest_mode(sizes, wanted, coordinates, rounding)
+        what = f"{rounding!r} of {list(sizes)} to {list(wanted)}"
+        call.require(mode is not None, "rounding_method", what)
+        fields["nearest_mode"] = mode
+    shape = call.graph.ints(call.shape)
+    return call.result("Resize", [call.values[0], None, None, shape], **fields)
 
 
 def _depth_to_space(call):
