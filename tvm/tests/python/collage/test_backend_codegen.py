@@ -110,6 +110,20 @@ def test_modules_loaded_at_once_stay_apart():
     np.testing.assert_allclose(run(libraries[0]), np.tanh(X - 2), rtol=1e-5)
 
 
+def test_what_cannot_be_unloaded_does_not_stand_for_the_next(monkeypatch):
+    """The loader takes a path that it knows for the library that it knows."""
+
+    def compile_to_stay(function):
+        source = IN_C.source.replace("SIZE", "12")
+        return c_source_module(function, source, flags=["-Wl,-z,nodelete", f"-DEXTRA={extra}"])
+
+    monkeypatch.setattr(IN_C, "compile", compile_to_stay)
+    for extra in (1, 2, 3):
+        monkeypatch.setattr(IN_C, "source", InC.source.replace("- c[i]", "- c[i] + EXTRA"))
+        expected = np.tanh(X - CONSTANT + np.float32(extra))
+        np.testing.assert_allclose(run(build(IN_C)), expected, rtol=1e-4)
+
+
 def test_several_threads_run_it_at_once():
     library = build(IN_C)
     with ThreadPoolExecutor(4) as threads:

@@ -12,6 +12,7 @@
 #include <tvm/runtime/logging.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "own_code.h"
@@ -45,7 +46,8 @@ class LoadedLibrary {
       done += count;
     }
     // The file stays open: the loader takes a path that it knows for the library that it knows.
-    handle_ = dlopen(("/proc/self/fd/" + std::to_string(file_)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    path_ = "/proc/self/fd/" + std::to_string(file_);
+    handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle_) {
       const std::string reason = dlerror();
       close(file_);
@@ -54,7 +56,8 @@ class LoadedLibrary {
   }
   ~LoadedLibrary() {
     dlclose(handle_);
-    close(file_);
+    // What cannot be unloaded keeps its file, so that the path is never another library's.
+    if (!dlopen(path_.c_str(), RTLD_LAZY | RTLD_NOLOAD)) close(file_);
   }
   LoadedLibrary(const LoadedLibrary&) = delete;
   LoadedLibrary& operator=(const LoadedLibrary&) = delete;
@@ -67,6 +70,7 @@ class LoadedLibrary {
 
  private:
   int file_;
+  std::string path_;
   void* handle_ = nullptr;
 };
 
