@@ -129,3 +129,25 @@ def test_what_hides_its_records_is_named_once(name, caplog, monkeypatch):
         measured.tuning_records(TARGET)
     [record] = caplog.records
     assert name in record.getMessage() and "measured without them" in record.getMessage()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_record_left_the_build_is_still_made_for_the_tuners_kind(kind):
+    """As candidates were that it had a hand in: what ships is what was measured."""
+    mod, records = conv(), TuningRecords(modes=[kind])
+    assert not records
+    with in_mode(kind), TuningRecords().in_force():
+        wanted = kernel_source(mod)
+    with records.in_force():
+        assert kernel_source(mod) == wanted
+    with TuningRecords().in_force():
+        assert not tvm.transform.PassContext.current().config
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_candidate_without_a_record_builds_in_the_tuners_mode(kind, tmp_path):
+    mod = conv()
+    with in_mode(kind):
+        candidate = candidate_module(mod, "tvm", TARGET, measured.build_options(), "conv")
+    build_candidate(candidate.to_json(), str(tmp_path / "c.so"), f"{__name__}:build_and_note", 0)
+    assert built.pop()

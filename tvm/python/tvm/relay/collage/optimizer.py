@@ -173,7 +173,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             if not targets.external:
                 tune_whole(prepared, targets.host)
             partitioned = partition(prepared, targets, estimator)
-        records = TuningRecords([*given, *(tuner.records if tuner else ())])
+        records = TuningRecords([*given, *tuner.records], [tuner.kind]) if tuner else given
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
         if runner.is_here:
@@ -184,7 +184,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
-        if records:
+        if records or records.modes:
             plans.add_untuned()
         name, found, skipped = OP_LEVEL, None, ""
         if options.guard:

@@ -36,6 +36,11 @@ def is_enabled() -> bool:
     return bool(is_meta_schedule_enabled())
 
 
+def cannot_build() -> bool:
+    """Whether builds fail for want of a database, be it an empty one."""
+    return is_enabled() and Database.current() is None
+
+
 def records_in_force(target: tvm.target.Target) -> list[Record]:
     """The best record of each workload, whatever its target, as TVM looks it up; CannotTravel."""
     database = Database.current()

@@ -31,10 +31,15 @@ _PADDED_TYPES = ("int8", "uint8")
 
 
 class TuningRecords:
-    """Records of one or more kinds, at most one a kind and workload; empty for none."""
+    """Records of one or more kinds, at most one a kind and workload; empty for none.
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
+    `modes`: kinds that builds are to be made for even without a record, as candidates were that a
+    tuner of that kind had a hand in.
+    """
+
+    def __init__(self, records: Iterable[Record] = (), modes: Iterable[str] = ()) -> None:
         self._records = tuple(sorted(set(records), key=_identity))
+        self.modes = tuple(sorted(set(modes)))
 
     def __bool__(self) -> bool:
         return bool(self._records)
@@ -68,7 +73,11 @@ class TuningRecords:
         with contextlib.ExitStack() as stack:
             for kind, lines in by_kind.items():
                 stack.enter_context(KINDS[kind].open_records(lines))
+            for kind in sorted({*by_kind, *self.modes}):
                 stack.enter_context(mode(kind))
+            for module in KINDS.values():
+                if module.cannot_build():
+                    stack.enter_context(module.open_records([]))
             yield
 
     def to_json(self) -> dict[str, list[str]]:

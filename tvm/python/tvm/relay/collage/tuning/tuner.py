@@ -64,6 +64,7 @@ class Tuner:
         given: TuningRecords | None = None,
     ) -> None:
         """`given` are records in force already: what they serve is not tuned."""
+        self.kind = options.kind
         self.records = TuningRecords()
         self.searched: dict[str, str] = {}
         self.known: dict[str, str] = {}
