@@ -174,8 +174,10 @@ def test_garbage_collection_kills_workers():
     assert wait_until(lambda: group_is_gone(pid))
 
 
+# SIGINT as in a terminal: tests that run in the background ignore it and pass that on.
 DRIVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from measure_fakes import REPLIES, measure
 from tvm.relay.collage.measure.process import _parse
