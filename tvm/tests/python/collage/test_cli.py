@@ -24,8 +24,8 @@ def test_ctrl_c_is_one_line_and_130(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "collage: interrupted\n")
 
 
-# A command that says when it runs, then waits for the signal, which tests that run in the background
-# ignore and pass on so.
+# A command that says when it runs, then waits for the signal. Tests that run in the background
+# ignore that signal and would pass this on.
 WAITING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
