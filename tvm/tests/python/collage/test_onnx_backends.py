@@ -146,6 +146,38 @@ def test_several_threads_at_once(backend, net):
     assert not wrong
 
 
+COUNT_THREADS = """
+import os, sys
+import tvm
+from tvm.relay.collage.backends import get_backend
+x = tvm.relay.var("x", shape=(2, 3))
+mod = tvm.relay.transform.InferType()(tvm.IRModule.from_expr(tvm.relay.exp(x)))
+function = mod["main"].with_attr("global_symbol", "part")
+counts, kept = [], []
+for threads in (2, 2, 5, 1):
+    tvm.get_global_func("runtime.config_threadpool")(1, threads)
+    kept.append(get_backend("onnxruntime").compile(function))
+    kept[-1]["part"](tvm.nd.empty((2, 3)), tvm.nd.empty((2, 3)))
+    counts.append(len(os.listdir("/proc/self/task")))
+print([after - before for before, after in zip(counts, counts[1:])])
+"""
+
+
+def test_onnxruntime_obeys_a_number_of_threads_set_later():
+    """Two models of two threads share them; the next one has four more beside the caller."""
+    reason = get_backend("onnxruntime").available()
+    if reason:
+        pytest.skip(reason)
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_THREADS],
+        env={**os.environ, "TVM_NUM_THREADS": "5"},  # the most that can be asked for
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == [0, 4, 0]
+
+
 def test_another_shape_or_type_is_refused(backend, net):
     function, _, _ = net
     mod = partitioned(function, backend)

@@ -3,8 +3,9 @@
  * \file onnxruntime_engine.cc
  * \brief Runs an ONNX model in a session of ONNX Runtime.
  *
- * All sessions share one pool of threads that sleeps between calls: a pool that spins beside TVM's
- * slows both down. Sessions may run in several threads at once.
+ * All sessions of one number of threads, the first one's, share a pool; others have their own.
+ * Pools sleep between calls: one that spins beside TVM's slows both down. Sessions may run in
+ * several threads at once.
  */
 #include <tvm/runtime/logging.h>
 
@@ -50,9 +51,14 @@ class Handle {
   T* value_ = nullptr;
 };
 
-/*! \brief The library's environment with the one pool; the first model's count of threads holds. */
-const ort::Env* GetEnv(int num_threads) {
-  static const ort::Env* env = [num_threads] {
+/*! \brief The library's environment, of which a process has one, and the pool in it. */
+struct Environment {
+  const ort::Env* env;
+  int num_threads;
+};
+
+const Environment& GetEnvironment(int num_threads) {
+  static const Environment environment = [num_threads] {
     const ort::Api& api = ort::GetApi();
     Handle<ort::ThreadingOptions> options(api.ReleaseThreadingOptions);
     Check(api.CreateThreadingOptions(options.out()), "threading options");
@@ -62,9 +68,20 @@ const ort::Env* GetEnv(int num_threads) {
     ort::Env* made = nullptr;
     Check(api.CreateEnvWithGlobalThreadPools(ort::kLogError, "collage", options.get(), &made),
           "environment");
-    return made;
+    return Environment{made, num_threads};
   }();
-  return env;
+  return environment;
+}
+
+/*! \brief Has a session use the shared pool if that has so many threads, else one of its own. */
+void SetThreads(ort::SessionOptions* options, const Environment& environment, int num_threads) {
+  const ort::Api& api = ort::GetApi();
+  if (environment.num_threads == num_threads) {
+    Check(api.DisablePerSessionThreads(options), "number of threads");
+    return;
+  }
+  Check(api.SetIntraOpNumThreads(options, num_threads), "number of threads");
+  Check(api.AddSessionConfigEntry(options, "session.intra_op.allow_spinning", "0"), "spinning");
 }
 
 const ort::MemoryInfo* CpuMemory() {
@@ -97,8 +114,9 @@ class OnnxRuntimeEngine final : public Engine {
     Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
     Check(api.CreateSessionOptions(options.out()), "session options");
     Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
-    Check(api.DisablePerSessionThreads(options.get()), "options");
-    Check(api.CreateSessionFromArray(GetEnv(num_threads), model.bytes.data(), model.bytes.size(),
+    const Environment& environment = GetEnvironment(num_threads);
+    SetThreads(options.get(), environment, num_threads);
+    Check(api.CreateSessionFromArray(environment.env, model.bytes.data(), model.bytes.size(),
                                      options.get(), session_.out()),
           symbol_);
     for (size_t i = 0; i < inputs_.size(); ++i) names_.push_back("input_" + std::to_string(i));
