@@ -89,6 +89,11 @@ A, B, BLOCKED = "float32[1,8,4]", "float32[2,8]", "float32[1,1,4,8]"
         ([kernel("reshape", A, A, B)], [], {"tuple": 1}),
         ([kernel("reshape", A, B)], [], {UNEXPLAINED: 1}),
         ([kernel("exp tanh", A, A)], [kernel("exp", A, A), kernel("tanh", A, A)], {"fusion": 1}),
+        (
+            [kernel("multiply rsqrt", A, A, A)],
+            [kernel("sqrt", A, A), kernel("divide", A, A, A)],
+            {"fusion": 1},
+        ),
         ([kernel("exp", A, A)], [], {UNEXPLAINED: 1}),
         ([kernel("exp", A, A)], [kernel("exp", A, A, code="x")], {UNEXPLAINED: 1}),
         ([kernel("exp", A, A)], [kernel("exp", A, A, weights=(B,))], {UNEXPLAINED: 1}),

@@ -36,6 +36,8 @@ CAUSES = {
 }
 UNEXPLAINED = "unexplained"
 _TRANSFORM = "layout_transform"
+# SimplifyExpr divides by a root as a product with its reciprocal, where both are in one body.
+_SIMPLIFIED = {"sqrt": "rsqrt", "divide": "multiply"}
 _RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 
 
@@ -247,7 +249,8 @@ def _is_regrouped(network: Sequence[Kernel], alone: Sequence[Kernel]) -> bool:
     tensor another shape are counted in neither, since alone they are no kernel."""
 
     def operators(kernels: Sequence[Kernel]) -> list[str]:
-        return sorted(op for k in kernels for op in _compute(k) if op not in _RESHAPES)
+        ops = [op for kernel in kernels for op in _compute(kernel) if op not in _RESHAPES]
+        return sorted(_SIMPLIFIED.get(op, op) for op in ops)
 
     is_tvm = all(kernel.backend == TVM for kernel in (*network, *alone))
     alike = [{(k.ops, k.types) for k in side} for side in (network, alone)]
