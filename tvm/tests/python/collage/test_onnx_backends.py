@@ -178,6 +178,44 @@ def test_onnxruntime_obeys_a_number_of_threads_set_later():
     assert json.loads(done.stdout.splitlines()[-1]) == [0, 4, 0]
 
 
+def _inputs_and_outputs():
+    """Name -> (parameters, body, inputs, results)."""
+    x, y = (relay.var(name, shape=(2, 3)) for name in "xy")
+    field = relay.TensorType((2, 3))
+    pair = relay.var("pair", type_annotation=relay.TupleType([field, field]))
+    inner = relay.var("inner", shape=(2, 3))
+    both = relay.Function([inner], relay.Tuple([relay.exp(inner), inner]))
+    both = both.with_attr("Composite", "any.both")
+    one, exp = relay.const(np.ones((2, 3), "float32")), relay.exp(x)
+    first, second = relay.Call(both, [x]), relay.Call(both, [y])
+    a = np.arange(6, dtype="float32").reshape(2, 3)
+    b = a * 0.5
+    return {
+        "no input": ([], relay.exp(one), [], [np.exp(np.ones((2, 3)))]),
+        "a constant as a result": (
+            [x], relay.Tuple([one, exp]), [a], [np.ones((2, 3)), np.exp(a)],
+        ),
+        "an input as a result": ([x, y], relay.Tuple([y, exp, y]), [a, b], [b, np.exp(a), b]),
+        "one result twice": ([x], relay.Tuple([exp, exp]), [a], [np.exp(a), np.exp(a)]),
+        "an input of no use": ([y, x], exp, [b, a], [np.exp(a)]),
+        "a tuple": ([pair, x], relay.TupleGetItem(pair, 1) + x, [a, b, a], [a + b]),
+        "a composite twice": (
+            [x, y], relay.TupleGetItem(first, 0) + relay.TupleGetItem(second, 1), [a, b],
+            [np.exp(a) + b],
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _inputs_and_outputs())
+def test_inputs_and_outputs(backend, case):
+    params, body, inputs, wanted = _inputs_and_outputs()[case]
+    mod = tvm.IRModule.from_expr(relay.Function(params, body))
+    function = relay.transform.InferType()(mod)["main"].with_attr("global_symbol", "part")
+    outputs = [tvm.nd.array(np.full((2, 3), 7, "float32")) for _ in wanted]
+    get_backend(backend).compile(function)["part"](*map(tvm.nd.array, inputs), *outputs)
+    assert_close([output.numpy() for output in outputs], wanted)
+
+
 def test_another_shape_or_type_is_refused(backend, net):
     function, _, _ = net
     mod = partitioned(function, backend)

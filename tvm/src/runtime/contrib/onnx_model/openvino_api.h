@@ -24,6 +24,7 @@ struct Core;
 struct InferRequest;
 struct Model;
 struct Tensor;
+struct ConstPort;
 
 struct Shape {
   int64_t rank;
@@ -51,6 +52,8 @@ constexpr int kOk = 0;
     (const Core*, const Model*, const char*, size_t, CompiledModel**, ...))                \
   X(model_free, void, (Model*))                                                            \
   X(compiled_model_create_infer_request, int, (const CompiledModel*, InferRequest**))      \
+  X(compiled_model_input_by_name, int, (const CompiledModel*, const char*, ConstPort**))   \
+  X(output_const_port_free, void, (ConstPort*))                                            \
   X(compiled_model_free, void, (CompiledModel*))                                           \
   X(infer_request_set_input_tensor_by_index, int, (InferRequest*, size_t, const Tensor*))  \
   X(infer_request_set_output_tensor_by_index, int, (InferRequest*, size_t, const Tensor*)) \

@@ -73,14 +73,18 @@ class OpenVinoEngine final : public Engine {
                                  "ENABLE_CPU_PINNING", "NO"),
           symbol_);
     compiled_.reset(compiled);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (HasInput("input_" + std::to_string(i))) used_inputs_.push_back(i);
+    }
     Release(Acquire());
   }
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     const ov::Api& api = ov::GetApi();
     Owned<ov::InferRequest> request = Acquire();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      auto tensor = Wrap(inputs_[i], inputs[i]);
+    for (size_t i = 0; i < used_inputs_.size(); ++i) {
+      const size_t input = used_inputs_[i];
+      auto tensor = Wrap(inputs_[input], inputs[input]);
       Check(api.infer_request_set_input_tensor_by_index(request.get(), i, tensor.get()), symbol_);
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -92,6 +96,16 @@ class OpenVinoEngine final : public Engine {
   }
 
  private:
+  bool HasInput(const std::string& name) const {
+    ov::ConstPort* port = nullptr;
+    const ov::Api& api = ov::GetApi();
+    if (api.compiled_model_input_by_name(compiled_.get(), name.c_str(), &port) != ov::kOk) {
+      return false;
+    }
+    api.output_const_port_free(port);
+    return true;
+  }
+
   static Owned<ov::Tensor> Wrap(const TensorSpec& spec, void* data) {
     std::vector<int64_t> dims = spec.shape;
     ov::Tensor* made = nullptr;
@@ -124,6 +138,7 @@ class OpenVinoEngine final : public Engine {
   const std::string symbol_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;
+  std::vector<size_t> used_inputs_;  // OpenVINO drops those that nothing reads
   Owned<ov::CompiledModel> compiled_;
   std::mutex mutex_;  // guards idle_
   std::vector<Owned<ov::InferRequest>> idle_;
