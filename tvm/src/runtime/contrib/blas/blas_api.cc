@@ -13,23 +13,14 @@
 #include <sstream>
 #include <vector>
 
-#include "../partition/find_library.h"
+#include "../partition/open_library.h"
 
 namespace tvm {
 namespace collage {
 namespace blas {
 namespace {
 
-/*! \brief What tells the two apart before they are open. */
-struct Description {
-  const char* name;
-  const char* soname;
-  const char* variable;  // names the file, instead of the search
-  const char* package;
-  std::vector<std::string> sub_folders;
-  /*! \brief Fills the table from an open library; returns "" or why it won't do. */
-  std::string (*load)(void* handle, Library* library);
-};
+using partition::OpenOnce;
 
 template <typename T>
 bool Find(void* handle, const std::string& name, T* function, std::string* missing) {
@@ -124,44 +115,27 @@ void* Open(const std::string& path) {
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-const Library* Look(const Description& what) {
-  std::ostringstream tried;
-  for (const std::string& path :
-       partition::LibraryCandidates(what.soname, what.variable, what.sub_folders)) {
-    auto* library = new Library;  // never freed: programs may still run while the process ends
-    void* handle = Open(path);
-    const std::string reason = handle ? what.load(handle, library) : std::string(dlerror());
-    if (reason.empty()) return library;
-    tried << (tried.tellp() > 0 ? "; " : "") << (handle ? path + ": " : "") << reason;
-    delete library;
-  }
-  auto* none = new Library;
-  none->problem = std::string(what.name) + " (" + what.soname + ") was not found. Install it (" +
-                  "pip install " + what.package + ") or name the file in " + what.variable +
-                  ". Tried: " + tried.str();
-  return none;
-}
-
 }  // namespace
 
-const Api& Library::Require() const {
-  if (!problem.empty()) LOG(FATAL) << "RuntimeError: " << problem;
-  return api;
-}
-
 const Library& OpenBlas() {
-  static const Library* library = Look({"OpenBLAS",
-                                        "libscipy_openblas.so",
-                                        "COLLAGE_OPENBLAS_LIBRARY",
-                                        "scipy-openblas32==0.3.34.481.3",
-                                        {"/", "/lib/", "/scipy_openblas32/lib/"},
-                                        LoadOpenBlas});
+  static const Library* library =
+      OpenOnce<Api>({"OpenBLAS (libscipy_openblas.so)",
+                     "libscipy_openblas.so",
+                     "COLLAGE_OPENBLAS_LIBRARY",
+                     "scipy-openblas32==0.3.34.481.3",
+                     {"libscipy_openblas.so", "lib/libscipy_openblas.so",
+                      "scipy_openblas32/lib/libscipy_openblas.so"}},
+                    LoadOpenBlas, Open);
   return *library;
 }
 
 const Library& Mkl() {
-  static const Library* library = Look(
-      {"MKL", "libmkl_rt.so.3", "COLLAGE_MKL_LIBRARY", "mkl==2026.2.0", {"/", "/lib/"}, LoadMkl});
+  static const Library* library = OpenOnce<Api>({"MKL (libmkl_rt.so.3)",
+                                                 "libmkl_rt.so.3",
+                                                 "COLLAGE_MKL_LIBRARY",
+                                                 "mkl==2026.2.0",
+                                                 {"libmkl_rt.so.3", "lib/libmkl_rt.so.3"}},
+                                                LoadMkl, Open);
   return *library;
 }
 

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <string>
 
+#include "../partition/open_library.h"
+
 namespace tvm {
 namespace collage {
 namespace blas {
@@ -80,15 +82,7 @@ inline GemvFunction<double> Api::gemv<double>() const {
   return dgemv;
 }
 
-/*! \brief A library that was looked for: its functions and version, or why there is none. */
-struct Library {
-  Api api;
-  std::string version;
-  std::string problem;
-
-  /*! \brief The table; RuntimeError with the problem when there is one. */
-  const Api& Require() const;
-};
+using Library = partition::Opened<Api>;
 
 /*! \brief Looked for at the first call, then kept for ever. */
 const Library& OpenBlas();

@@ -13,16 +13,15 @@
 #include <sstream>
 #include <vector>
 
-#include "../partition/find_library.h"
+#include "../partition/open_library.h"
 
 namespace tvm {
 namespace collage {
 namespace onednn {
 namespace {
 
-using partition::LibraryCandidates;
-
-constexpr const char* kSoname = "libdnnl.so.3";
+using partition::Opened;
+using partition::OpenOnce;
 
 const char* StatusName(dnnl_status_t status) {
   switch (status) {
@@ -39,12 +38,9 @@ const char* StatusName(dnnl_status_t status) {
   }
 }
 
-/*! \brief Fills the table and the version from one file; returns "" or why the file won't do. */
-std::string LoadFrom(const std::string& path, Api* result, std::string* version) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) return dlerror();
-  // A library that won't do stays open: its thread pool's threads may already run its code.
-  Api api;
+/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+std::string Load(void* library, Opened<Api>* opened) {
+  Api& api = opened->api;
   std::string missing;
 #define COLLAGE_DNNL_LOAD(name)                                                   \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "dnnl_" #name)); \
@@ -57,55 +53,35 @@ std::string LoadFrom(const std::string& path, Api* result, std::string* version)
     const dnnl_version_t* v = api.version();
     text << v->major << "." << v->minor << "." << v->patch;
     if (v->major != 3 || v->minor < 2) {
-      return path + ": is oneDNN " + text.str() + ", not 3.2 or a later 3.x";
+      return "is oneDNN " + text.str() + ", not 3.2 or a later 3.x";
     }
   }
-  if (!missing.empty()) return path + ": lacks function " + missing;
+  if (!missing.empty()) return "lacks function " + missing;
   if (api.engine_create(&api.engine, dnnl_cpu, 0) != dnnl_success) {
-    return path + ": oneDNN " + text.str() + " offers no CPU engine";
+    return "oneDNN " + text.str() + " offers no CPU engine";
   }
-  *result = api;
-  *version = text.str();
+  opened->version = text.str();
   return "";
 }
 
-/*! \brief What loading gave: a whole table, or the reasons why there is none. */
-struct Loaded {
-  Api api;
-  std::string version;
-  std::string problem;
-
-  Loaded() {
-    std::ostringstream tried;
-    for (const std::string& path :
-         LibraryCandidates(kSoname, "COLLAGE_ONEDNN_LIBRARY", {"/", "/lib/"})) {
-      const std::string reason = LoadFrom(path, &api, &version);
-      if (reason.empty()) return;
-      tried << (tried.tellp() > 0 ? "; " : "") << reason;
-    }
-    problem = "oneDNN (" + std::string(kSoname) + ", version 3.2 or a later 3.x) was not found. " +
-              "Install it (pip install onednn-cpu-gomp==2023.2.0) or name the file in " +
-              "COLLAGE_ONEDNN_LIBRARY. Tried: " + tried.str();
-  }
-};
-
-const Loaded& Load() {
-  // Never freed: handles may still be destroyed while the process ends.
-  static const Loaded* loaded = new Loaded;
-  return *loaded;
+const Opened<Api>& OneDnn() {
+  static const Opened<Api>* opened =
+      OpenOnce<Api>({"oneDNN (libdnnl.so.3, version 3.2 or a later 3.x)",
+                     "libdnnl.so.3",
+                     "COLLAGE_ONEDNN_LIBRARY",
+                     "onednn-cpu-gomp==2023.2.0",
+                     {"libdnnl.so.3", "lib/libdnnl.so.3"}},
+                    Load);
+  return *opened;
 }
 
 }  // namespace
 
-const Api& GetApi() {
-  const Loaded& loaded = Load();
-  if (!loaded.problem.empty()) LOG(FATAL) << "RuntimeError: " << loaded.problem;
-  return loaded.api;
-}
+const Api& GetApi() { return OneDnn().Require(); }
 
-std::string WhyUnavailable() { return Load().problem; }
+std::string WhyUnavailable() { return OneDnn().problem; }
 
-std::string Version() { return Load().version; }
+std::string Version() { return OneDnn().version; }
 
 void CheckStatus(dnnl_status_t status, const std::string& what) {
   if (status != dnnl_success) {

@@ -6,9 +6,8 @@
 #include "onnxruntime_api.h"
 
 #include <dlfcn.h>
-#include <tvm/runtime/logging.h>
 
-#include "shared_library.h"
+#include "../partition/open_library.h"
 
 namespace tvm {
 namespace collage {
@@ -16,9 +15,8 @@ namespace onnx_model {
 namespace ort {
 namespace {
 
-constexpr LibraryPlace kPlace = {"ONNX Runtime 1.14 or later (libonnxruntime.so)",
-                                 "COLLAGE_ONNXRUNTIME_LIBRARY", "libonnxruntime.so",
-                                 "onnxruntime/capi/libonnxruntime.so*", "onnxruntime"};
+using partition::Opened;
+using partition::OpenOnce;
 
 /*! \brief What the library's one exported function answers. */
 struct ApiBase {
@@ -26,54 +24,41 @@ struct ApiBase {
   const char* (*get_version)();
 };
 
-struct Loaded {
-  Api api;
-  std::string version;
-  std::string problem;
-
-  Loaded() {
-    void* library = OpenLibrary(kPlace, &problem);
-    if (!library) return;
-    using GetBase = const ApiBase* (*)();
-    auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
-    if (!get_base) {
-      problem =
-          "the library found as ONNX Runtime has no function OrtGetApiBase: name another in " +
-          std::string(kPlace.variable);
-      return;
-    }
-    const std::string found = get_base()->get_version();
-    const void* const* table = get_base()->get_api(kApiVersion);
-    if (!table) {
-      problem = "ONNX Runtime " + found + " is too old, 1.14 or later is needed: pip install " +
-                kPlace.package;
-      return;
-    }
+/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+std::string Load(void* library, Opened<Api>* opened) {
+  using GetBase = const ApiBase* (*)();
+  auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
+  if (!get_base) return "lacks function OrtGetApiBase";
+  const std::string version = get_base()->get_version();
+  const void* const* table = get_base()->get_api(kApiVersion);
+  if (!table) return "is ONNX Runtime " + version + ", not 1.14 or later";
+  Api& api = opened->api;
 #define COLLAGE_ORT_LOAD(name, place, result, parameters) \
   api.name = reinterpret_cast<decltype(api.name)>(const_cast<void*>(table[place]));
-    COLLAGE_ORT_FUNCTIONS(COLLAGE_ORT_LOAD)
+  COLLAGE_ORT_FUNCTIONS(COLLAGE_ORT_LOAD)
 #undef COLLAGE_ORT_LOAD
-    version = found;
-  }
-};
+  opened->version = version;
+  return "";
+}
 
-const Loaded& Load() {
-  // Never freed: sessions may still be released while the process ends.
-  static const Loaded* loaded = new Loaded;
-  return *loaded;
+const Opened<Api>& OnnxRuntime() {
+  static const Opened<Api>* opened =
+      OpenOnce<Api>({"ONNX Runtime 1.14 or later (libonnxruntime.so)",
+                     "libonnxruntime.so",
+                     "COLLAGE_ONNXRUNTIME_LIBRARY",
+                     "onnxruntime",
+                     {"onnxruntime/capi/libonnxruntime.so*"}},
+                    Load);
+  return *opened;
 }
 
 }  // namespace
 
-const Api& GetApi() {
-  const Loaded& loaded = Load();
-  if (!loaded.problem.empty()) LOG(FATAL) << "RuntimeError: " << loaded.problem;
-  return loaded.api;
-}
+const Api& GetApi() { return OnnxRuntime().Require(); }
 
-std::string WhyUnavailable() { return Load().problem; }
+std::string WhyUnavailable() { return OnnxRuntime().problem; }
 
-std::string Version() { return Load().version; }
+std::string Version() { return OnnxRuntime().version; }
 
 }  // namespace ort
 }  // namespace onnx_model

@@ -6,11 +6,10 @@
 #include "openvino_api.h"
 
 #include <dlfcn.h>
-#include <tvm/runtime/logging.h>
 
 #include <cstdlib>
 
-#include "shared_library.h"
+#include "../partition/open_library.h"
 
 namespace tvm {
 namespace collage {
@@ -18,59 +17,50 @@ namespace onnx_model {
 namespace ov {
 namespace {
 
-constexpr LibraryPlace kPlace = {"OpenVINO 2023.0 or later (libopenvino_c.so)",
-                                 "COLLAGE_OPENVINO_LIBRARY", "libopenvino_c.so",
-                                 "openvino/libs/libopenvino_c.so*", "openvino"};
+using partition::Opened;
+using partition::OpenOnce;
+
 constexpr int kOldestYear = 2023;
 
-struct Loaded {
-  Api api;
-  std::string version;
-  std::string problem;
-
-  Loaded() {
-    void* library = OpenLibrary(kPlace, &problem);
-    if (!library) return;
-    std::string missing;
+/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+std::string Load(void* library, Opened<Api>* opened) {
+  Api& api = opened->api;
+  std::string missing;
 #define COLLAGE_OV_LOAD(name, result, parameters)                               \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "ov_" #name)); \
   if (!api.name && missing.empty()) missing = "ov_" #name;
-    COLLAGE_OV_FUNCTIONS(COLLAGE_OV_LOAD)
+  COLLAGE_OV_FUNCTIONS(COLLAGE_OV_LOAD)
 #undef COLLAGE_OV_LOAD
-    std::string found;
-    LibraryVersion raw{nullptr, nullptr};
-    if (api.get_openvino_version && api.version_free && api.get_openvino_version(&raw) == kOk) {
-      found = raw.build_number;
-      found = found.substr(0, found.find('-'));
-      api.version_free(&raw);
-    }
-    if (!missing.empty() || std::strtol(found.c_str(), nullptr, 10) < kOldestYear) {
-      problem = "OpenVINO " + found + " won't do, 2023.0 or later is needed" +
-                (missing.empty() ? "" : " (it lacks function " + missing + ")") + ": pip install " +
-                kPlace.package;
-      return;
-    }
-    version = found;
+  if (!missing.empty()) return "lacks function " + missing;
+  LibraryVersion raw{nullptr, nullptr};
+  if (api.get_openvino_version(&raw) != kOk) return "does not tell its version";
+  std::string version = raw.build_number;  // as in 2026.4.1-22982-...
+  version = version.substr(0, version.find('-'));
+  api.version_free(&raw);
+  if (std::strtol(version.c_str(), nullptr, 10) < kOldestYear) {
+    return "is OpenVINO " + version + ", not 2023.0 or later";
   }
-};
+  opened->version = version;
+  return "";
+}
 
-const Loaded& Load() {
-  // Never freed: models may still be released while the process ends.
-  static const Loaded* loaded = new Loaded;
-  return *loaded;
+const Opened<Api>& OpenVino() {
+  static const Opened<Api>* opened = OpenOnce<Api>({"OpenVINO 2023.0 or later (libopenvino_c.so)",
+                                                    "libopenvino_c.so",
+                                                    "COLLAGE_OPENVINO_LIBRARY",
+                                                    "openvino",
+                                                    {"openvino/libs/libopenvino_c.so*"}},
+                                                   Load);
+  return *opened;
 }
 
 }  // namespace
 
-const Api& GetApi() {
-  const Loaded& loaded = Load();
-  if (!loaded.problem.empty()) LOG(FATAL) << "RuntimeError: " << loaded.problem;
-  return loaded.api;
-}
+const Api& GetApi() { return OpenVino().Require(); }
 
-std::string WhyUnavailable() { return Load().problem; }
+std::string WhyUnavailable() { return OpenVino().problem; }
 
-std::string Version() { return Load().version; }
+std::string Version() { return OpenVino().version; }
 
 }  // namespace ov
 }  // namespace onnx_model
