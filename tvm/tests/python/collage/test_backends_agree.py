@@ -2,6 +2,7 @@
 """What an ONNX model gives on each backend, against onnxruntime's own session of the model."""
 
 import functools
+import threading
 
 import numpy as np
 import onnx_nets
@@ -9,6 +10,7 @@ import pytest
 import tvm
 from onednn_nets import assert_close, build, run
 from tvm import relay
+from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend, greedy_partition
 
 ort = pytest.importorskip("onnxruntime")
@@ -60,3 +62,40 @@ def test_all_that_a_backend_takes(name, backend, level):
     takes_some = len(placed.get_global_vars()) > 1
     assert takes_some == ((name, backend) not in NOTHING_TO_TAKE)
     assert_close(run(build(placed), inputs), wanted)
+
+
+def test_nets_of_several_backends_run_in_several_threads_at_once():
+    """Each thread has an executor; two nets, products on one backend, the rest on another."""
+    wrong, threads, mixes = [], [], []
+    for name, products, others in (
+        ("conv", "cblas", "onnxruntime"),
+        ("conv", "cblas", "openvino"),
+        ("transformer", "cblas", "openvino"),
+        ("transformer", "cblas", "dnnl"),
+    ):
+        if any(get_backend(backend).available() for backend in (products, others)):
+            continue
+        mod, inputs, wanted = net(name)
+        mixed = greedy_partition(greedy_partition(mod, products), others)
+        functions = [function for _, function in mixed.functions_items()]
+        compilers = {str(f.attrs["Compiler"]) for f in functions if "Compiler" in (f.attrs or ())}
+        assert compilers == {products, others}
+        mixes.append((name, build(mixed), inputs, wanted))
+    assert len(mixes) >= 2, "cblas, dnnl and onnxruntime are here"
+
+    def work(name, module, inputs, wanted):
+        for _ in range(20):
+            module.run(**inputs)
+            for n, right in enumerate(wanted):
+                if not np.allclose(module.get_output(n).numpy(), right, rtol=1e-4, atol=1e-4):
+                    wrong.append(name)
+
+    for name, library, inputs, wanted in mixes:
+        for _ in range(2):
+            module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+            threads.append(threading.Thread(target=work, args=(name, module, inputs, wanted)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

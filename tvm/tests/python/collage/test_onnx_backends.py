@@ -301,6 +301,11 @@ def test_a_missing_library_is_named_with_what_to_do(name, tmp_path):
     assert version == ""
 
 
+def test_an_empty_variable_is_none_at_all(backend):
+    reason, _, version = ask_without_library(backend, "")
+    assert reason is None and version
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_library_that_is_another_is_named(name):
     other = tvm._ffi.libinfo.find_lib_path()[0]

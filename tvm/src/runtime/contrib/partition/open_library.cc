@@ -39,7 +39,8 @@ void AddPathsAbove(void* address, const std::vector<std::string>& patterns,
 }
 
 std::vector<std::string> CandidatePaths(const LibraryPlace& place) {
-  if (const char* chosen = std::getenv(place.variable)) return {chosen};
+  const char* chosen = std::getenv(place.variable);
+  if (chosen && *chosen) return {chosen};  // "" would be the program itself
   std::vector<std::string> paths = {place.soname};
   AddPathsAbove(reinterpret_cast<void*>(&OpenFirst), place.patterns, &paths);
   AddPathsAbove(reinterpret_cast<void*>(&TVMGetLastError), place.patterns, &paths);
