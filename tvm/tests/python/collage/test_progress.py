@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from json_schema import errors
-from tvm.relay.collage.graph_search import guard_progress
 from tvm.relay.collage.measure import Cost, Progress, make_progress
-from tvm.relay.collage.progress import KINDS, JsonLines, TextLines, View, make_view, phase
+from tvm.relay.collage.progress import KINDS, JsonLines, TextLines, View, make_view, phase, steps
 
 SCHEMA = json.loads(
     (Path(__file__).resolve().parents[4] / "docs" / "progress.schema.json").read_text()
@@ -64,7 +63,7 @@ def test_json_lines_after_the_first_second():
 
 def test_the_guards_json_lines_follow_the_schema_too():
     clock, stream = Clock(), io.StringIO()
-    with guard_progress("json", stream, clock) as on_step:
+    with steps("guard", "json", stream, clock) as on_step:
         clock.now = 2.0
         on_step("building plan tvm", 0, 4)
         on_step("measuring", 4, 4)

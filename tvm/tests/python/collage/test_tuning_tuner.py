@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tuner on a fake search: which tasks it asks for, when it ends, what of it counts."""
 
+import contextlib
 import dataclasses
 import logging
 import types
@@ -148,6 +149,20 @@ def test_a_search_that_fails_is_data_and_its_trials_count(world, word, reason, c
         assert list(tuner.searched.values()) == ["conv"]
 
 
+def test_a_task_takes_at_most_twice_its_share_and_is_told_of(world):
+    """So that one that hangs leaves time for the others."""
+    told, limits = [], []
+    tuner = world.tuner(seconds=120.0)
+    tuner._progress = lambda: contextlib.nullcontext(lambda *step: told.append(step))
+    search = tuner._search
+    tuner._search = lambda *args: (limits.append(round(args[3])), search(*args))
+    world.tune(tuner, "conv", "dense", "pooled", "softmax")
+    names = ["conv", "dense", "pooled", "softmax"]  # smallest candidate first
+    assert told == [(name, n, 4) for n, name in enumerate(names)]
+    assert limits[0] == 60 and limits[-1] > limits[0]
+    assert tuner._limit(1000) == 30
+
+
 def test_a_search_that_was_killed_goes_on_where_its_log_ends(world):
     tuner = world.tuner()
     world.tune(tuner, "killed_once")
@@ -188,6 +203,7 @@ def options(**changes):
         "tune_log": "",
         "tune_seconds": 1.0,
         "seed": 0,
+        "progress": "quiet",
     }
     return types.SimpleNamespace(**{**fields, **changes})
 

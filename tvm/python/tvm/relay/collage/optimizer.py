@@ -22,7 +22,7 @@ from tvm.target import make_compilation_config
 from .build import build_library, prepare
 from .errors import PlacementError
 from .estimators import CostEstimator, reraise_interrupt
-from .graph_search import GuardResult, GuardUnavailable, guard, guard_progress
+from .graph_search import GuardResult, GuardUnavailable, guard
 from .logs import logging_at
 from .measure.spent import phase
 from .measured import measuring_session, own_backend_modules, tune_whole, tuning
@@ -31,6 +31,7 @@ from .options import PREFIX, CollageOptions, check_options
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import OP_LEVEL, TVM_ALONE, UNTUNED, Plans
+from .progress import steps
 from .report_file import check_report_path, write_report
 from .targets import TargetList, parse_targets
 from .tuning import TuningRecords
@@ -267,7 +268,7 @@ def _guard(
         with _used(records, plans.name_of(module)).in_force():
             return build_library(module, targets.host, opt_level=opt_level, **build_options)
 
-    with guard_progress(options.progress) as on_step:
+    with steps("guard", options.progress) as on_step:
         try:
             found = guard(
                 plans.modules,

@@ -171,3 +171,29 @@ def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) ->
         yield running
     finally:
         running.pause()
+
+
+# Called with what is done next, steps done and steps in all.
+OnStep = Callable[[str, int, int], None]
+
+
+@contextlib.contextmanager
+def steps(
+    name: str,
+    kind: str = "auto",
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[OnStep]:
+    """Yield an OnStep that shows the steps of a phase, as one of KINDS says."""
+    with phase(name, make_view(kind, stream), clock) as running:
+        yield lambda step, done, total: running.update(
+            done,
+            total,
+            f"{step}, {done}/{total}",
+            {"step": step, "done": done, "total": total},
+        )
+
+
+def steps_untold() -> contextlib.AbstractContextManager[OnStep]:
+    """The same for work that nobody watches."""
+    return contextlib.nullcontext(lambda step, done, total: None)

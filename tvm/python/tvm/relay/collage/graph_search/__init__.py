@@ -2,6 +2,5 @@
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
 from .guard import GuardResult, GuardUnavailable, choose, guard
-from .guard_progress import guard_progress
 
-__all__ = ["GuardResult", "GuardUnavailable", "choose", "guard", "guard_progress"]
+__all__ = ["GuardResult", "GuardUnavailable", "choose", "guard"]

@@ -22,8 +22,8 @@ from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
 from ..measure.spent import phase
+from ..progress import OnStep
 from .decide import in_question, may_ship, simplest_first
-from .guard_progress import OnStep
 
 _logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ Test: test_tuning_tuner.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import logging
@@ -20,6 +21,7 @@ import platformdirs
 from ..errors import BackendUnavailableError
 from ..measure import WorkerOptions
 from ..measure.pool import WorkerPool
+from ..progress import steps
 from ..store.environment import cpu_model, thread_text, tvm_build
 from .logs import load_records
 from .records import TuningRecords, mode, records_in_force
@@ -72,7 +74,8 @@ def tuning_session(
     )
     given, _ = records_in_force(target)
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
-    tuner = Tuner(tune_options, target, pool, given)
+    progress = functools.partial(steps, "tuning", options.progress)
+    tuner = Tuner(tune_options, target, pool, given, progress)
     token = _tuner.set(tuner)
     try:
         # All candidates in one mode: a build has one.

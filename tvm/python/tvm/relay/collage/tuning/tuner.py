@@ -12,6 +12,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from ..measure.candidate import CandidateModule
 from ..measure.cost import Cost
 from ..measure.pool import Job, WorkerPool
 from ..measure.process import Reply
+from ..progress import OnStep, steps_untold
 from .logs import Line, best_lines, lines_of, read_log, records_of
 from .records import TuningRecords
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"
+# One task may take so many times its equal share of the time left, and always so many seconds.
+_SHARES, _LEAST_SECONDS = 2.0, 30.0
 
 Estimate = Callable[[Sequence[CandidateModule]], list[Cost]]
 # A candidate with these records: the same function, as candidate_module makes it.
@@ -62,8 +66,10 @@ class Tuner:
         target: Any,
         workers: WorkerPool,
         given: TuningRecords | None = None,
+        progress: Callable[[], AbstractContextManager[OnStep]] = steps_untold,
     ) -> None:
-        """`given` are records in force already: what they serve is not tuned."""
+        """`given` are records in force already: what they serve is not tuned. `progress` gives what
+        is told of each task of a call of tune()."""
         self.kind = options.kind
         self.records = TuningRecords()
         self.searched: dict[str, str] = {}
@@ -71,6 +77,7 @@ class Tuner:
         self.failed: dict[str, str] = {}
         self.slower: dict[str, str] = {}
         self._options, self._workers = options, workers
+        self._progress = progress
         self.target = tvm.target.Target(target)
         self._seconds_left = options.seconds
         self._tasks: dict[str, list[str]] = {}  # by candidate
@@ -96,8 +103,11 @@ class Tuner:
         if not owners:
             return
         trials = self._trials()
-        for workload, (candidate, _) in owners.items():
-            self._search(workload, candidate, trials.get(workload, 0))
+        with self._progress() as on_step:
+            for done, (workload, (candidate, _)) in enumerate(owners.items()):
+                on_step(self._names[workload], done, len(owners))
+                limit = self._limit(len(owners) - done)
+                self._search(workload, candidate, trials.get(workload, 0), limit)
         self._judge(owners, estimate)
 
     def Summary(self) -> str:
@@ -120,7 +130,12 @@ class Tuner:
             self._names.update({task["workload"]: task["name"] for task in tasks})
             self._tasks[candidate.key()] = [task["workload"] for task in tasks]
 
-    def _search(self, workload: str, candidate: CandidateModule, trials: int) -> None:
+    def _limit(self, tasks_left: int) -> float:
+        """Seconds for the next task: a trial that hangs must not use up what others are due."""
+        fair = _SHARES * self._seconds_left / tasks_left
+        return min(self._seconds_left, max(fair, _LEAST_SECONDS))
+
+    def _search(self, workload: str, candidate: CandidateModule, trials: int, limit: float) -> None:
         """Tune one task, alone: nothing else builds or runs meanwhile."""
         name = self._names[workload]
         if trials >= self._options.trials:
@@ -132,7 +147,7 @@ class Tuner:
         start = time.monotonic()
         job = self._job(
             self._options.tune_step,
-            self._seconds_left,
+            limit,
             candidate,
             workload=workload,
             trials=self._options.trials,
@@ -147,7 +162,10 @@ class Tuner:
             self.searched[workload] = name
             _logger.info("tuned %s: %s new trials, %.0f s", name, reply.value["trials"], took)
         elif reply.outcome == "timeout":
-            self._give_up(workload, f"tune_seconds={self._options.seconds:g} ended")
+            self._give_up(
+                workload,
+                f"its {limit:.0f} s of tune_seconds={self._options.seconds:g} ended",
+            )
         else:
             self._give_up(workload, _reason(reply))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of the guard: its steps as text; silence under a second."""
+"""Progress in steps, as the guard and tuning have it: as text; silence under a second."""
 
 import io
 
-from tvm.relay.collage.graph_search import guard_progress
+from tvm.relay.collage.progress import steps
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
 def shown(kind, seconds):
     clock, stream = Clock(), io.StringIO()
-    with guard_progress(kind, stream, clock) as on_step:
+    with steps("guard", kind, stream, clock) as on_step:
         on_step("building plan tvm", 0, 4)
         clock.now = seconds
         on_step("measuring", 4, 4)
