@@ -34,6 +34,7 @@ GOOD = doctor.Machine(
     store="/home/me/costs.sqlite",
     store_costs=12,
     store_error="",
+    store_is_older=False,
     compiler="/usr/bin/g++",
     disk={"/tmp": 50 * 2**30, "/home/me": 9 * 2**30},
     memory=30 * 2**30,
@@ -128,6 +129,7 @@ def test_every_check_has_a_bad_case():
         ("frequency", {"governors": (), "megahertz": None}, "cannot be read here"),
         ("scaling", {"noise": doctor.Noise(0.01, 1, 1.0)}, "one thread"),
         ("store", {"store_costs": None}, "none yet"),
+        ("store", {"store_costs": None, "store_is_older": True}, "brings up to date"),
         ("memory", {"memory": None}, "cannot be read here"),
     ],
 )

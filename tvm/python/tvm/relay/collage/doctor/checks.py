@@ -212,6 +212,8 @@ def check_store(m: Machine) -> Finding:
         return warning("no store of costs", "unset COLLAGE_STORE, so that costs are kept")
     if m.store_error:
         return problem(f"{m.store}: {m.store_error}", "see `collage store check`")
+    if m.store_is_older:
+        return ok(f"{m.store}: of an older layout, which the next search brings up to date")
     if m.store_costs is None:
         return ok(f"{m.store}: none yet")
     return ok(f"{m.store}: {m.store_costs} costs")

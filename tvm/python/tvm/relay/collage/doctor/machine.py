@@ -20,7 +20,7 @@ from tvm_collage.threads import cgroup_quota, default_threads
 
 from ..backends import list_backends
 from ..backends.listing import describe_backend
-from ..store import CostStore, StoreError, store_path
+from ..store import CostStore, StoreError, StoreOlderError, store_path
 from ..store.environment import cpu_model
 from .noise import Noise, measure_noise
 
@@ -37,8 +37,9 @@ class Machine:
     environment: variables of threads. openmp: runtimes in this process. system_cpu: LLVM's name.
     target: the host target to compile for. backends: rows of describe_backend.
     store, store_costs, store_error: the store's file (None: none), its rows (None: no file yet),
-    what is wrong with it. compiler: path of the C++ compiler, "" for none. disk: free bytes by
-    folder. memory: available bytes, None where unreadable.
+    what is wrong with it. store_is_older: of a layout that the next search brings up to date.
+    compiler: path of the C++ compiler, "" for none. disk: free bytes by folder. memory: available
+    bytes, None where unreadable.
     """
 
     cpu: str
@@ -58,6 +59,7 @@ class Machine:
     store: str | None
     store_costs: int | None
     store_error: str
+    store_is_older: bool
     compiler: str
     disk: Mapping[str, int]
     memory: int | None
@@ -81,7 +83,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
 
     allowed = os.sched_getaffinity(0)
     cores = default_threads(root)
-    path, costs, error = _read_store(store)
+    path, costs, error, is_older = _read_store(store)
     return Machine(
         cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
         cpus=os.cpu_count() or len(allowed),
@@ -100,6 +102,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
         store=path,
         store_costs=costs,
         store_error=error,
+        store_is_older=is_older,
         compiler=find_compiler(os.environ),
         disk=_free(tempfile.gettempdir(), path),
         memory=read_memory(root),
@@ -135,17 +138,19 @@ def find_compiler(environment: Mapping[str, str]) -> str:
     return next((found for name in names if (found := shutil.which(name, path=path))), "")
 
 
-def _read_store(option: str) -> tuple[str | None, int | None, str]:
+def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
     path, _ = store_path(option)
     if path is None:
-        return None, None, ""
+        return None, None, "", False
     if not path.exists():
-        return str(path), None, ""
+        return str(path), None, "", False
     try:
         with CostStore(path, create=False, write=False) as store:
-            return str(path), len(store.rows()), "; ".join(store.problems())
+            return str(path), len(store.rows()), "; ".join(store.problems()), False
+    except StoreOlderError:
+        return str(path), None, "", True
     except StoreError as error:
-        return str(path), None, str(error)
+        return str(path), None, str(error), False
 
 
 def _free(temporary: str, store: str | None) -> dict[str, int]:
