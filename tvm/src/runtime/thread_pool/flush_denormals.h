@@ -13,6 +13,19 @@ namespace tvm {
 namespace collage {
 namespace pool {
 
+// Whether tasks are asked to: CollagePoolSetFlushDenormals, at first COLLAGE_FLUSH_DENORMALS=1.
+bool WantsFlushDenormals();
+
+// Sets or clears flush-to-zero and denormals-are-zero on the current thread.
+inline void SetFlushDenormals([[maybe_unused]] bool enabled) {
+#if defined(__SSE__)
+  constexpr unsigned kFlushToZero = 0x8000;
+  constexpr unsigned kDenormalsAreZero = 0x0040;
+  constexpr unsigned kBoth = kFlushToZero | kDenormalsAreZero;
+  _mm_setcsr(enabled ? _mm_getcsr() | kBoth : _mm_getcsr() & ~kBoth);
+#endif
+}
+
 // Sets flush-to-zero and denormals-are-zero on the current thread while it lives, then restores
 // what was there. Does nothing when not enabled.
 class ScopedFlushDenormals {
@@ -22,15 +35,13 @@ class ScopedFlushDenormals {
   explicit ScopedFlushDenormals(bool enabled) : enabled_(enabled) {
     if (!enabled_) return;
     saved_ = _mm_getcsr();
-    _mm_setcsr(saved_ | kFlushToZero | kDenormalsAreZero);
+    SetFlushDenormals(true);
   }
   ~ScopedFlushDenormals() {
     if (enabled_) _mm_setcsr(saved_);
   }
 
  private:
-  static constexpr unsigned kFlushToZero = 0x8000;
-  static constexpr unsigned kDenormalsAreZero = 0x0040;
   bool enabled_;
   unsigned saved_ = 0;
 #else

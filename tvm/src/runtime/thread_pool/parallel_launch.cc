@@ -20,7 +20,6 @@ namespace pool {
 namespace {
 
 std::atomic<int64_t> launch_count{0};
-std::atomic<bool> flush_denormals{false};
 
 // OpenMP does not call a team of one parallel, so being inside a task is noted here.
 thread_local bool is_in_task = false;
@@ -50,14 +49,14 @@ TaskProgress* ProgressOfThisThread(int num_task) {
 
 void RunHere(TaskGroup* group) {
   ScopedInTask in_task;
-  ScopedFlushDenormals flush(flush_denormals.load(std::memory_order_relaxed));
+  ScopedFlushDenormals flush(WantsFlushDenormals());
   group->RunTasks(/*first=*/0, /*step=*/1, /*num_threads=*/1);
 }
 
 // The team always has the pool's size, even for fewer tasks: libgomp ends and makes threads when
 // the size changes from one region to the next, which costs more than waking idle ones.
 void RunOnTeam(TaskGroup* group, int num_threads) {
-  bool flush_wanted = flush_denormals.load(std::memory_order_relaxed);
+  bool flush_wanted = WantsFlushDenormals();
 #pragma omp parallel num_threads(num_threads)
   {
     ScopedInTask in_task;
@@ -104,15 +103,4 @@ extern "C" int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata,
 // Launches since the library was loaded, nested ones too: tests see by it that the pool is in use.
 extern "C" COLLAGE_POOL_EXPORT int64_t CollagePoolLaunchCount() {
   return tvm::collage::pool::launch_count.load(std::memory_order_relaxed);
-}
-
-// Returns -1 when this processor has no such mode; disabling always works.
-extern "C" COLLAGE_POOL_EXPORT int CollagePoolSetFlushDenormals(int enabled) {
-  if (enabled != 0 && !tvm::collage::pool::ScopedFlushDenormals::kSupported) return -1;
-  tvm::collage::pool::flush_denormals.store(enabled != 0, std::memory_order_relaxed);
-  return 0;
-}
-
-extern "C" COLLAGE_POOL_EXPORT int CollagePoolFlushDenormals() {
-  return tvm::collage::pool::flush_denormals.load(std::memory_order_relaxed) ? 1 : 0;
 }

@@ -48,6 +48,8 @@ _LAZY = {
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",
+    "flush_denormals": "denormals",
+    "flushes_denormals": "denormals",
     "optimize": "optimizer",
     "Result": "optimizer",
     "CollageOptions": "options",

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "../partition/checked_data.h"
+#include "../partition/flush_denormals.h"
 #include "engine.h"
 
 namespace tvm {
@@ -138,6 +139,7 @@ class OnnxModelModuleNode final : public ModuleNode {
   }
 
   void Run(TVMArgs args) {
+    partition::FollowFlushDenormals();
     if (!ready_.load(std::memory_order_acquire)) Init();
     const size_t num_inputs = inputs_.size();
     ICHECK_EQ(args.size(), static_cast<int>(num_inputs + outputs_.size()))

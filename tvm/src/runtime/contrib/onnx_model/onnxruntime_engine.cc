@@ -13,6 +13,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "../partition/flush_denormals.h"
 #include "engine.h"
 #include "onnxruntime_api.h"
 
@@ -65,6 +66,9 @@ const Environment& GetEnvironment(int num_threads) {
     Check(api.SetGlobalIntraOpNumThreads(options.get(), num_threads), "number of threads");
     Check(api.SetGlobalInterOpNumThreads(options.get(), 1), "number of threads");
     Check(api.SetGlobalSpinControl(options.get(), 0), "spinning");
+    if (partition::WantsFlushDenormals()) {
+      Check(api.SetGlobalDenormalAsZero(options.get()), "denormals");
+    }
     ort::Env* made = nullptr;
     Check(api.CreateEnvWithGlobalThreadPools(ort::kLogError, "collage", options.get(), &made),
           "environment");
@@ -114,6 +118,10 @@ class OnnxRuntimeEngine final : public Engine {
     Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
     Check(api.CreateSessionOptions(options.out()), "session options");
     Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
+    // A session otherwise undoes the setting of the thread that makes it.
+    const char* flush = partition::WantsFlushDenormals() ? "1" : "0";
+    Check(api.AddSessionConfigEntry(options.get(), "session.set_denormal_as_zero", flush),
+          "denormals");
     const Environment& environment = GetEnvironment(num_threads);
     SetThreads(options.get(), environment, num_threads);
     Check(api.CreateSessionFromArray(environment.env, model.bytes.data(), model.bytes.size(),

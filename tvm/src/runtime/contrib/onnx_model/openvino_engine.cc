@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "../partition/flush_denormals.h"
 #include "engine.h"
 #include "openvino_api.h"
 
@@ -65,12 +66,14 @@ class OpenVinoEngine final : public Engine {
     Owned<ov::Model> owned(read, api.model_free);
     ov::CompiledModel* compiled = nullptr;
     const std::string threads = std::to_string(num_threads);
-    constexpr size_t kArguments = 8;                                             // names and values
+    const char* flush = partition::WantsFlushDenormals() ? "YES" : "NO";
+    constexpr size_t kArguments = 10;                                            // names and values
     Check(api.core_compile_model(GetCore(), read, "CPU", kArguments, &compiled,  //
                                  "PERFORMANCE_HINT", "LATENCY",                  //
                                  "INFERENCE_NUM_THREADS", threads.c_str(),       //
                                  "INFERENCE_PRECISION_HINT", "f32",              //
-                                 "ENABLE_CPU_PINNING", "NO"),
+                                 "ENABLE_CPU_PINNING", "NO",                     //
+                                 "CPU_DENORMALS_OPTIMIZATION", flush),
           symbol_);
     compiled_.reset(compiled);
     for (size_t i = 0; i < inputs_.size(); ++i) {

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "checked_data.h"
+#include "flush_denormals.h"
 
 namespace tvm {
 namespace collage {
@@ -131,6 +132,7 @@ class PartitionModuleNode final : public ModuleNode {
   }
 
   void Run(TVMArgs args) {
+    FollowFlushDenormals();
     if (!ready_.load(std::memory_order_acquire)) Init(Array<NDArray>());
     const size_t num_inputs = graph_.inputs.size();
     const size_t num_outputs = graph_.outputs.size();
