@@ -78,8 +78,13 @@ double MedianMilliseconds(const PackedFunc& run) {
 void Run(const std::string& library, const std::string& input_name,
          const std::vector<int64_t>& shape, const std::string& input_path) {
   const DLDevice cpu{kDLCPU, 0};
-  Module factory = Module::LoadFromFile(library);
+  // The loader takes a name without a slash for one to search for.
+  const bool is_name = library.find('/') == std::string::npos;
+  Module factory = Module::LoadFromFile(is_name ? "./" + library : library);
   Module executor = factory.GetFunction("default")(cpu);
+  // set_input ignores a name that the model lacks.
+  const int64_t index = executor.GetFunction("get_input_index")(input_name);
+  if (index < 0) throw std::runtime_error("the model has no input named " + input_name);
   executor.GetFunction("set_input")(input_name, ReadTensor(input_path, shape, cpu));
   const PackedFunc run = executor.GetFunction("run");
   run();

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost
+from .load import load_per_core, warn_if_busy
 from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
 from .process import Reply, WorkerOptions
@@ -101,6 +102,8 @@ class MeasuredCostEstimator:
         self._numbers = itertools.count()
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner()
+        # When the first candidate was about to be measured here; our own builds raise it later.
+        self._load: float | None = None
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
@@ -117,6 +120,8 @@ class MeasuredCostEstimator:
         self.hits += hits
         self.stored += stored
         self.misses += len(todo)
+        if todo and self._load is None and self.runner.is_here:
+            self._load = load_per_core()
         self._progress.begin(len(todo), hits, stored)
         try:
             with ScratchFolder() as folder:
@@ -139,6 +144,9 @@ class MeasuredCostEstimator:
     def close(self) -> None:
         self._pool.close()
         self.runner.close()
+        if self._load is not None:
+            warn_if_busy(self._load, self.misses)
+            self._load = None
         if self._store is not None:
             self._store.close()
             self._store = None

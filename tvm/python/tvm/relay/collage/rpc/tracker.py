@@ -62,10 +62,12 @@ class Tracker:
         try:
             self._socket = socket.create_connection(address, _ANSWER_SECONDS)
         except OSError as error:
+            # The tracker takes the first free port from --port up to --port-end, 9199 by default.
+            ports = f"--port {address.port} --port-end {address.port + 1}"
             raise DeviceError(
-                f"no RPC tracker answers at {address} ({error}): start one with "
-                f"`python -m tvm.exec.rpc_tracker --host 127.0.0.1 --port {address.port}`, or "
-                "correct relay.collage.rpc_tracker"
+                f"no RPC tracker answers at {address} ({error}): start one there with "
+                f"`python -m tvm.exec.rpc_tracker --host {address.host} {ports}`, or correct "
+                "relay.collage.rpc_tracker"
             ) from error
         try:
             self._socket.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
