@@ -2,6 +2,7 @@
 """The names of the package: those of TVM's own relay.collage keep working, ours load when asked."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 import sysconfig
@@ -93,3 +94,9 @@ def test_vm_estimate_seconds_times_a_vm():
     machine = VirtualMachine(relay.vm.compile(mod, "llvm"), tvm.cpu())
     args = {"x": arg_for(mod["main"].params[0].checked_type, tvm.cpu())}
     assert 0 < vm_estimate_seconds(tvm.cpu(), machine, "main", args).median < 0.1
+
+
+def test_no_public_name_is_that_of_a_submodule():
+    """Importing such a module would put it in the name's place."""
+    names = collage._LAZY
+    assert not {name for name in names if importlib.util.find_spec(f"{collage.__name__}.{name}")}

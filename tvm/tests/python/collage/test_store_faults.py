@@ -146,6 +146,19 @@ def test_an_empty_file_becomes_a_store(tmp_path):
         assert store.get(KEY) == row()
 
 
+def test_a_mistyped_folder_is_refused_and_not_made(tmp_path, monkeypatch):
+    path = tmp_path / "mistyped" / "folder" / "costs.sqlite"
+    with pytest.raises(stores.StoreFolderError, match="there is no folder .*mistyped.*make the"):
+        stores.CostStore(path)
+    assert not path.parent.parent.exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("COLLAGE_STORE")
+    default, _ = stores.store_path("")
+    if not default.exists():  # the user's own is made, with its folders
+        stores.CostStore(default).close()
+    assert default.is_relative_to(tmp_path) and default.exists()
+
+
 def test_reading_makes_no_file(tmp_path):
     with pytest.raises(stores.StoreMissingError, match="there is no such file"):
         CostStore(tmp_path / "none", create=False)

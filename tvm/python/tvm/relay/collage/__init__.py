@@ -68,8 +68,8 @@ _LAZY = {
     "compare_kernels": "report.kernels",
     "dataflow_graph": "views",
     "partition_specs": "views",
-    "Refusal": "refusals",
-    "refusals": "refusals",
+    "Refusal": "refusal",
+    "refusals": "refusal",
 }
 
 __all__ = [

@@ -72,9 +72,9 @@ def _carried(method):
         try:
             return method(self, *args)
         except CollageError as error:
-            # A page of C++ frames would stand before the message.
+            # reraise_interrupt gives it without the page of C++ frames that comes with it.
             self.interrupt = error
-            raise Interrupted(str(error)) from None
+            raise
         except Exception:
             raise
         except BaseException as interrupt:  # noqa: BLE001 - raised again by reraise_interrupt

@@ -11,7 +11,14 @@ import sqlite3
 import time
 from pathlib import Path
 
-from .errors import StoreCorruptError, StoreMissingError, StoreOlderError, StoreReadOnlyError
+from .errors import (
+    StoreCorruptError,
+    StoreFolderError,
+    StoreMissingError,
+    StoreOlderError,
+    StoreReadOnlyError,
+)
+from .location import default_path
 from .row import COLUMNS
 from .schema import check_version
 
@@ -28,7 +35,7 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
     if not exists and not create:
         raise StoreMissingError(path, "there is no such file")
     if not exists:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
     is_writable = not exists or _is_writable(path)
     connection = sqlite3.connect(
         _uri(path, is_writable),
@@ -54,6 +61,15 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
         connection.close()
         raise
     return connection, write and is_writable
+
+
+def _make_folder(path: Path) -> None:
+    """The user's cache directory is made; of a path that somebody named the last folder alone: more
+    is a typing error."""
+    try:
+        path.parent.mkdir(parents=path == default_path(), exist_ok=True)
+    except FileNotFoundError:
+        raise StoreFolderError(path, f"there is no folder {path.parent.parent}") from None
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:

@@ -38,6 +38,12 @@ class StoreMissingError(StoreError):
     advice = "nothing was measured into it yet, or another file is meant"
 
 
+class StoreFolderError(StoreError):
+    """A file that somebody named lies in no folder."""
+
+    advice = "make the folder, or correct the name (option store, variable COLLAGE_STORE)"
+
+
 class StoreForeignError(StoreError):
     """Another program's file, or no SQLite file at all."""
 
