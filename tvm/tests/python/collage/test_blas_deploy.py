@@ -5,16 +5,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 import tvm
 from blas_nets import BACKENDS, assert_equal, partition, require, values
-from onednn_nets import build, plan_of, run
+from onednn_nets import assert_threads_share, build, plan_of, run
 from test_onednn_deploy import RUNTIME_ONLY, program, run_program  # noqa: F401
 from tvm import relay
-from tvm.contrib import graph_executor
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -75,28 +73,7 @@ def test_cpp_example(net, exported, program, tmp_path):  # noqa: F811
 
 
 def test_threads_share_one_module(exported, net):
-    """Several executors over one loaded library, all calling at once, each with its own input."""
-    library = tvm.runtime.load_module(exported)
-    inputs = [net[2] * np.float32(i + 1) for i in range(4)]
-    executors = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
-    wanted = [run(library, {"x": each})[0] for each in inputs]
-    failures = []
-
-    def work(executor, each, expected):
-        executor.set_input("x", each)
-        for _ in range(30):
-            executor.run()
-            if not np.array_equal(executor.get_output(0).numpy(), expected):
-                failures.append("a call saw another call's memory")
-
-    threads = [
-        threading.Thread(target=work, args=triple) for triple in zip(executors, inputs, wanted)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    assert_threads_share(exported, net[2])
 
 
 THREADS = """

@@ -5,16 +5,22 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tvm
 import tvm_collage
-from onednn_nets import assert_close, build, constant, function_of, hand_placed, random_inputs, run
+from onednn_nets import (
+    assert_close,
+    assert_threads_share,
+    build,
+    constant,
+    function_of,
+    hand_placed,
+    random_inputs,
+    run,
+)
 from tvm import relay
-from tvm.contrib import graph_executor
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -111,26 +117,5 @@ def test_runtime_library_loads_without_tvm_compiler_symbols():
 
 
 def test_threads_share_one_module(exported):
-    """Several executors over one loaded library, all calling at once, each with its own input."""
     path, data, _ = exported
-    library = tvm.runtime.load_module(path)
-    inputs = [data * np.float32(i + 1) for i in range(4)]
-    executors = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
-    wanted = [run(library, {"x": each})[0] for each in inputs]
-    failures = []
-
-    def work(executor, each, expected):
-        executor.set_input("x", each)
-        for _ in range(30):
-            executor.run()
-            if not np.array_equal(executor.get_output(0).numpy(), expected):
-                failures.append("a call saw another call's memory")
-
-    threads = [
-        threading.Thread(target=work, args=triple) for triple in zip(executors, inputs, wanted)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    assert_threads_share(path, data)

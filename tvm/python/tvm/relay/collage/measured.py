@@ -15,13 +15,11 @@ import tvm
 
 from .errors import DeviceError
 from .options import CollageOptions
-from .targets import is_external
+from .targets import TVM_BACKEND, is_external
 
 _logger = logging.getLogger(__name__)
 _session = contextvars.ContextVar("collage_measuring_session", default=None)
 
-# The name under which measuring times border layout transforms apart.
-TVM_BACKEND = "tvm"
 # Not TVM_BACKEND: a layout transform alone is all border.
 TRANSITION = "transition"
 # More builds at once gain little and each holds a TVM in memory.

@@ -20,6 +20,9 @@ _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
 
 _CPU = 1  # DLPack's number
 
+# The backend, in candidates, costs and reports, of what TVM compiles itself.
+TVM_BACKEND = "tvm"
+
 
 @dataclasses.dataclass(frozen=True)
 class TargetList:

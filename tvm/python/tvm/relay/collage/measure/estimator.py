@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..targets import TVM_BACKEND
 from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost
@@ -31,8 +32,6 @@ from .scratch import ScratchFolder
 
 _logger = logging.getLogger(__name__)
 
-# Backends whose candidates TVM itself compiles: their border layout transforms are timed apart.
-_TVM_BACKEND = "tvm"
 # Marks the message of a cost whose outputs had nothing to be compared with.
 NOT_VERIFIED = "not verified"
 
@@ -292,7 +291,8 @@ class MeasuredCostEstimator:
             "build": build,
             "reference": reference,
             "tolerance": tolerance,
-            "split_borders": candidate.backend == _TVM_BACKEND,
+            # TVM's: layout transforms at their borders are timed apart.
+            "split_borders": candidate.backend == TVM_BACKEND,
             "seed": self.options.seed,
             "budget_seconds": self.options.budget_seconds,
             "interval_width": self.options.interval_width,

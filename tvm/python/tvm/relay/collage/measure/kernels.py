@@ -16,10 +16,9 @@ from typing import Any
 import tvm
 from tvm.relay.analysis import post_order_visit
 
+from ..targets import TVM_BACKEND
 from .borders import is_kernel
 
-# The backend of what TVM compiled itself.
-TVM = "tvm"
 # Attributes of a kernel's TIR that name it or hash the Relay function that it was made of.
 _NAMES = ("global_symbol", "hash")
 
@@ -75,7 +74,7 @@ def kernels_of(library: Any) -> list[Kernel]:
             backend, code, constants = external.describe(name)
             arrays, ops = [*arrays, *constants], ()
         else:
-            backend, code = TVM, _code_of(lowered)
+            backend, code = TVM_BACKEND, _code_of(lowered)
             ops = _operators(next(f for _, f in info.relay_primfuncs.items()))
         found.append(
             Kernel(

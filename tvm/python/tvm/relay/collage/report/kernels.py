@@ -20,11 +20,12 @@ import tvm
 from ..build import build_library, host_target, prepare
 from ..measure.build_step import build_module
 from ..measure.candidate import CandidateModule, candidate_module, deployable_module
-from ..measure.kernels import TVM, Kernel, kernels_of
+from ..measure.kernels import Kernel, kernels_of
 from ..measure.options import MeasureOptions
-from ..measured import TVM_BACKEND, build_options, tuning_records
+from ..measured import build_options, tuning_records
 from ..placement import PlacedPart, Placement
 from ..placement.replay import apply_placement, part_modules, parts_of
+from ..targets import TVM_BACKEND
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {
@@ -194,7 +195,7 @@ def _take(
     found = []
     for kernel in list(left):
         other = next((o for o in by_key[key(kernel)] if is_caused(kernel, o)), None)
-        if kernel.backend != TVM or _is_transform(kernel) or other is None:
+        if kernel.backend != TVM_BACKEND or _is_transform(kernel) or other is None:
             continue
         by_key[key(kernel)].remove(other)
         left.remove(kernel)
@@ -252,7 +253,7 @@ def _is_regrouped(network: Sequence[Kernel], alone: Sequence[Kernel]) -> bool:
         ops = [op for kernel in kernels for op in _compute(kernel) if op not in _RESHAPES]
         return sorted(_SIMPLIFIED.get(op, op) for op in ops)
 
-    is_tvm = all(kernel.backend == TVM for kernel in (*network, *alone))
+    is_tvm = all(kernel.backend == TVM_BACKEND for kernel in (*network, *alone))
     alike = [{(k.ops, k.types) for k in side} for side in (network, alone)]
     sizes = [{_size(k.types[-1]) for k in side} for side in (network, alone)]
     is_same_work = operators(network) == operators(alone) and sizes[0] & sizes[1]

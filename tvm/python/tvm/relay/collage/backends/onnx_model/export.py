@@ -13,6 +13,7 @@ import onnx
 from tvm import ir, relay
 
 from ..errors import UnsupportedOpError
+from ..partition.flatten import static_type
 from ..walk import evaluate, key_of
 from .builder import GraphBuilder, Value
 from .call import ExportedCall
@@ -104,24 +105,9 @@ def _fields(checked_type):
 
 def _static(tensor_type, what, backend) -> tuple[tuple[int, ...], str]:
     """Return shape and dtype, both such as the runtimes take."""
-    if not isinstance(tensor_type, ir.TensorType):
-        raise UnsupportedOpError(backend, what, f"its type {tensor_type} is not a tensor")
-    return _shape(tensor_type, what, backend), _dtype(tensor_type, what, backend)
-
-
-def _shape(tensor_type, what, backend):
-    try:
-        shape = tuple(int(extent) for extent in tensor_type.shape)
-    except TypeError:
-        raise UnsupportedOpError(
-            backend, what, f"its shape {list(tensor_type.shape)} is dynamic"
-        ) from None
+    shape, dtype = static_type(tensor_type, what, backend)
     if 0 in shape:
         raise UnsupportedOpError(backend, what, f"its shape {list(shape)} is empty")
-    return shape
-
-
-def _dtype(tensor_type, what, backend):
-    if tensor_type.dtype not in DTYPES:
-        raise UnsupportedOpError(backend, what, f"dtype={tensor_type.dtype} is not supported")
-    return str(np.dtype(tensor_type.dtype))
+    if dtype not in DTYPES:
+        raise UnsupportedOpError(backend, what, f"dtype={dtype} is not supported")
+    return shape, dtype
