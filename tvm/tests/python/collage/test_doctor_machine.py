@@ -51,14 +51,14 @@ def test_the_compiler_is_cxx_or_one_on_the_path(tmp_path):
 
 def test_stores(tmp_path):
     file = tmp_path / "costs.sqlite"
-    assert machine._read_store(str(file)) == (str(file), None, "")
+    assert machine._read_store(str(file)) == (str(file), None, "", False)
     with CostStore(file) as store:
         store.put(row())
-    assert machine._read_store(str(file)) == (str(file), 1, "")
-    assert machine._read_store("none") == (None, None, "")
+    assert machine._read_store(str(file)) == (str(file), 1, "", False)
+    assert machine._read_store("none") == (None, None, "", False)
     file.write_text("no database at all, but long enough to be taken for one" * 99)
-    path, costs, error = machine._read_store(str(file))
-    assert (path, costs) == (str(file), None) and str(file) in error
+    path, costs, error, is_older = machine._read_store(str(file))
+    assert (path, costs, is_older) == (str(file), None, False) and str(file) in error
 
 
 def test_free_space_is_that_of_the_first_folder_that_exists(tmp_path):

@@ -131,6 +131,12 @@ def test_what_hides_its_records_is_named_once(name, caplog, monkeypatch):
     assert name in record.getMessage() and "measured without them" in record.getMessage()
 
 
+def test_a_tuner_that_left_no_record_changes_builds_only_where_its_kind_has_passes_of_its_own():
+    kinds = {kind for kind in KINDS if TuningRecords([], [kind]).changes_builds()}
+    assert kinds == {"ansor", "metaschedule"}
+    assert found("autotvm", dense()).changes_builds() and not TuningRecords().changes_builds()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_record_left_the_build_is_still_made_for_the_tuners_kind(kind):
     """As candidates were that it had a hand in: what ships is what was measured."""

@@ -185,7 +185,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
-        if records or records.modes:
+        if records.changes_builds():
             plans.add_untuned()
         name, found, skipped = OP_LEVEL, None, ""
         if options.guard:

@@ -9,6 +9,7 @@ A line that was cut off (a killed writer) or garbled costs itself alone, and is 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -94,13 +95,15 @@ def lines_of(records: Iterable[Record]) -> list[Line]:
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:
-    """Add a line by one write, so that several writers' lines stay whole.
+    """Add a line so that several writers' lines stay whole.
 
-    Where a killed writer left half a line, that is ended first.
+    Where a killed writer left half a line, that is ended first. The lock, which a killed writer
+    lets go, tells such a line from one that is being written.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     fd = os.open(path, flags, 0o644)
     try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
         size = os.fstat(fd).st_size
         is_cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
         os.write(fd, (("\n" if is_cut else "") + text + "\n").encode())

@@ -50,6 +50,10 @@ class TuningRecords:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records)
 
+    def changes_builds(self) -> bool:
+        """Whether a build in force of these can differ from one without."""
+        return bool(self) or any(KINDS[kind].CONFIG for kind in self.modes)
+
     def digest(self) -> str:
         """16 hex digits, equal for equal records; "" without any."""
         if not self:
