@@ -144,14 +144,14 @@ def search(
     from tvm.relay.collage.measure import process
 
     process.subprocess = FORKED if forked else subprocess
-    usual = measured._measure_options
+    usual = measured.session.measure_options
 
     def options_on_the_device(options):
         steps = {"build_step": "fault_search:build", "measure_step": measure_step}
         return dataclasses.replace(usual(options), batch=4, **steps, **changes)
 
     os.environ[FAULTS] = json.dumps(faults or {})
-    measured._measure_options = options_on_the_device
+    measured.session.measure_options = options_on_the_device
     mod, params = net()
     options = CollageOptions(
         store=store, workers=workers, progress="quiet", guard=False, **(collage_options or {})
@@ -160,7 +160,7 @@ def search(
         with tvm.transform.PassContext(opt_level=3):
             result = optimize(mod, params, ["llvm", *backends], options)
     finally:
-        measured._measure_options = usual
+        measured.session.measure_options = usual
     [report] = result.partitioned
     return {
         "module": f"{tvm.ir.structural_hash(result.mod) & (2**64 - 1):016x}",

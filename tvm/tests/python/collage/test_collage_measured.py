@@ -128,9 +128,9 @@ def test_sessions_nest_and_share(session):
 @pytest.fixture
 def no_session():
     """Outside the session of this module's other tests."""
-    token = measured._session.set(None)
+    token = measured.session._session.set(None)
     yield
-    measured._session.reset(token)
+    measured.session._session.reset(token)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ class OwnBackend(Backend):
 
 
 def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
-    monkeypatch.setattr(measured, "_warned", set())
+    monkeypatch.setattr(measured.warn_once, "_warned", set())
     used = type("Used", (OwnBackend,), {"__module__": "used.module"})
     broken = type("Broken", (OwnBackend,), {"__module__": "broken.module"})
     script = type("Script", (OwnBackend,), {"__module__": "__main__"})

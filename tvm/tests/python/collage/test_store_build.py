@@ -161,7 +161,7 @@ def test_a_named_store_that_will_not_do_ends_the_build_before_anything_is_measur
         config = make_compilation_config(context, TARGETS)
         with pytest.raises(StoreForeignError, match="this is no SQLite file"):
             CollagePartition(config, CostEstimator())(net)
-    assert started == [] and measured._session.get() is None
+    assert started == [] and measured.session._session.get() is None
 
 
 def test_versions_of_onednn_tell_its_instructions_apart(monkeypatch):

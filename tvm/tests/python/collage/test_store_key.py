@@ -119,7 +119,7 @@ def test_schedules_from_elsewhere_are_another_key(monkeypatch):
 
 def test_versions_of_backends(monkeypatch, caplog):
     monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
-    monkeypatch.setattr("tvm.relay.collage.measured._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.measured.warn_once._warned", set())
 
     class Own(Backend):
         name = "store_own"

@@ -22,6 +22,8 @@ _CPU = 1  # DLPack's number
 
 # The backend, in candidates, costs and reports, of what TVM compiles itself.
 TVM_BACKEND = "tvm"
+# Not TVM_BACKEND: a layout transform alone is all border.
+TRANSITION = "transition"
 
 
 @dataclasses.dataclass(frozen=True)

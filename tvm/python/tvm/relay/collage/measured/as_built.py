@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes to a worker so that it builds what this process would: options, tuning records.
+
+Test: test_measure_context.py, test_tuning_records.py.
+"""
+
+import tvm
+
+from .warn_once import warn_once
+
+
+def build_options():
+    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    from ..measure import context_to_json
+
+    context = tvm.transform.PassContext.current()
+    fields, left_out = context_to_json(context)
+    for name in left_out:
+        warn_once(
+            f"the PassContext's {name} holds code, which cannot go to worker processes: candidates "
+            "are measured without it"
+        )
+    return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
+
+
+def tuning_records(target):
+    """The tuning records that a build for the target would use, and what the search's tuner has
+    found, for workers."""
+    from ..tuning.session import active_tuner
+
+    records, left_out = tuning_records_in_force(target)
+    for name in left_out:
+        warn_once(
+            f"{name} does not show its records, which therefore cannot go to worker processes: "
+            "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
+            "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
+        )
+    tuner = active_tuner()
+    if tuner is None or str(tuner.target) != str(target):
+        return records
+    return type(records)([*records, *tuner.records])
+
+
+def tuning_records_in_force(target):
+    """tuning.records_in_force, imported when something is measured."""
+    from ..tuning import records_in_force
+
+    return records_in_force(target)

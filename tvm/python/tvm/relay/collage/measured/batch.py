@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of the pass's candidates answered by the measuring workers.
+
+Precondition: candidates carry their weights as constants. Test: test_collage_measured.py.
+"""
+
+import functools
+import logging
+
+from .as_built import build_options, tuning_records
+from .from_options import own_backend_modules
+from .row import Row, written_down
+from .session import measuring_session
+from .tuned import tune_rows
+
+_logger = logging.getLogger(__name__)
+
+
+def measure_batch(mods, targets, labels):
+    """[status, seconds, message] for each module's @main on its target (labels are for people).
+
+    Equal candidates are measured once, those that their backend has a cost for not at all. What
+    cannot even be written down as a candidate is unsupported, with the reason.
+    """
+    from ..backends.own_cost import own_cost
+    from ..measure import Cost
+    from ..measure.spent import phase
+
+    rows = [Row(*row) for row in zip(mods, targets, labels, strict=True)]
+    given = ((k, own_cost(row.mod, row.target)) for k, row in enumerate(rows) if row.external)
+    costs = {k: cost for k, cost in given if cost is not None}
+    candidates = {}
+    todo = {k: row for k, row in enumerate(rows) if k not in costs}
+    externals = [row.target for row in todo.values() if row.external]
+    with measuring_session(external_targets=externals) as estimator:
+        estimator.require(own_backend_modules(externals))
+        tune_rows(list(todo.values()), estimator)
+        keywords = build_options()
+        records = functools.cache(tuning_records)
+        for index, row in todo.items():
+            with phase("candidate text"):
+                built = written_down(row, keywords, records)
+            if isinstance(built, str):
+                _logger.warning("a candidate cannot be measured: %s", built)
+                costs[index] = Cost.failed("unsupported", built)
+            else:
+                candidates[index] = built
+        answers = estimator.estimate(list(candidates.values()))
+    costs.update(zip(candidates, answers, strict=True))
+    return [
+        [costs[k].status, float(costs[k].seconds or 0.0), costs[k].message]
+        for k in range(len(rows))
+    ]

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How Collage's options say that candidates are measured. Test: test_collage_measured.py."""
+
+import os
+
+from .warn_once import warn_once
+
+# More builds at once gain little and each holds a TVM in memory.
+_MOST_WORKERS = 8
+
+
+def measure_options(options):
+    from ..measure import MeasureOptions
+
+    return MeasureOptions(
+        workers=options.workers or default_workers(),
+        build_timeout=options.measure_timeout,
+        run_timeout=options.measure_timeout,
+        budget_seconds=options.measure_seconds,
+        seed=options.seed,
+        compiler=options.rpc_compiler,
+    )
+
+
+def default_workers():
+    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
+    return min(int(text), _MOST_WORKERS)
+
+
+def own_backend_modules(external_targets):
+    """The modules that define the user's own backends of these targets, for workers to import.
+
+    A script itself is none: its backends cannot be measured, which is logged.
+    """
+    from ..backends import BUILTIN, find_backend
+
+    modules = set()
+    for name in {target.kind.name for target in external_targets} - set(BUILTIN):
+        backend = find_backend(name)
+        if backend is None:
+            continue
+        module = type(backend).__module__
+        if module != "__main__":
+            modules.add(module)
+        else:
+            warn_once(
+                f"backend {name!r} is defined in the script that runs (__main__), which worker "
+                "processes cannot import, so none of its candidates can be measured: move the "
+                "backend and its registration into a module of their own and import that"
+            )
+    return tuple(sorted(modules))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the layout transforms between parts cost. Test: test_transitions.py."""
+
+import tvm
+
+from ..targets import TRANSITION
+from .as_built import build_options
+from .session import measuring_session
+
+
+def measure_transitions(types, target):
+    """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
+
+    NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
+    A transform that cannot be measured counts as free; that favours mixed plans, and the guard
+    decides.
+    """
+    with measuring_session() as estimator:
+        costs = estimator.estimate(transition_candidates(types, target))
+    return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
+
+
+def transition_candidates(types, target):
+    """What is measured for a layout transform of each tensor type."""
+    from ..measure import candidate_module
+
+    keywords = build_options()
+    return [
+        candidate_module(
+            _transform_of(tensor), TRANSITION, str(target), keywords, f"transform {tensor}"
+        )
+        for tensor in types
+    ]
+
+
+def _transform_of(tensor):
+    """fn(x) -> x in a blocked layout, then another element-wise kernel would follow."""
+    plain = "NCHW" if len(tensor.shape) == 4 else "NCDHW"
+    channels = int(tensor.shape[1])
+    block = max(size for size in (16, 8, 4, 2, 1) if channels % size == 0)
+    value = tvm.relay.var("x", tensor)
+    body = tvm.relay.layout_transform(value, plain, f"{plain}{block}c")
+    return tvm.relay.Function([value], body)
