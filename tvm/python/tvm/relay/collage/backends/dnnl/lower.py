@@ -12,6 +12,7 @@ import tvm
 from ..errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp
 from .functions import EVALUABLE_OPS, recognise_all
+from .norms import lower_layer_norm, recognise_layer_norms
 
 _MAX_RANK = 6
 _plain_ints = tvm.get_global_func("collage.PlainInts")
@@ -19,6 +20,7 @@ _plain_ints = tvm.get_global_func("collage.PlainInts")
 
 def lower(graph: Graph) -> Graph:
     """Return the graph in oneDNN's primitives; consumes the given one."""
+    recognise_layer_norms(graph)
     recognise_all(graph)
     _require_float32(graph)
     lowered = []
@@ -278,6 +280,20 @@ def _reduce(graph, node):
     return [Node("reduce", node.inputs, whole, {"strings": strings}), view]
 
 
+def _variance(graph, node):
+    """The mean of squares of the differences from the mean, which is the second operand."""
+    _check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
+    data, mean = node.inputs
+    centred, squares = (graph.new_tensor(graph.shapes[data]) for _ in range(2))
+    floats, strings = {"alpha": 0.0, "beta": 0.0}, {"algorithm": "square"}
+    means = _reduce(graph, Node("mean", [squares], node.output, node.attrs))
+    return [
+        _binary_node("sub", [data, mean], centred),
+        Node("eltwise", [centred], squares, {"strings": strings, "floats": floats}),
+        *(means if isinstance(means, list) else [means]),
+    ]
+
+
 def _reshape(graph, node):
     return Node("reshape", node.inputs[:1], node.output, {})
 
@@ -318,6 +334,8 @@ _LOWER = {
     "nn.log_softmax": _softmax,
     "concatenate": _concatenate,
     **{op: _reduce for op in ("mean", "sum", "max", "min")},
+    "variance": _variance,
+    "layer_norm": lower_layer_norm,
     "reshape": _reshape,
     "nn.batch_flatten": _reshape,
     "squeeze": _reshape,
@@ -327,4 +345,4 @@ _LOWER = {
 }
 
 # Those that may be taken; which calls of them, lower() decides.
-SUPPORTED_OPS = (frozenset(_LOWER) | EVALUABLE_OPS) - {"function"}
+SUPPORTED_OPS = (frozenset(_LOWER) | EVALUABLE_OPS) - {"function", "layer_norm"}

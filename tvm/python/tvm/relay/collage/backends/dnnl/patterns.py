@@ -16,6 +16,7 @@ from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 from ..errors import UnsupportedOpError
 from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
+from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
 
 ANCHORS = {
     "conv1d": "nn.conv1d",
@@ -170,7 +171,7 @@ def pattern_table() -> tuple[tuple, ...]:
         entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
     entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
-    return tuple(
+    chains = tuple(
         (
             "dnnl." + "_".join(filter(None, [label, *chain])),
             _pattern(op, chain),
@@ -178,6 +179,14 @@ def pattern_table() -> tuple[tuple, ...]:
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
     )
+    return (("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *chains)
+
+
+def _is_layer_norm(expr) -> bool:
+    try:
+        return is_layer_norm(lower_calls(expr, layer_norm_calls(expr)))
+    except UnsupportedOpError:
+        return False
 
 
 def _weight(chain) -> float:

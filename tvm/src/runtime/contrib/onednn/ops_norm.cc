@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_norm.cc
+ * \brief Layer normalization over the last axis.
+ *
+ * layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
+ * say; floats.epsilon. Tested by test_onednn_norms.py.
+ */
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  // Its fast kernels want whole rows: other layouts would go to the reference code.
+  const Dims& dims = planner->shape(node.output);
+  const Value src = planner->Require(node.inputs[0], MemDesc::Plain(dims));
+  const bool has_scale = node.Int("scale") != 0;
+  const bool has_shift = node.Int("shift") != 0;
+  const unsigned flags =
+      (has_scale ? dnnl_use_scale : dnnl_normalization_flags_none) |  // NOLINT(*)
+      (has_shift ? dnnl_use_shift : dnnl_normalization_flags_none);   // NOLINT(*)
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.layer_normalization_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference, src.desc.get(), src.desc.get(),
+                  nullptr, static_cast<float>(node.Float("epsilon")), flags, attr.get()),
+              what);
+  const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
+  std::vector<StepArg> args = {{DNNL_ARG_SRC, src.desc, src.buffer},
+                               {DNNL_ARG_DST, dst.desc, dst.buffer}};
+  const MemDesc column = MemDesc::Plain({dims.back()});
+  size_t next = 1;
+  for (const auto& [is_there, argument] :
+       {std::pair{has_scale, DNNL_ARG_SCALE}, std::pair{has_shift, DNNL_ARG_SHIFT}}) {
+    if (!is_there) continue;
+    args.push_back({argument, column, planner->Require(node.inputs[next++], column).buffer});
+  }
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered = RegisterNodeBuilder("layer_norm", BuildLayerNorm);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer normalization: the spellings that become one primitive, and look-alikes that do not."""
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import check, constant, function_of, hand_placed
+from tvm import relay
+from tvm.relay.collage.backends import get_backend, greedy_partition
+from tvm.relay.collage.backends.dnnl.codegen import lower_function
+
+ROWS, COLUMNS = (2, 5), 12
+EPSILON = relay.const(1e-5)
+
+
+def var(name, *shape):
+    return relay.var(name, shape=shape)
+
+
+X = var("x", *ROWS, COLUMNS)
+
+
+def mean_of(x, axis=-1):
+    return relay.mean(x, axis=[axis], keepdims=True)
+
+
+def centred(x, axis=-1):
+    return x - mean_of(x, axis)
+
+
+def variance_op(x, axis=-1, **attrs):
+    return relay.variance(x, axis=[axis], keepdims=True, **attrs)
+
+
+def normalised(x, axis=-1):
+    return centred(x, axis) / relay.sqrt(variance_op(x, axis) + EPSILON)
+
+
+def nn_layer_norm(x):
+    """As SimplifyInference writes nn.layer_norm, but for scale and shift."""
+    mean = mean_of(x)
+    variance = relay.variance(x, axis=[-1], keepdims=True, with_mean=mean)
+    return (x - mean) / relay.sqrt(variance + EPSILON)
+
+
+def by_squares(square):
+    difference = centred(X)
+    return difference / relay.sqrt(EPSILON + mean_of(square(difference)))
+
+
+def scaled(value, columns=COLUMNS):
+    return value * constant(1, columns) + constant(2, columns)
+
+
+FOUND = {
+    "as_tvm_writes_it": scaled(normalised(X)),
+    "without_scale_and_shift": normalised(X),
+    "scale_alone": constant(1, COLUMNS) * normalised(X),
+    "shift_alone": normalised(X) + constant(2, 1, 1, COLUMNS),
+    "mean_of_squares": scaled(by_squares(lambda d: d * d)),
+    "power_of_two": scaled(by_squares(lambda d: relay.power(d, relay.const(2.0)))),
+    "reciprocal_root": scaled(centred(X) * relay.rsqrt(variance_op(X) + EPSILON)),
+    "scale_of_the_caller": normalised(X) * var("s", COLUMNS) + var("b", COLUMNS),
+}
+Y = var("y", *ROWS, COLUMNS)
+NOT_FOUND = {
+    "another_axis": normalised(X, axis=1),
+    "variance_of_another": centred(X) / relay.sqrt(variance_op(Y) + EPSILON),
+    "mean_of_another": (X - mean_of(Y)) / relay.sqrt(variance_op(X) + EPSILON),
+    "cubes": by_squares(lambda d: relay.power(d, relay.const(3.0)) + relay.const(50.0)),
+    "second_moment": X / relay.sqrt(mean_of(X * X) + EPSILON),
+}
+
+
+def lowered(body):
+    return [n.op for n in lower_function(hand_placed(function_of(body))["dnnl_part"]).nodes]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_spellings_become_one_primitive(name):
+    assert lowered(FOUND[name]) == ["layer_norm"]
+    plan = check(FOUND[name])
+    assert "layer_norm" in plan and "ref:" not in plan and "binary" not in plan
+
+
+@pytest.mark.parametrize("name", NOT_FOUND)
+def test_look_alikes_stay_single_ops(name):
+    assert "layer_norm" not in lowered(NOT_FOUND[name])
+    check(NOT_FOUND[name])
+
+
+def test_what_is_read_elsewhere_is_kept():
+    value = normalised(X)
+    assert lowered(relay.exp(value) + scaled(value)).count("layer_norm") == 1
+    check(relay.exp(value) + scaled(value))
+    check(relay.Tuple([scaled(normalised(X)), mean_of(X)]))
+
+
+def test_a_shift_before_the_scale_is_not_the_norms():
+    body = (normalised(X) + constant(2, COLUMNS)) * constant(1, COLUMNS)
+    assert lowered(body) == ["layer_norm", "binary"]
+    check(body)
+
+
+def test_a_row_shift_or_one_number_is_not_a_column():
+    assert lowered(normalised(X) + constant(2, ROWS[1], 1)) == ["layer_norm", "binary"]
+    assert lowered(normalised(X) * relay.const(2.0)) == ["layer_norm", "eltwise"]
+    check(normalised(X) + constant(2, ROWS[1], 1))
+
+
+def test_large_values_keep_their_precision():
+    """The variance is that of the differences, not a difference of squares."""
+    x = np.random.default_rng(0).standard_normal((*ROWS, COLUMNS)).astype("float32") + 1e3
+    check(scaled(normalised(relay.nn.relu(X + relay.const(x)))))
+
+
+def test_variance_by_itself():
+    check(variance_op(X, 1))
+    check(relay.variance(X, axis=[0, 2]))
+
+
+def test_unbiased_variance_stays_on_tvm():
+    mod = tvm.IRModule.from_expr(function_of(variance_op(X, unbiased=True)))
+    assert "variance" in greedy_partition(relay.transform.InferType()(mod), "dnnl")["main"].astext()
+
+
+def composites(body):
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(mod)
+    return [
+        str(call.op.attrs["Composite"])
+        for call in calls_of(mod["main"])
+        if isinstance(call.op, relay.Function)
+    ]
+
+
+def calls_of(function):
+    found = []
+    relay.analysis.post_order_visit(
+        function, lambda expr: found.append(expr) if isinstance(expr, relay.Call) else None
+    )
+    return found
+
+
+def test_the_pattern_table_has_it_as_one_composite():
+    assert composites(scaled(normalised(X))) == ["dnnl.layer_norm"]
+    assert composites(scaled(nn_layer_norm(X))) == ["dnnl.layer_norm"]
+    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["another_axis"]))
+    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["variance_of_another"]))
