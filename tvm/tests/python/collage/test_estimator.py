@@ -9,6 +9,7 @@ from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import CostEstimator, CustomCostEstimator, MockCostEstimator, optimizer
 from tvm.relay.collage.estimators import FunctionCosts, Interrupted, reraise_interrupt
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
@@ -108,6 +109,12 @@ def test_weights_of_another_value_are_another_candidate():
 def test_infinity_and_what_is_no_seconds_mean_that_the_target_cannot_run_it(value):
     status, _, message = ask(FunctionCosts(lambda mod, target: value), RELU)
     assert (status, message) == ("unsupported", f"the cost function gave {value}")
+
+
+def test_a_function_may_answer_a_whole_cost():
+    costs = {"a": Cost.estimated(2.0), "b": Cost.failed("wrong_result", "said so")}
+    rows = [ask(FunctionCosts(lambda mod, target, name=name: costs[name]), RELU) for name in costs]
+    assert rows == [("estimated", 2.0, ""), ("wrong_result", 0.0, "said so")]
 
 
 def test_custom_asks_a_global_function_by_name(backend):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MeasuredCostEstimator on fakes: statuses, cache, order; FunctionCostEstimator."""
+"""MeasuredCostEstimator on fakes: statuses, cache, order."""
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
@@ -194,16 +194,3 @@ def test_options_are_checked_and_named():
             measure.MeasuredCostEstimator(**wrong)
     with pytest.raises(TypeError, match="speed"):
         measure.MeasuredCostEstimator(speed=3)
-
-
-def test_costs_by_a_function():
-    def function(candidate):
-        if candidate.hash == "bad":
-            raise KeyError("no idea")
-        return 2.0 if candidate.hash == "a" else measure.Cost.failed("wrong_result", "said so")
-
-    estimator = measure.FunctionCostEstimator(function)
-    a, b, bad = estimator.estimate([fake_candidate(n) for n in ("a", "b", "bad")])
-    assert (a.status, a.seconds) == ("estimated", 2.0)
-    assert b.status == "wrong_result"
-    assert bad.status == "unsupported" and "KeyError: 'no idea'" in bad.message

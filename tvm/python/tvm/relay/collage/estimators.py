@@ -180,8 +180,9 @@ class CostEstimator(Object):
 class FunctionCosts(CostEstimator):
     """Costs by ``seconds_of(mod, target)``, each distinct (module, target) asked once.
 
-    Infinity means that the target cannot run the module, as in TVM's old protocol; so does any
-    other number that is no seconds (negative, NaN, above 1e6).
+    It answers seconds or a ``measure.Cost``. Infinity means that the target cannot run the module,
+    as in TVM's old protocol; so does any other number that is no seconds (negative, NaN, above
+    1e6).
     """
 
     has_transitions = False
@@ -195,16 +196,9 @@ class FunctionCosts(CostEstimator):
         return [self._one(mod, target) for mod, target in zip(mods, targets, strict=True)]
 
     def _one(self, mod, target):
-        from .measure.cost import MOST_SECONDS
-
         key = (tvm.ir.structural_hash(mod, map_free_vars=True), str(target))
         if key not in self._known:
-            seconds = float(self._seconds_of(mod, target))
-            self._known[key] = (
-                measured(seconds)
-                if 0 <= seconds <= MOST_SECONDS
-                else failed("unsupported", f"the cost function gave {seconds}")
-            )
+            self._known[key] = _answer(self._seconds_of(mod, target))
         return self._known[key]
 
 
@@ -251,6 +245,17 @@ class CustomCostEstimator(FunctionCosts):
     def __init__(self, py_fn_estimator="tvm.relay.collage.estimate_seconds_custom"):
         self._function = get_global_func(py_fn_estimator)
         super().__init__(lambda mod, target: self._function(mod, target))
+
+
+def _answer(cost):
+    """What a cost function gave, seconds or a Cost, as an answer of the batch protocol."""
+    from .measure.cost import MOST_SECONDS, Cost
+
+    if isinstance(cost, Cost):
+        return [cost.status, cost.seconds or 0.0, cost.message]
+    if 0 <= float(cost) <= MOST_SECONDS:
+        return measured(cost)
+    return failed("unsupported", f"the cost function gave {float(cost)}")
 
 
 def _boxed(answer):

@@ -4,13 +4,14 @@ elsewhere and reaches this only through BatchEstimator. Docs: docs/measuring.md.
 
 from .candidate import CandidateModule, candidate_module, deployable_module
 from .cost import STATUSES, Cost, Unsupported, WrongResult
-from .estimator import BatchEstimator, FunctionCostEstimator, KeptCosts, MeasuredCostEstimator
+from .estimator import MeasuredCostEstimator
 from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
 from .options import MeasureOptions
 from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool
 from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
 from .progress import Progress, make_progress
+from .protocols import BatchEstimator, KeptCosts
 from .runner import LocalRunner, Runner
 from .statistics import Interval, is_narrow, median_interval, ratio_interval
 from .text import describe
@@ -22,7 +23,6 @@ __all__ = [
     "Comparison",
     "Contestant",
     "Cost",
-    "FunctionCostEstimator",
     "Interval",
     "Job",
     "LocalRunner",

@@ -15,10 +15,9 @@ import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-from ..targets import TVM_BACKEND
 from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost
@@ -27,49 +26,21 @@ from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
 from .process import Reply, WorkerOptions
 from .progress import Progress
+from .protocols import KeptCosts
 from .runner import LocalRunner, Runner
 from .scratch import ScratchFolder
+from .steps import (
+    NOT_VERIFIED,
+    better,
+    build_job,
+    cost_of,
+    measure_job,
+    reference_job,
+    reference_of,
+    with_remark,
+)
 
 _logger = logging.getLogger(__name__)
-
-# Marks the message of a cost whose outputs had nothing to be compared with.
-NOT_VERIFIED = "not verified"
-
-
-class BatchEstimator(Protocol):
-    """Whatever answers a cost for each candidate of a batch, in order."""
-
-    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]: ...
-
-
-class KeptCosts(Protocol):
-    """Costs that outlive the estimator: store.StoredCosts."""
-
-    def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]: ...
-
-    def keep(self, candidate: CandidateModule, cost: Cost) -> None: ...
-
-    def close(self) -> None: ...
-
-    def Summary(self) -> str: ...
-
-
-class FunctionCostEstimator:
-    """Costs by a function of the user's: seconds, a Cost, or an exception, which fails just that
-    candidate as unsupported."""
-
-    def __init__(self, function: Callable[[CandidateModule], float | Cost]) -> None:
-        self._function = function
-
-    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
-        return [self._one(candidate) for candidate in candidates]
-
-    def _one(self, candidate: CandidateModule) -> Cost:
-        try:
-            answer = self._function(candidate)
-            return answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
-        except Exception as error:  # noqa: BLE001 - the user's function: failures are data
-            return Cost.failed("unsupported", f"cost function: {type(error).__name__}: {error}")
 
 
 class MeasuredCostEstimator:
@@ -203,7 +174,7 @@ class MeasuredCostEstimator:
             # A name of its own: a worker that cannot unload a library (C++'s unique symbols, a
             # backend that keeps it) would be given that one again for the same name.
             file = os.path.join(folder, f"candidate_{next(self._numbers)}.so")
-            self._pool.submit(self._build_job(item[1], file), self._on_built(item, file))
+            self._pool.submit(build_job(self.options, item[1], file), self._on_built(item, file))
         self.runner.drive(self._pool)
 
     def _on_built(self, item: tuple[str, CandidateModule], library: str) -> OnReply:
@@ -220,7 +191,7 @@ class MeasuredCostEstimator:
                 self._record(item, failed_cost(reply, "build", "compile_failed"))
             elif candidate.verify:
                 build = reply.value
-                job = self._reference_job(candidate, _reference_of(library))
+                job = reference_job(self.options, candidate, reference_of(library))
                 self._pool.submit(job, lambda reply: on_reference(build, reply))
             else:
                 measure(reply.value, None)
@@ -234,7 +205,7 @@ class MeasuredCostEstimator:
                 measure(build, None)
 
         def measure(build: Any, tolerance: Any) -> None:
-            job = self._measure_job(candidate, library, build, tolerance)
+            job = measure_job(self.options, candidate, library, build, tolerance)
             self.runner.submit(job, lambda reply: on_measured(job, reply))
 
         def on_measured(job: Job, reply: Reply) -> None:
@@ -242,14 +213,14 @@ class MeasuredCostEstimator:
             # That devices are lost need not be the candidate's doing.
             is_lost = reply.outcome == "lost"
             if kept is None or not is_lost:
-                kept = _better(kept, _with_remark(_cost_of(reply), doubt))
+                kept = better(kept, with_remark(cost_of(reply), doubt))
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:
                 self._record(item, kept, is_kept=not is_lost or kept.is_usable)
                 _remove(library)
-                _remove(_reference_of(library))
+                _remove(reference_of(library))
 
         return on_built
 
@@ -260,80 +231,6 @@ class MeasuredCostEstimator:
             self._store.keep(candidate, cost)
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
-
-    def _build_job(self, candidate: CandidateModule, library: str) -> Job:
-        arguments = {
-            "candidate": candidate.to_json(),
-            "library": library,
-            "builder": self.options.builder,
-            "seed": self.options.seed,
-        }
-        if self.options.compiler:
-            arguments["compiler"] = self.options.compiler
-        return _call(self.options.build_step, arguments, self.options.build_timeout)
-
-    def _reference_job(self, candidate: CandidateModule, file: str) -> Job:
-        arguments = {
-            "candidate": candidate.to_json(),
-            "file": file,
-            "builder": self.options.builder,
-            "seed": self.options.seed,
-        }
-        return _call(self.options.reference_step, arguments, self.options.build_timeout)
-
-    def _measure_job(
-        self, candidate: CandidateModule, library: str, build: Any, tolerance: Any
-    ) -> Job:
-        """`tolerance` of the outputs beside the library's reference; None: there is none."""
-        reference = None if tolerance is None else _reference_of(library)
-        arguments = {
-            "library": library,
-            "build": build,
-            "reference": reference,
-            "tolerance": tolerance,
-            # TVM's: layout transforms at their borders are timed apart.
-            "split_borders": candidate.backend == TVM_BACKEND,
-            "seed": self.options.seed,
-            "budget_seconds": self.options.budget_seconds,
-            "interval_width": self.options.interval_width,
-            "sample_seconds": self.options.sample_seconds,
-        }
-        files = (library,) if reference is None else (library, reference)
-        return _call(self.options.measure_step, arguments, self.options.run_timeout, files)
-
-
-def _call(
-    function: str, arguments: dict[str, Any], seconds: float, files: tuple[str, ...] = ()
-) -> Job:
-    return Job("call", {"function": function, "arguments": arguments}, seconds, files)
-
-
-def _cost_of(reply: Reply) -> Cost:
-    """The cost that a measuring step's reply stands for."""
-    if reply.outcome != "ok":
-        return failed_cost(reply, "run", "run_failed")
-    try:
-        return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
-
-
-def _with_remark(cost: Cost, remark: str) -> Cost:
-    if not remark or not cost.is_usable:
-        return cost
-    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
-
-
-def _better(before: Cost | None, after: Cost) -> Cost:
-    """Of two measurements the one known better; a failure stays one."""
-    if before is None or not after.is_usable or after.spread < before.spread:
-        return after
-    return before
-
-
-def _reference_of(library: str) -> str:
-    """The file of what TVM computes, beside a candidate's library."""
-    return f"{library}.npz"
 
 
 def _remove(file: str) -> None:

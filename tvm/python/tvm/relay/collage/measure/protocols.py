@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands on the two sides of measuring: who asks for costs, and who keeps them.
+
+Test: test_measure_estimator.py, test_store_costs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .candidate import CandidateModule
+from .cost import Cost
+
+
+class BatchEstimator(Protocol):
+    """Whatever answers a cost for each candidate of a batch, in order."""
+
+    def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]: ...
+
+
+class KeptCosts(Protocol):
+    """Costs that outlive the estimator: store.StoredCosts."""
+
+    def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]: ...
+
+    def keep(self, candidate: CandidateModule, cost: Cost) -> None: ...
+
+    def close(self) -> None: ...
+
+    def Summary(self) -> str: ...

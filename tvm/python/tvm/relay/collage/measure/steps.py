@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workers are asked to do for a candidate, and what their replies say of its cost.
+
+Test: test_measure_estimator.py, test_measure_verify.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..targets import TVM_BACKEND
+from .candidate import CandidateModule
+from .cost import Cost
+from .failure import failed_cost
+from .options import MeasureOptions
+from .pool import Job
+from .process import Reply
+
+# Marks the message of a cost whose outputs had nothing to be compared with.
+NOT_VERIFIED = "not verified"
+
+
+def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
+    arguments = {
+        "candidate": candidate.to_json(),
+        "library": library,
+        "builder": options.builder,
+        "seed": options.seed,
+    }
+    if options.compiler:
+        arguments["compiler"] = options.compiler
+    return _call(options.build_step, arguments, options.build_timeout)
+
+
+def reference_job(options: MeasureOptions, candidate: CandidateModule, file: str) -> Job:
+    arguments = {
+        "candidate": candidate.to_json(),
+        "file": file,
+        "builder": options.builder,
+        "seed": options.seed,
+    }
+    return _call(options.reference_step, arguments, options.build_timeout)
+
+
+def measure_job(
+    options: MeasureOptions, candidate: CandidateModule, library: str, build: Any, tolerance: Any
+) -> Job:
+    """`tolerance` of the outputs beside the library's reference; None: there is none."""
+    reference = None if tolerance is None else reference_of(library)
+    arguments = {
+        "library": library,
+        "build": build,
+        "reference": reference,
+        "tolerance": tolerance,
+        # TVM's: layout transforms at their borders are timed apart.
+        "split_borders": candidate.backend == TVM_BACKEND,
+        "seed": options.seed,
+        "budget_seconds": options.budget_seconds,
+        "interval_width": options.interval_width,
+        "sample_seconds": options.sample_seconds,
+    }
+    files = (library,) if reference is None else (library, reference)
+    return _call(options.measure_step, arguments, options.run_timeout, files)
+
+
+def reference_of(library: str) -> str:
+    """The file of what TVM computes, beside a candidate's library."""
+    return f"{library}.npz"
+
+
+def _call(
+    function: str, arguments: dict[str, Any], seconds: float, files: tuple[str, ...] = ()
+) -> Job:
+    return Job("call", {"function": function, "arguments": arguments}, seconds, files)
+
+
+def cost_of(reply: Reply) -> Cost:
+    """The cost that a measuring step's reply stands for."""
+    if reply.outcome != "ok":
+        return failed_cost(reply, "run", "run_failed")
+    try:
+        return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
+
+
+def with_remark(cost: Cost, remark: str) -> Cost:
+    if not remark or not cost.is_usable:
+        return cost
+    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
+
+
+def better(before: Cost | None, after: Cost) -> Cost:
+    """Of two measurements the one known better; a failure stays one."""
+    if before is None or not after.is_usable or after.spread < before.spread:
+        return after
+    return before
