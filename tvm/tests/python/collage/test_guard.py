@@ -10,7 +10,7 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.interleave import paired_ratio
+from tvm.relay.collage.measure.comparison import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
 

@@ -19,7 +19,7 @@ from tvm.relay.collage.graph_search.decide import (
     verdict,
 )
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.interleave import best_first, paired_ratio
+from tvm.relay.collage.measure.comparison import best_first, paired_ratio
 from tvm.relay.collage.measure.rounds import Further, run_rounds
 
 ORDER = ["tvm", "dnnl", "collage"]

@@ -3,9 +3,10 @@
 elsewhere and reaches this only through BatchEstimator. Docs: docs/measuring.md."""
 
 from .candidate import CandidateModule, candidate_module, deployable_module
+from .comparison import Comparison, compare, output_error
 from .cost import STATUSES, Cost, Unsupported, WrongResult
 from .estimator import MeasuredCostEstimator
-from .interleave import Comparison, Contestant, Samples, compare, measure_interleaved, output_error
+from .interleave import Contestant, Samples, measure_interleaved
 from .options import MeasureOptions
 from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from .candidate import CandidateModule
-from .interleave import Comparison, Contestant, compare
+from .comparison import Comparison, compare
+from .interleave import Contestant
 from .pool import Job, OnReply, WorkerPool, drive
 from .spent import phase
 

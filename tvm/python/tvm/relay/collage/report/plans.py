@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..measure import Comparison
-from ..measure.interleave import best_first, paired_ratio
+from ..measure.comparison import best_first, paired_ratio
 
 
 def compare_plans(
