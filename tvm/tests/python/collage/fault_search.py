@@ -141,9 +141,9 @@ def search(
     """
     import tvm
     from tvm.relay.collage import CollageOptions, measured, optimize
-    from tvm.relay.collage.measure import process
+    from tvm.relay.collage.measure import launch
 
-    process.subprocess = FORKED if forked else subprocess
+    launch.subprocess = FORKED if forked else subprocess
     usual = measured.session.measure_options
 
     def options_on_the_device(options):

@@ -136,10 +136,10 @@ def serve_tracker(port):
 def serve_device(tracker, key, threads=None):
     from fault_search import FORKED
     from tvm.relay.collage import rpc_server
-    from tvm.relay.collage.measure import process
+    from tvm.relay.collage.measure import launch
     from tvm.relay.collage.rpc.tracker import Address
 
-    process.subprocess = FORKED
+    launch.subprocess = FORKED
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = threads
     port = free_port()

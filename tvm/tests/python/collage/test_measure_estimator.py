@@ -3,7 +3,7 @@
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
-from tvm.relay.collage.measure.process import Reply
+from tvm.relay.collage.measure.reply import Reply
 from tvm.relay.collage.measure.runner import LocalRunner
 
 

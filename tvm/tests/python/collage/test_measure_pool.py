@@ -12,7 +12,7 @@ import time
 import measure_fakes
 import pytest
 from measure_fakes import REPLIES, measure
-from tvm.relay.collage.measure.process import _parse
+from tvm.relay.collage.measure.reply import parse_reply
 
 Job, WorkerPool = measure.Job, measure.WorkerPool
 PERFORM = "measure_fakes:perform"
@@ -110,7 +110,7 @@ def test_memory_limit():
 
 
 def test_what_is_no_reply_on_the_reply_channel_costs_its_writer(pool):
-    assert {name for name, reply in REPLIES.items() if _parse(reply.rstrip()) is not None} == {
+    assert {name for name, reply in REPLIES.items() if parse_reply(reply.rstrip()) is not None} == {
         "other request"
     }
     forgers = ["half a line", "no object", "other request"]
@@ -180,7 +180,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from measure_fakes import REPLIES, measure
-from tvm.relay.collage.measure.process import _parse
+from tvm.relay.collage.measure.reply import parse_reply
 pool = measure.WorkerPool(2)
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)

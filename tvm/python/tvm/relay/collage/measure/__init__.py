@@ -7,12 +7,14 @@ from .comparison import Comparison, compare, output_error
 from .cost import STATUSES, Cost, Unsupported, WrongResult
 from .estimator import MeasuredCostEstimator
 from .interleave import Contestant, Samples, measure_interleaved
+from .launch import WorkerStartError
 from .options import MeasureOptions
 from .pass_context import context_from_json, context_to_json
 from .pool import Job, WorkerPool
-from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
+from .process import WorkerOptions, WorkerProcess
 from .progress import Progress, make_progress
 from .protocols import BatchEstimator, KeptCosts
+from .reply import Reply
 from .runner import LocalRunner, Runner
 from .statistics import Interval, is_narrow, median_interval, ratio_interval
 from .text import describe

@@ -24,9 +24,10 @@ from .failure import failed_cost
 from .load import load_per_core, warn_if_busy
 from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
-from .process import Reply, WorkerOptions
+from .process import WorkerOptions
 from .progress import Progress
 from .protocols import KeptCosts
+from .reply import Reply
 from .runner import LocalRunner, Runner
 from .scratch import ScratchFolder
 from .steps import (

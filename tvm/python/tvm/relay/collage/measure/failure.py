@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .cost import Cost
-from .process import Reply
+from .reply import Reply
 
 # Exceptions that say more than that a step failed.
 _TELLING = {"Unsupported": "unsupported", "WrongResult": "wrong_result"}

@@ -22,7 +22,9 @@ import numpy as np
 from .contestant import library_contestant
 from .cost import Cost
 from .failure import failed_cost
-from .process import Reply, WorkerOptions, WorkerProcess, WorkerStartError
+from .launch import WorkerStartError
+from .process import WorkerOptions, WorkerProcess
+from .reply import Reply
 from .resolve import path_of
 from .rounds import Further, run_rounds
 from .scratch import ScratchFolder

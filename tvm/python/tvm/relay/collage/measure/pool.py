@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .process import Reply, WorkerOptions, WorkerProcess, wait
+from .process import WorkerOptions, WorkerProcess, wait
+from .reply import Reply
 
 _logger = logging.getLogger(__name__)
 

@@ -14,15 +14,15 @@ import itertools
 import json
 import os
 import selectors
-import signal
-import subprocess
 import sys
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .launch import WorkerStartError, kill_worker, start_worker
 from .memory import default_limit, resident_bytes
+from .reply import Reply, how_it_ended, parse_reply
 from .scratch import ScratchFolder
 from .spent import add_workers, phase
 
@@ -32,10 +32,6 @@ _ENDING_SECONDS = 2.0
 _STDERR_TAIL = 2000
 # Replies are a few KB: whoever writes this much writes no reply.
 _LONGEST_REPLY = 256 << 20
-
-
-class WorkerStartError(RuntimeError):
-    """No worker process could be started: the environment, not a candidate, is broken."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,53 +50,13 @@ class WorkerOptions:
     startup_seconds: float = 120.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Reply:
-    """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
-    `type`), "timeout" or "died" with a message."""
-
-    outcome: str
-    value: Any = None
-    type: str = ""
-    message: str = ""
-
-
 class WorkerProcess:
     """A started worker that answers one request at a time. poll() never blocks."""
 
     def __init__(self, options: WorkerOptions | None = None) -> None:
         self._options = options = options or WorkerOptions()
-        package = __package__ or "measure"
         scratch = ScratchFolder()  # what a killed candidate leaves there goes with the worker
-        replies, worker_replies = os.pipe()
-        environment = {
-            "GOMP_SPINCOUNT": "1000",
-            **os.environ,
-            "TMPDIR": scratch.path,
-            **options.environment,
-        }
-        try:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",  # a user's json.py in the current folder must not stand for Python's own
-                    "-m",
-                    f"{package}.worker",
-                    *map(str, (worker_replies, os.getpid())),
-                ],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=(worker_replies,),
-                start_new_session=True,
-                env=environment,
-            )
-        except OSError as error:
-            os.close(replies)
-            scratch.close()
-            raise WorkerStartError(f"cannot start a worker process: {error}") from error
-        finally:
-            os.close(worker_replies)
+        self._process, replies = start_worker(options.environment, scratch)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._stdin = self._process.stdin.fileno()
         self._stderr = self._process.stdout.fileno()
@@ -108,7 +64,9 @@ class WorkerProcess:
         for fd in (self._stdin, self._stderr, self._replies):
             os.set_blocking(fd, False)
         self._open = {self._stderr, self._replies}
-        self.kill = weakref.finalize(self, _kill, self._process, replies, scratch, os.getpid())
+        self.kill = weakref.finalize(
+            self, kill_worker, self._process, replies, scratch, os.getpid()
+        )
         self._memory_limit = options.memory_limit_bytes or default_limit()
         self._ids = itertools.count()
         self._to_send = b""
@@ -167,7 +125,7 @@ class WorkerProcess:
         if self._has_exited():
             self._read()
             self.kill()
-            return self._on_end("died", _death(self._process.returncode) + self._printed())
+            return self._on_end("died", how_it_ended(self._process.returncode) + self._printed())
         if time.monotonic() > self._deadline:
             if self._replies not in self._open:
                 self.kill()
@@ -184,7 +142,7 @@ class WorkerProcess:
         self._deadline = time.monotonic() + seconds
 
     def _on_line(self, line: bytes) -> Reply | None:
-        reply = _parse(line)
+        reply = parse_reply(line)
         if reply is None or reply["id"] != self._awaited:
             self.kill()
             return self._on_end("died", "it wrote over the worker's reply channel")
@@ -293,41 +251,3 @@ def _wait(workers: Sequence[WorkerProcess]) -> None:
             for fd, events in worker._descriptors():
                 selector.register(fd, events)
         selector.select(max(0.0, seconds) + 0.001)
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """A line as the reply that the worker's own code writes, None for anything else."""
-    try:
-        reply = json.loads(line)
-        is_ok = reply["ok"]
-        texts = () if is_ok else (reply["type"], reply["message"])
-        has_value = not is_ok or "value" in reply
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    is_reply = "id" in reply and has_value and all(isinstance(text, str) for text in texts)
-    return reply if is_reply else None
-
-
-def _death(code: int | None) -> str:
-    """How a process of this return code ended."""
-    if code is not None and code < 0:
-        with contextlib.suppress(ValueError):
-            return f"killed by {signal.Signals(-code).name}"
-        return f"killed by signal {-code}"
-    return f"exited with code {code}"
-
-
-def _kill(process: subprocess.Popen, replies: int, scratch: ScratchFolder, owner: int) -> None:
-    """Kill a worker's whole process group and free what it had."""
-    if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
-        return
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
-    os.close(replies)
-    scratch.close()

@@ -15,7 +15,7 @@ from .cost import Cost
 from .failure import failed_cost
 from .options import MeasureOptions
 from .pool import Job
-from .process import Reply
+from .reply import Reply
 
 # Marks the message of a cost whose outputs had nothing to be compared with.
 NOT_VERIFIED = "not verified"

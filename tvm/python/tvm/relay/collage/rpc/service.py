@@ -15,7 +15,8 @@ from typing import Any
 import tvm
 
 from ..measure.pool import Job, WorkerPool, step
-from ..measure.process import Reply, WorkerOptions
+from ..measure.process import WorkerOptions
+from ..measure.reply import Reply
 from ..measure.worker import die_with_parent
 
 

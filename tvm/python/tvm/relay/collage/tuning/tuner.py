@@ -21,7 +21,7 @@ import tvm
 from ..measure.candidate import CandidateModule
 from ..measure.cost import Cost
 from ..measure.pool import Job, WorkerPool
-from ..measure.process import Reply
+from ..measure.reply import Reply
 from ..progress import OnStep, steps_untold
 from .logs import Line, best_lines, lines_of, read_log, records_of
 from .records import TuningRecords

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker process is started, and killed with all that it started. Test: test_measure_pool.py."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from .scratch import ScratchFolder
+
+
+class WorkerStartError(RuntimeError):
+    """No worker process could be started: the environment, not a candidate, is broken."""
+
+
+def start_worker(
+    environment: Mapping[str, str], scratch: ScratchFolder
+) -> tuple[subprocess.Popen, int]:
+    """The process, with pipes as its stdin and stdout, and the descriptor of its replies.
+
+    `environment` is set over the driver's own. WorkerStartError closes `scratch`.
+    """
+    replies, worker_replies = os.pipe()
+    variables = {
+        "GOMP_SPINCOUNT": "1000",
+        **os.environ,
+        "TMPDIR": scratch.path,
+        **environment,
+    }
+    try:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",  # a user's json.py in the current folder must not stand for Python's own
+                "-m",
+                f"{__package__}.worker",
+                *map(str, (worker_replies, os.getpid())),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(worker_replies,),
+            start_new_session=True,
+            env=variables,
+        )
+    except OSError as error:
+        os.close(replies)
+        scratch.close()
+        raise WorkerStartError(f"cannot start a worker process: {error}") from error
+    finally:
+        os.close(worker_replies)
+    return process, replies
+
+
+def kill_worker(
+    process: subprocess.Popen, replies: int, scratch: ScratchFolder, owner: int
+) -> None:
+    """Kill a worker's whole process group and free what it had."""
+    if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
+        return
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    os.close(replies)
+    scratch.close()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a request to a worker ended, and the line of JSON that says so. Test: test_measure_pool.py."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
+    `type`), "timeout" or "died" with a message."""
+
+    outcome: str
+    value: Any = None
+    type: str = ""
+    message: str = ""
+
+
+def parse_reply(line: bytes) -> dict[str, Any] | None:
+    """A line as the reply that the worker's own code writes, None for anything else."""
+    try:
+        reply = json.loads(line)
+        is_ok = reply["ok"]
+        texts = () if is_ok else (reply["type"], reply["message"])
+        has_value = not is_ok or "value" in reply
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    is_reply = "id" in reply and has_value and all(isinstance(text, str) for text in texts)
+    return reply if is_reply else None
+
+
+def how_it_ended(code: int | None) -> str:
+    """How a process of this return code ended."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+        return f"killed by signal {-code}"
+    return f"exited with code {code}"
