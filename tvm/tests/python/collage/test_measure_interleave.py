@@ -159,7 +159,7 @@ def test_who_was_given_up_is_never_the_best(monkeypatch):
         "stayed": measure.Samples("stayed", [1e-3] * 2 + [9e-3] * 8),
         "left": measure.Samples("left", [5e-3] * 2, left="given up"),
     }
-    monkeypatch.setattr(measure.interleave, "measure_interleaved", lambda *_, **__: samples)
+    monkeypatch.setattr(measure.comparison, "measure_interleaved", lambda *_, **__: samples)
     best, other = measure.compare([contestant("left"), contestant("stayed")])
     assert (best.name, other.name) == ("stayed", "left")
     assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles on objects of the C++ library. Test: test_views.py."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tvm._ffi import get_global_func
+from tvm.runtime import Object
+
+
+class View(Object):
+    """A handle on an object of the C++ library, whose fields are fetched at their first use."""
+
+    __slots__ = ("__dict__",)
+
+    @functools.cached_property
+    def _fields(self) -> dict[str, Any]:
+        return json.loads(str(call(f"{type(self).__name__}Fields", self)))
+
+    def __getattr__(self, name: str) -> Any:
+        # TVM's would ask the C++ object's reflection, which these have none of.
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def Summary(self) -> str:
+        """One line for logs and tables."""
+        return self._fields["summary"]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.Summary()})"
+
+
+def call(name: str, *args: Any) -> Any:
+    return get_global_func(f"collage.view.{name}")(*args)
+
+
+def ints(indices: Iterable[int]) -> list[int]:
+    return [int(index) for index in indices]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes the views of a module. Test: test_views.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.target import make_compilation_config
+
+from ..targets import parse_targets
+from .graph import DataflowGraph
+from .handle import call
+from .partition import CandidatePartition, PartitionSpec
+
+
+def dataflow_graph(function: relay.Function) -> DataflowGraph:
+    """The graph of a Relay function; untyped nodes (no InferType) have no types.
+
+    ModuleError when it is no Relay function.
+    """
+    if not isinstance(function, relay.Function):
+        raise _not_relay(function)
+    return call("DataflowGraph", function)
+
+
+def partition_specs(targets: Any) -> list[PartitionSpec]:
+    """The backends that the pass would use for the targets, in their order, and the host's last.
+
+    Options such as `relay.collage.tvm_max_depth` are those of the current PassContext.
+    """
+    config = make_compilation_config(
+        tvm.transform.PassContext.current(), parse_targets(targets).all
+    )
+    return list(call("Specs", config))
+
+
+def candidates(
+    mod: tvm.IRModule | relay.Function, targets: Any, estimator: Any = None
+) -> list[CandidatePartition]:
+    """All candidates that the pass would consider for a module or function; nothing is searched.
+
+    Function by function, small candidates first. Weights should be bound and the module prepared
+    (`collage.build.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
+    mock) each has its cost, so this may take as long as all of them take to measure.
+    """
+    if not isinstance(mod, (tvm.IRModule, relay.Function)):
+        raise _not_relay(mod)
+    if isinstance(mod, relay.Function):
+        mod = tvm.IRModule.from_expr(mod)
+    specs = partition_specs(targets)
+    functions = relay.transform.InferType()(mod).functions.values()
+    return [
+        candidate
+        for function in functions
+        if call("CanBePartitioned", function)
+        for candidate in call("Candidates", function, specs, estimator)
+    ]
+
+
+def _not_relay(value: object) -> Exception:
+    from ..errors import ModuleError
+
+    return ModuleError(f"expected a relay.Function, got {type(value).__name__}")

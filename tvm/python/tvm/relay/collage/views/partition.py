@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends and what they could run. Test: test_views.py."""
+
+from __future__ import annotations
+
+import tvm
+from tvm._ffi import register_object
+
+from ..measure.cost import Cost
+from .handle import View, call
+from .sub_graph import SubGraph
+
+
+@register_object("collage.PartitionSpec")
+class PartitionSpec(View):
+    """A backend and the rule that says what it can run."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The target kind's name; the host's own spec, which covers what launches no kernel, is
+        "host"."""
+        return self._fields["name"]
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it compiles its parts itself, as functions with a `Compiler` attribute."""
+        return self._fields["is_external"]
+
+    @property
+    def rule(self) -> str:
+        """The rule with its sub-rules on one line."""
+        return self._fields["rule"]
+
+    @property
+    def target(self) -> tvm.target.Target:
+        """The target whose parts it describes."""
+        return call("TargetOf", self)
+
+
+@register_object("collage.CandidatePartition")
+class CandidatePartition(View):
+    """A sub-graph that one backend could run, and the rule that found it."""
+
+    __slots__ = ()
+
+    @property
+    def sub_graph(self) -> SubGraph:
+        """The nodes."""
+        return call("SubGraphOf", self)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The backend that would run it."""
+        return call("SpecOf", self)
+
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self._fields["backend"]
+
+    @property
+    def rule(self) -> str:
+        """Names of the rules that made it, outermost first."""
+        return self._fields["rule"]
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether it becomes a function for the backend's own compiler."""
+        return self._fields["is_primitive"]
+
+    @property
+    def is_joinable(self) -> bool:
+        """Whether, once chosen, it becomes one function with the chosen ones that it touches."""
+        return self._fields["is_joinable"]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing inside launches a kernel, so that the host runs it for nothing."""
+        return self._fields["is_free"]
+
+    @property
+    def cost(self) -> Cost:
+        """What it was measured or estimated at; status "unknown" when nobody was asked."""
+        status, seconds, message = self._fields["cost"]
+        numbers = (seconds,) * 3 if status in ("measured", "estimated") else ()
+        return Cost(status, *numbers, message=message)
+
+    def module(self) -> tvm.IRModule:
+        """The module that is measured for it: @main computes the candidate as it is deployed."""
+        return call("Module", self)
