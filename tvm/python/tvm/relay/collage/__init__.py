@@ -51,7 +51,7 @@ _LAZY = {
     "flush_denormals": "denormals",
     "flushes_denormals": "denormals",
     "optimize": "optimizer",
-    "Result": "optimizer",
+    "Result": "result",
     "CollageOptions": "options",
     "Placement": "placement",
     "load_placement": "placement",

@@ -8,105 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import tvm
-from tvm.relay.transform import CollagePartition
-from tvm.target import make_compilation_config
 
 from .build import build_library, prepare
-from .errors import PlacementError
-from .estimators import CostEstimator, reraise_interrupt
+from .estimators import CostEstimator
 from .graph_search import GuardResult, GuardUnavailable, guard
 from .logs import logging_at
 from .measure.spent import phase
 from .measured import measuring_session, own_backend_modules, tune_whole, tuning
 from .module_check import check_module
-from .options import PREFIX, CollageOptions, check_options
+from .options import CollageOptions
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
 from .report_file import check_report_path, write_report
+from .result import Result
+from .run_pass import is_all_measured, options_set, partition
 from .targets import TargetList, parse_targets
 from .tuning import TuningRecords
 from .tuning.session import given_records
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Result:
-    """What Collage decided for a module.
-
-    mod: the module to build for `host`, parts of external backends as global functions.
-    plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
-        neighbouring parts joined), "tvm" or a backend's name; "collage-untuned" and "tvm-untuned"
-        are those without the tuning records.
-    guard: what each plan did end to end; None when the guard was off or had nothing to compare.
-    partitioned: one report a function of the op-level search (parts, costs, failures, limits).
-    seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
-    placement: the placement of what ships, made at its first use; PlacementError says why there is
-        none. Saved to a file it gives the same module again without measuring.
-    guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
-        which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
-        the cost of each of its parts was measured, else TVM alone.
-    costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
-    records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
-        with: build `mod` yourself in `with result.records.in_force():`.
-    """
-
-    mod: tvm.IRModule
-    host: tvm.target.Target
-    plan: str
-    guard: GuardResult | None
-    partitioned: list[dict[str, Any]]
-    seconds: dict[str, float]
-    guard_skipped: str = ""
-    make_placement: Callable[[], Placement] | None = dataclasses.field(
-        default=None, repr=False, compare=False
-    )
-    costs: dict[str, Any] = dataclasses.field(default_factory=dict)
-    records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
-
-    @functools.cached_property
-    def placement(self) -> Placement:
-        if self.make_placement is None:
-            raise PlacementError(f"plan {self.plan!r} was made without a placement", "plan")
-        return self.make_placement()
-
-    def save_placement(self, path: str | os.PathLike) -> None:
-        """Write the placement of what ships to a file (docs/placement.md)."""
-        self.placement.save(path)
-
-    @property
-    def library(self) -> Any:
-        """The graph executor's library that the guard built and measured; None without a guard."""
-        return self.guard.libraries[self.plan] if self.guard else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plan, measurements and parts as JSON values; times in seconds."""
-        from .report import result_to_json
-
-        return result_to_json(self)
-
-    def Summary(self) -> str:
-        """One line: what ships, how fast, what it runs on, the time it took to find out."""
-        return self.to_json()["summary"]
-
-    def __repr__(self) -> str:
-        return f"Result({self.Summary()})"
-
-    def show(self) -> None:
-        """Print the table of plans and of the parts."""
-        from .report import print_result
-
-        print_result(self)
 
 
 def optimize(
@@ -130,7 +59,7 @@ def optimize(
         raise TypeError(
             f"optimize takes options as CollageOptions(...), got {type(options).__name__}"
         )
-    with _options_set({} if options is None else dataclasses.asdict(options)):
+    with options_set({} if options is None else dataclasses.asdict(options)):
         options = options or CollageOptions.current()
         check_report_path(options.report)
         with logging_at(options.log_level):
@@ -196,7 +125,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             if found is not None:
                 name = found.winner
             else:
-                name = OP_LEVEL if _is_all_measured(estimator.reports) else TVM_ALONE
+                name = OP_LEVEL if is_all_measured(estimator.reports) else TVM_ALONE
                 _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
     return Result(
         plans.modules[name],
@@ -287,54 +216,6 @@ def _guard(
         except GuardUnavailable as error:
             return None, str(error)
     return found, ""
-
-
-def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
-    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
-
-    `options` are further Collage options by name, over those of the current PassContext.
-    """
-    with _options_set(options):
-        config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
-        with reraise_interrupt(estimator):
-            return CollagePartition(config, estimator)(mod)
-
-
-def _options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
-    """The current PassContext with Collage options over its own."""
-    context = tvm.transform.PassContext.current()
-    more = {PREFIX + name: value for name, value in options.items()}
-    # TVM's own error, of the options that it registers, is a page of stack frames.
-    check_options(more)
-    return tvm.transform.PassContext(
-        opt_level=context.opt_level,
-        required_pass=context.required_pass,
-        disabled_pass=context.disabled_pass,
-        instruments=context.instruments,
-        config={**context.config, **more},
-    )
-
-
-def _is_all_measured(reports: list[dict[str, Any]]) -> bool:
-    """Whether each kernel of the op-level plan was measured, in every function."""
-    return all(
-        part.status == "measured"
-        for report in reports
-        for part in (ReportedPart(*row[:7]) for row in report["parts"])
-        if part.is_kernel
-    )
-
-
-class ReportedPart(NamedTuple):
-    """A part in the pass's report."""
-
-    backend: str
-    rule: str
-    label: str
-    status: str
-    seconds: float
-    message: str
-    is_kernel: bool
 
 
 class _Phases:

@@ -24,7 +24,7 @@ _WHY = (*_WHAT, _MESSAGE)
 
 
 def result_to_json(result: Any) -> dict[str, Any]:
-    """All that is known of an optimizer.Result.
+    """All that is known of a Result.
 
     plan: what ships. plans: rows of compare_plans from the guard, [] without one. guard_skipped and
     unverified: why nothing was measured end to end, or compared with TVM's outputs. placement: what

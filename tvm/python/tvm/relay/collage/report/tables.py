@@ -24,7 +24,7 @@ _NO_WIDTH = 120  # a log has no width of its own
 
 
 def print_result(result: Any, console: Console | None = None) -> None:
-    """Print what an optimizer.Result says."""
+    """Print what a Result says."""
     print_report(result_to_json(result), console)
 
 

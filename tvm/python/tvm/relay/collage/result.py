@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Collage decided for a module. Test: test_optimizer.py, test_report.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+
+from .errors import PlacementError
+from .graph_search import GuardResult
+from .placement import Placement
+from .tuning import TuningRecords
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Result:
+    """What Collage decided for a module.
+
+    mod: the module to build for `host`, parts of external backends as global functions.
+    plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
+        neighbouring parts joined), "tvm" or a backend's name; "collage-untuned" and "tvm-untuned"
+        are those without the tuning records.
+    guard: what each plan did end to end; None when the guard was off or had nothing to compare.
+    partitioned: one report a function of the op-level search (parts, costs, failures, limits).
+    seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
+    placement: the placement of what ships, made at its first use; PlacementError says why there is
+        none. Saved to a file it gives the same module again without measuring.
+    guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
+        which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
+        the cost of each of its parts was measured, else TVM alone.
+    costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
+    records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
+        with: build `mod` yourself in `with result.records.in_force():`.
+    """
+
+    mod: tvm.IRModule
+    host: tvm.target.Target
+    plan: str
+    guard: GuardResult | None
+    partitioned: list[dict[str, Any]]
+    seconds: dict[str, float]
+    guard_skipped: str = ""
+    make_placement: Callable[[], Placement] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
+    costs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
+
+    @functools.cached_property
+    def placement(self) -> Placement:
+        if self.make_placement is None:
+            raise PlacementError(f"plan {self.plan!r} was made without a placement", "plan")
+        return self.make_placement()
+
+    def save_placement(self, path: str | os.PathLike) -> None:
+        """Write the placement of what ships to a file (docs/placement.md)."""
+        self.placement.save(path)
+
+    @property
+    def library(self) -> Any:
+        """The graph executor's library that the guard built and measured; None without a guard."""
+        return self.guard.libraries[self.plan] if self.guard else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plan, measurements and parts as JSON values; times in seconds."""
+        from .report import result_to_json
+
+        return result_to_json(self)
+
+    def Summary(self) -> str:
+        """One line: what ships, how fast, what it runs on, the time it took to find out."""
+        return self.to_json()["summary"]
+
+    def __repr__(self) -> str:
+        return f"Result({self.Summary()})"
+
+    def show(self) -> None:
+        """Print the table of plans and of the parts."""
+        from .report import print_result
+
+        print_result(self)

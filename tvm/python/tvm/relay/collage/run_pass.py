@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pass by itself, with Collage options set for it, and what its reports say.
+
+Test: test_collage_partition.py, test_optimizer.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tvm
+from tvm.relay.transform import CollagePartition
+from tvm.target import make_compilation_config
+
+from .estimators import reraise_interrupt
+from .options import PREFIX, check_options
+from .targets import TargetList
+
+
+def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
+    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
+
+    `options` are further Collage options by name, over those of the current PassContext.
+    """
+    with options_set(options):
+        config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
+        with reraise_interrupt(estimator):
+            return CollagePartition(config, estimator)(mod)
+
+
+def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
+    """The current PassContext with Collage options over its own."""
+    context = tvm.transform.PassContext.current()
+    more = {PREFIX + name: value for name, value in options.items()}
+    # TVM's own error, of the options that it registers, is a page of stack frames.
+    check_options(more)
+    return tvm.transform.PassContext(
+        opt_level=context.opt_level,
+        required_pass=context.required_pass,
+        disabled_pass=context.disabled_pass,
+        instruments=context.instruments,
+        config={**context.config, **more},
+    )
+
+
+def is_all_measured(reports: list[dict[str, Any]]) -> bool:
+    """Whether each kernel of the op-level plan was measured, in every function."""
+    return all(
+        part.status == "measured"
+        for report in reports
+        for part in (ReportedPart(*row[:7]) for row in report["parts"])
+        if part.is_kernel
+    )
+
+
+class ReportedPart(NamedTuple):
+    """A part in the pass's report."""
+
+    backend: str
+    rule: str
+    label: str
+    status: str
+    seconds: float
+    message: str
+    is_kernel: bool
