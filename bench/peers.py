@@ -245,7 +245,8 @@ def _backends(text: str | None) -> dict[str, str]:
     from tvm.relay.collage.backends import list_backends, require_backend
 
     if text is None:
-        found = [backend for backend in list_backends() if backend.available() is None]
+        found = [each for each in list_backends() if not each.trades_accuracy]
+        found = [each for each in found if each.available() is None]
     else:
         found = [require_backend(item.strip()) for item in text.split(",") if item.strip()]
     return {backend.name: backend.version() for backend in found}

@@ -49,6 +49,7 @@ def test_the_list_has_each_with_its_state(absent, capsys):
     assert "absent  op-level  NOT AVAILABLE: libabsent.so 2.x is not installed" in out
     assert "  3 patterns: conv2d (2), dense\n  operators: exp\n" in out
     assert "  does not take: dynamic shapes; int8" in out
+    assert "  trades accuracy: computes in bfloat16, needs option accuracy_budget\n" in out
     assert "  options: -fast=1 -level=2 -path=''\n" in out
     lines = [line for line in out.splitlines() if not line.startswith(" ")]
     assert [line.split()[0] for line in lines] == [item.name for item in backends.list_backends()]
@@ -66,6 +67,7 @@ def test_json_is_what_can_be_known(absent, capsys):
         "options": {"fast": True, "level": 2, "path": ""},
         "bare_operators": ["exp"],
         "restrictions": ["dynamic shapes", "int8"],
+        "trades_accuracy": "",
         "defined_in": __name__,
     }
     dnnl = rows["dnnl"]
@@ -118,7 +120,8 @@ def test_asking_for_one_that_is_missing_is_an_error_and_the_others_go_on(absent,
     )
     with caplog.at_level(logging.INFO, logger="tvm.relay.collage"):
         names = [target.kind.name for target in collage.available_targets()]
-    there = [each.name for each in backends.list_backends() if each.available() is None]
+    exact = [each for each in backends.list_backends() if not each.trades_accuracy]
+    there = [each.name for each in exact if each.available() is None]
     assert names == ["llvm", *there] and "absent" not in names
     assert "backend absent is left out: libabsent.so" in caplog.text
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import tvm
 
+from .accuracy import check_budget, traders_in, without_traders
 from .build import build_library, prepare
 from .estimators import CostEstimator
 from .graph_search import GuardResult, GuardUnavailable, guard
@@ -26,7 +27,7 @@ from .module_check import check_module
 from .options import CollageOptions
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
-from .plans import OP_LEVEL, TVM_ALONE, UNTUNED, Plans
+from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
 from .report_file import check_report_path, write_report
 from .result import Result
@@ -73,6 +74,7 @@ def optimize(
 def _optimize(mod, params, targets: TargetList, options, build_options, placement) -> Result:
     placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
+    check_budget(targets.external, options, is_guarded=placement is None)
     opt_level = tvm.transform.PassContext.current().opt_level
     clock = _Phases()
     with clock.phase("prepare"):
@@ -103,6 +105,8 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             if not targets.external:
                 tune_whole(prepared, targets.host)
             partitioned = partition(prepared, targets, estimator)
+            if traders_in(partitioned):
+                _add_exact(plans, prepared, targets)
         records = TuningRecords([*given, *tuner.records], [tuner.kind]) if tuner else given
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
@@ -125,7 +129,9 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             if found is not None:
                 name = found.winner
             else:
-                name = OP_LEVEL if is_all_measured(estimator.reports) else TVM_ALONE
+                # No parts that trade accuracy: nobody compared what comes of them.
+                is_fit = not traders_in(partitioned) and is_all_measured(estimator.reports)
+                name = OP_LEVEL if is_fit else TVM_ALONE
                 _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
     return Result(
         plans.modules[name],
@@ -139,6 +145,15 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         estimator.counts,
         _used(records, name),
     )
+
+
+def _add_exact(plans, prepared, targets: TargetList) -> None:
+    """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
+    exact = dataclasses.replace(targets, external=without_traders(targets.external))
+    if exact.external:  # else it is TVM alone
+        estimator = CostEstimator()
+        found = partition(prepared, exact, estimator)
+        plans.add_found(EXACT, found, estimator.reports)
 
 
 def _log_costs(reports: list[dict[str, Any]]) -> None:
@@ -207,6 +222,7 @@ def _guard(
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,
                 seed=options.seed,
+                accuracy_budget=options.accuracy_budget,
                 imports=own_backend_modules(targets.external),
                 mod_name=build_options.get("mod_name", "default"),
                 compiler=options.rpc_compiler,

@@ -28,6 +28,9 @@ OP_LEVEL = "collage"
 MERGED = "collage-merged"
 # The same with TVM's default schedules: tuning records that do not pay end to end do not ship.
 UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
+# The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
+# when that of all backends is over the budget.
+EXACT = "collage-exact"
 
 
 class Plans:

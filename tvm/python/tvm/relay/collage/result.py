@@ -23,8 +23,9 @@ class Result:
 
     mod: the module to build for `host`, parts of external backends as global functions.
     plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
-        neighbouring parts joined), "tvm" or a backend's name; "collage-untuned" and "tvm-untuned"
-        are those without the tuning records.
+        neighbouring parts joined), "collage-exact" (the optimum of the backends that do not trade
+        accuracy), "tvm" or a backend's name; "collage-untuned" and "tvm-untuned" are those without
+        the tuning records.
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.

@@ -83,10 +83,11 @@ def _each_once(external):
     return tuple(found.values())
 
 
-def available_targets():
+def available_targets(accuracy_budget=0.0):
     """Return [host_target(), ...] with a target for each registered backend that can run here.
 
-    Those that cannot are left out, which is logged with the reason.
+    Those that cannot are left out, which is logged with the reason; so are, unless there is an
+    ``accuracy_budget`` (the option's value), those that trade accuracy.
     """
     from .backends import list_backends, why_unavailable
     from .build import host_target
@@ -94,6 +95,8 @@ def available_targets():
     targets = [host_target()]
     for backend in list_backends():
         reason = why_unavailable(backend)
+        if reason is None and backend.trades_accuracy and not accuracy_budget:
+            reason = f"it computes in {backend.trades_accuracy}, and there is no accuracy budget"
         if reason is None:
             targets.append(Target(backend.name))
         else:

@@ -27,6 +27,11 @@ OptionRange<int64_t> AtLeast(int64_t least) {
   return {"an int >= " + std::to_string(least), [=](int64_t value) { return value >= least; }};
 }
 
+OptionRange<double> UpTo(int64_t greatest) {
+  return {"a number >= 0 and <= " + std::to_string(greatest),
+          [=](double value) { return value >= 0 && value <= static_cast<double>(greatest); }};
+}
+
 OptionRange<double> PositiveUpTo(int64_t greatest) {
   return {"a number > 0 and <= " + std::to_string(greatest),
           [=](double value) { return value > 0 && value <= static_cast<double>(greatest); }};

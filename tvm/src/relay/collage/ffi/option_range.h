@@ -30,6 +30,8 @@ struct AnyValue {
 /*! \brief Both ends are allowed. */
 OptionRange<int64_t> Between(int64_t least, int64_t greatest);
 OptionRange<int64_t> AtLeast(int64_t least);
+/*! \brief From zero to `greatest`, both with. */
+OptionRange<double> UpTo(int64_t greatest);
 /*! \brief More than zero, up to and with `greatest`. */
 OptionRange<double> PositiveUpTo(int64_t greatest);
 OptionRange<std::string> OneOf(const Names& names);

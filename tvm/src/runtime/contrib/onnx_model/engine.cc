@@ -27,11 +27,13 @@ const EngineKind& GetEngineKind(const std::string& name) {
   static const std::map<std::string, EngineKind> kinds = {
       {"onnxruntime", OnnxRuntimeEngineKind()},
       {"openvino", OpenVinoEngineKind()},
+      {"openvino_bf16", OpenVinoBf16EngineKind()},
   };
   auto found = kinds.find(name);
   if (found == kinds.end()) {
-    LOG(FATAL) << "ValueError: nothing runs ONNX models as '" << name
-               << "'; known: onnxruntime, openvino";
+    std::string known;
+    for (const auto& kind : kinds) known += (known.empty() ? "" : ", ") + kind.first;
+    LOG(FATAL) << "ValueError: nothing runs ONNX models as '" << name << "'; known: " << known;
   }
   return found->second;
 }

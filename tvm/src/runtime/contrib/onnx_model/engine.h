@@ -57,6 +57,8 @@ const EngineKind& GetEngineKind(const std::string& name);
 
 EngineKind OnnxRuntimeEngineKind();
 EngineKind OpenVinoEngineKind();
+/*! \brief OpenVINO computing in bfloat16; inputs and outputs stay what they are. */
+EngineKind OpenVinoBf16EngineKind();
 
 }  // namespace onnx_model
 }  // namespace collage

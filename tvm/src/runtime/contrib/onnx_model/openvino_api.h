@@ -46,6 +46,7 @@ constexpr int kOk = 0;
   X(free, void, (const char*))                                                             \
   X(core_create, int, (Core**))                                                            \
   X(core_free, void, (Core*))                                                              \
+  X(core_get_property, int, (const Core*, const char*, const char*, char**))               \
   X(core_read_model_from_memory_buffer, int,                                               \
     (const Core*, const char*, size_t, const Tensor*, Model**))                            \
   X(core_compile_model, int,                                                               \

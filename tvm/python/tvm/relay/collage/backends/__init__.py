@@ -15,6 +15,7 @@ BUILTIN = {
     "dnnl": (_CPU, ".dnnl", "DnnlBackend"),
     "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
     "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
+    "openvino_bf16": (_CPU, ".openvino", "OpenVinoBf16Backend"),
     "cblas": (_CPU, ".blas", "CblasBackend"),
     "mkl": (_CPU, ".blas", "MklBackend"),
 }

@@ -27,6 +27,9 @@ class Backend:
         kind: ``OP_LEVEL`` (a call or composite at a time) or ``GRAPH_LEVEL`` (a region at a time).
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
+        trades_accuracy: the type that it computes in where the model's is finer, one of
+            measure.tolerance.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
+            the option accuracy_budget allows an error, and its results may be off as that type is.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
             and types, and constants of up to 16 elements that they read? Then one answer does for
             all equal matches of a model.
@@ -45,6 +48,7 @@ class Backend:
     kind: str = OP_LEVEL
     device_type: int = 1
     can_be_wrong: bool = False
+    trades_accuracy: str = ""
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
     options: dict[str, Any] = {}

@@ -16,7 +16,8 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
 
     version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
     it is; patterns are the names of its composites, those of added rules too, bare_operators what
-    it takes outside of them; options are those of its target, with their defaults.
+    it takes outside of them; options are those of its target, with their defaults; trades_accuracy
+    is the type that it computes in for less accuracy, "" for none.
     """
     reason = why_unavailable(backend)
     return {
@@ -29,6 +30,7 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
         "options": dict(backend.options),
         "bare_operators": sorted(backend.op_predicates),
         "restrictions": list(backend.restrictions),
+        "trades_accuracy": backend.trades_accuracy,
         "defined_in": type(backend).__module__,
     }
 

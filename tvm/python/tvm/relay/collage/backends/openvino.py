@@ -12,3 +12,10 @@ class OpenVinoBackend(OnnxModelBackend):
         *OnnxModelBackend.restrictions,
         "int64 beyond 2^31, comparisons of integers beyond 2^24",
     )
+
+
+class OpenVinoBf16Backend(OpenVinoBackend):
+    """The same with bfloat16 inside: float32 in and out, products and sums of 8 bits' precision."""
+
+    name = "openvino_bf16"
+    trades_accuracy = "bfloat16"

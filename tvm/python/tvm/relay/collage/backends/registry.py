@@ -7,6 +7,7 @@ import re
 import tvm
 from tvm.relay.op.contrib import register as _tables
 
+from ..measure.tolerance import RELATIVE
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
@@ -22,14 +23,19 @@ def register_backend(backend: Backend) -> Backend:
 
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
     Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
-    naming the backend and the entry, when the name, the kind, a pattern's entry, an option or an
-    op's predicate is none.
+    naming the backend and the entry, when the name, the kind, trades_accuracy, a pattern's entry,
+    an option or an op's predicate is none.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
     if backend.kind not in (OP_LEVEL, GRAPH_LEVEL):
         raise ValueError(
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
+        )
+    if backend.trades_accuracy not in ("", *RELATIVE):
+        raise ValueError(
+            f"backend {backend.name}: trades_accuracy is the type that it computes in, one of "
+            f"{', '.join(RELATIVE)}, or empty for none, not {backend.trades_accuracy!r}"
         )
     check_entries(backend.name, backend.all_patterns())
     check_options(backend)

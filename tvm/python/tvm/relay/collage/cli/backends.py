@@ -64,6 +64,9 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
     if row["options"]:
         options = (f"-{name}={_as_option(value)}" for name, value in row["options"].items())
         lines.append("  options: " + " ".join(options))
+    if row["trades_accuracy"]:
+        kind = row["trades_accuracy"]
+        lines.append(f"  trades accuracy: computes in {kind}, needs option accuracy_budget")
     if row["restrictions"]:
         lines.append("  does not take: " + "; ".join(row["restrictions"]))
     return "\n".join(lines)

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import tvm
 
+from .. import accuracy
 from ..build.library import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
 from ..measure.spent import phase
+from ..measure.tolerance import output_tolerance
 from ..progress import OnStep
 from .decide import in_question, may_ship, simplest_first
 
 _logger = logging.getLogger(__name__)
 
-# Outputs may differ from TVM's by this share of the largest value (fp32, before any arg-max).
-OUTPUT_TOLERANCE = 1e-4
 # A plan this many times slower than the best need not take its full share of rounds.
 _GIVE_UP_RATIO = 3.0
 
@@ -67,6 +67,7 @@ def guard(
     rounds: int = 30,
     seconds: float = 30.0,
     seed: int = 0,
+    accuracy_budget: float = 0.0,
     imports: Sequence[str] = (),
     mod_name: str = "default",
     compiler: str = "",
@@ -78,7 +79,9 @@ def guard(
     ``build(module)`` returns a library of the graph executor of a model named ``mod_name``;
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``rounds`` are run at least,
-    more for up to ``seconds`` while plans cannot be told apart; ``imports`` modules that the
+    more for up to ``seconds`` while plans cannot be told apart; ``accuracy_budget`` is how far the
+    outputs of plans may be off that have parts of backends which trade accuracy (such a plan is
+    nobody's reference), the others have that of the model's types; ``imports`` modules that the
     processes import; ``compiler`` links the libraries, where the host's does not do; ``comparer``
     measures them, as measure.compare does; ``on_step`` is told of each plan to build and of each
     round. Raises GuardUnavailable when inputs cannot be made up, when functions are called that the
@@ -98,6 +101,8 @@ def guard(
     if not libraries:
         raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
     order = simplest_first(plans)
+    tolerance = output_tolerance(plans[reference])
+    limits, remarks = accuracy.limits(plans, accuracy_budget, tolerance)
     references = [reference, *(name for name in order if name != reference)]
     with ScratchFolder() as folder:
         inputs_file = os.path.join(folder, "inputs.npz")
@@ -110,16 +115,16 @@ def guard(
             contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
         comparisons = (comparer or compare)(
             contestants,
-            [name for name in references if name in libraries],
+            [name for name in references if name in libraries and name not in remarks],
             rounds,
-            OUTPUT_TOLERANCE,
+            {name: limits[name] for name in libraries},
             seed=seed,
             imports=imports,
             give_up_ratio=_GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
         )
-    comparisons += failures
+    comparisons = [_of_trader(item, remarks.get(item.name)) for item in comparisons] + failures
     winner = choose(comparisons, order)
     kept = _Libraries({name: plans[name] for name in libraries}, build, winner, libraries[winner])
     used = {item.name: item for item in comparisons}[winner].reference
@@ -127,6 +132,19 @@ def guard(
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
     return GuardResult(comparisons, winner, kept, used, unverified)
+
+
+def _of_trader(item: Comparison, remark: str | None) -> Comparison:
+    """A plan that trades accuracy says what its limit is; with nothing to compare, it fails."""
+    if remark is None or (item.cost.is_usable and item.reference is not None):
+        return item
+    if item.cost.is_usable:
+        text = f"no plan gave outputs to compare its own with, and {remark}"
+        return Comparison(item.name, Cost.failed("unsupported", text))
+    if item.cost.status != "wrong_result":
+        return item
+    cost = dataclasses.replace(item.cost, message=f"{item.cost.message}; {remark}")
+    return dataclasses.replace(item, cost=cost)
 
 
 def _check_functions(mod: tvm.IRModule) -> None:

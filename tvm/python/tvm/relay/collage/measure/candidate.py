@@ -33,7 +33,8 @@ class CandidateModule:
     the values of constants up to 16 elements); `build_options` are keywords for the builder, and
     under `tuning` the hash of the tuning records that it may use, whose lines `records` has by
     kind; `label` is for people; `verify`
-    tells whether its outputs are compared with the reference's.
+    tells whether its outputs are compared with the reference's, `computes_in` names the type of
+    tolerance.RELATIVE that its backend computes in where the module's is finer.
     """
 
     backend: str
@@ -47,6 +48,7 @@ class CandidateModule:
         default_factory=dict, compare=False, repr=False
     )
     verify: bool = dataclasses.field(default=False, compare=False)
+    computes_in: str = dataclasses.field(default="", compare=False)
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
@@ -91,6 +93,7 @@ def candidate_module(
     label: str = "",
     tuning: TuningRecords | None = None,
     verify: bool | None = None,
+    computes_in: str = "",
 ) -> CandidateModule:
     """The candidate that `function` (or a module's main) computes.
 
@@ -98,6 +101,7 @@ def candidate_module(
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
     Of the records in `tuning` it takes along those that its kernels may use.
     verify: compare its outputs with the reference's? By default when a part of it is external.
+    computes_in: what they may be off as, "" for the module's own coarsest type.
     ValueError for a module without main or a function with free variables.
     """
     mod = deployable_module(function)
@@ -117,6 +121,7 @@ def candidate_module(
         label=label,
         records=records.to_json() if records else {},
         verify=any(map(is_external, mod.functions.values())) if verify is None else verify,
+        computes_in=computes_in,
     )
 
 

@@ -46,15 +46,15 @@ def compare(
     contestants: Sequence[Contestant],
     reference: str | Sequence[str] | None = None,
     rounds: int = 30,
-    rtol: float | None = 1e-4,
+    rtol: float | None | Mapping[str, float] = 1e-4,
     **options: Any,
 ) -> list[Comparison]:
     """Measure interleaved and compare; the best first, failures last.
 
     reference: the contestant whose outputs are right, or several by preference, of which the first
-    that has outputs counts; another whose output error is above rtol gets the status wrong_result
-    and is not timed. If every reference failed, outputs are not compared. ValueError for a
-    reference that does not take part. Options: measure_interleaved's.
+    that has outputs counts; another whose output error is above rtol (its own, where rtol is by
+    name) gets the status wrong_result and is not timed. If every reference failed, outputs are not
+    compared. ValueError for a reference that does not take part. Options: measure_interleaved's.
     """
     references = [reference] if isinstance(reference, str) else list(reference or [])
     for name in references:
@@ -109,15 +109,18 @@ def _output_errors(
     }
 
 
-def _wrong_results(errors: Mapping[str, float | None], rtol: float | None) -> dict[str, Cost]:
+def _wrong_results(
+    errors: Mapping[str, float | None], rtol: float | None | Mapping[str, float]
+) -> dict[str, Cost]:
     """The failures of those whose error is above rtol, or no number."""
+    limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(
             "wrong_result",
-            f"its output is off by {error:.3g} of the largest value (limit {rtol:g})",
+            f"its output is off by {error:.3g} of the largest value (limit {limits[name]:g})",
         )
         for name, error in errors.items()
-        if error is not None and rtol is not None and not error <= rtol
+        if error is not None and limits[name] is not None and not error <= limits[name]
     }
 
 

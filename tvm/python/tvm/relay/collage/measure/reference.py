@@ -45,13 +45,14 @@ def make_reference(candidate: dict[str, Any], file: str, builder: str, seed: int
     call, or a call answers otherwise each time.
     """
     with phase("reference"):
-        mod = CandidateModule.from_json(candidate).instantiate(seed)
+        made = CandidateModule.from_json(candidate)
+        mod = made.instantiate(seed)
         inputs = list(random_inputs(describe_inputs(mod), seed).values())
         outputs = evaluate(mod, inputs, builder)
     if not any(np.isfinite(array).any() or not array.size for array in outputs):
         raise Unsupported("TVM's own outputs hold no finite number")
     np.savez(file, **{f"output_{i}": array for i, array in enumerate(outputs)})
-    return {"tolerance": tolerance_of(mod)}
+    return {"tolerance": tolerance_of(mod, made.computes_in)}
 
 
 def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[float]) -> None:

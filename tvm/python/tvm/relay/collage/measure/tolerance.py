@@ -31,6 +31,9 @@ RELATIVE = {
     "8 bit": (3e-2, 1e-1, 3e-1),
 }
 _COARSER = tuple(RELATIVE)
+# The same of a whole model's outputs, as a share of the largest value: its errors add up, and one
+# step of 8 bits that falls the other way moves all that follows.
+OUTPUT = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "8 bit": 1e-1}
 _EIGHT_BITS = ("int8", "uint8")
 # Booleans, and indices of a greatest value, computed from floats: so many may flip at a near tie.
 _FLIPS = 1e-3
@@ -43,24 +46,49 @@ class Tolerance(NamedTuple):
     steps: int
 
 
-def tolerance_of(mod: tvm.IRModule) -> Tolerance:
-    """The tolerance of the module's outputs. Precondition: types are inferred."""
+def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:
+    """The tolerance of the module's outputs. Precondition: types are inferred.
+
+    computes_in: the type of RELATIVE that is computed in where the module's own are finer.
+    """
     calls = operator_calls(mod)
-    types = [_dtypes(node) for call in calls for node in (call, *call.args)]
-    dtypes = {dtype for found in types for dtype in found}
-    roundings = sum(
+    roundings = _roundings(calls)
+    coarsest = _coarsest(calls, roundings)
+    if not coarsest:
+        return Tolerance(0.0, 0)
+    coarsest = max(coarsest, computes_in, key=_coarseness)
+    length = sum(map(reduction_length, calls))
+    column = 0 if length <= SHORT else 1 if length <= LONG else 2
+    return Tolerance(RELATIVE[coarsest][column], max(1, roundings))
+
+
+def output_tolerance(mod: tvm.IRModule) -> float:
+    """max|a-b| / max|b| of a whole model's outputs. Precondition: types are inferred."""
+    calls = operator_calls(mod)
+    return OUTPUT[_coarsest(calls, _roundings(calls)) or "float32"]
+
+
+def _roundings(calls: list[_expr.Call]) -> int:
+    """How many of the calls round to 8 bits."""
+    return sum(
         any(d in _EIGHT_BITS for d in _dtypes(call))
         and any(d not in _EIGHT_BITS for d in _dtypes(call.args[0]))
         for call in calls
         if call.args
     )
+
+
+def _coarsest(calls: list[_expr.Call], roundings: int) -> str:
+    """The coarsest type of RELATIVE that the calls compute in; "" where all is whole numbers."""
+    types = [_dtypes(node) for call in calls for node in (call, *call.args)]
+    dtypes = {dtype for found in types for dtype in found}
     present = [name for name in _COARSER if name in dtypes]
-    if not present:
-        return Tolerance(0.0, 0)
-    coarsest = "8 bit" if roundings else present[-1]
-    length = sum(map(reduction_length, calls))
-    column = 0 if length <= SHORT else 1 if length <= LONG else 2
-    return Tolerance(RELATIVE[coarsest][column], max(1, roundings))
+    return "8 bit" if present and roundings else (present[-1] if present else "")
+
+
+def _coarseness(kind: str) -> int:
+    """Place in the order of RELATIVE; -1 for none."""
+    return _COARSER.index(kind) if kind else -1
 
 
 def mismatch(

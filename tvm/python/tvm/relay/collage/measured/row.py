@@ -20,6 +20,7 @@ class Row:
 
 def written_down(row, keywords, records_for):
     """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target."""
+    from ..accuracy import trades_accuracy
     from ..measure import Unsupported, candidate_module, describe
 
     try:
@@ -32,6 +33,7 @@ def written_down(row, keywords, records_for):
             row.label,
             records_for(row.build_target),
             verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
+            computes_in=trades_accuracy(row.target) if row.external else "",
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:
         return f"{row.label}: {describe(error)}"

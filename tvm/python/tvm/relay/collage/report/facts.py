@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..measure.cost import format_seconds, says_noisy
-from ..plans import MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
+from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
 from .placement import placement_of
 from .plans import compare_plans
 from .unplaced import unplaced_to_json
@@ -69,7 +69,7 @@ def costs_asked(row: dict[str, Any]) -> dict[str, int]:
 
 def is_single(plan: str) -> bool:
     """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
-    return plan not in (OP_LEVEL, MERGED, UNTUNED[OP_LEVEL])
+    return plan not in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL])
 
 
 def Summary(report: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..measure.cost import format_seconds, says_noisy
+from ..plans import EXACT
 from .facts import Summary, ratio_text, result_to_json
 from .unplaced import by_region, reason_text
 
@@ -197,7 +198,8 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         console.print(escape(text), highlight=False)
         return
     name = "" if function["function"] == "main" else f" of @{function['function']}"
-    ships = "" if report["plan"].startswith("collage") else ", which is not what ships"
+    is_of_search = report["plan"].startswith("collage") and report["plan"] != EXACT
+    ships = "" if is_of_search else ", which is not what ships"
     if function["parts"]:
         title = f"What each part{name} runs on in the op-level plan{ships}"
         print_titled(title, parts_table(function), console)

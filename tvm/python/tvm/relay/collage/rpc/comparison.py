@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..measure import Comparison, Contestant, Cost, Interval, compare
@@ -27,7 +27,7 @@ def compare_on_device(
     contestants: Sequence[Contestant],
     reference: str | Sequence[str] | None = None,
     rounds: int = 30,
-    rtol: float | None = 1e-4,
+    rtol: float | None | Mapping[str, float] = 1e-4,
     *,
     further: Further | None = None,
     on_round: Callable[[int, int], None] | None = None,
@@ -67,7 +67,7 @@ def compare_here(
     contestants: list[dict[str, Any]],
     reference: str | list[str],
     rounds: int,
-    rtol: float | None,
+    rtol: float | None | dict[str, float],
     further: list[Any] | None,
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ Test: test_rules.py, test_rules_backend.py.
 """
 
 from tvm._ffi import get_global_func, register_func
+from tvm.target import Target
 
 from ..backends.pattern_entry import pattern_entry
 from ..backends.predicates import raised_is_reason
@@ -32,11 +33,13 @@ def make_byoc_partition_rule(compiler, target=None):
     A backend registered with Collage says it itself; any other with a pattern table in TVM gets the
     prototype's way, in which patterns join freely, and one with op attributes ``target.<compiler>``
     alone may join what these take. ``target`` may set options of a registered backend.
-    UnknownBackendError when there is nothing.
+    UnknownBackendError when there is nothing, OptionError for a backend that trades accuracy where
+    the option accuracy_budget is 0.
     """
     # Through the package's attribute: TVM's tests replace it.
     import tvm.relay.op.contrib as contrib
 
+    from ..accuracy import check_budget
     from ..backends import find_backend
     from ..backends.target_options import options_of
     from ..options import CollageOptions
@@ -45,6 +48,8 @@ def make_byoc_partition_rule(compiler, target=None):
     compiler = str(compiler)
     backend = find_backend(compiler)
     if backend:
+        kind = target if target is not None else Target(compiler)
+        check_budget([kind], CollageOptions.current(), is_guarded=False)
         bound = backend.with_options(options_of(backend, target))
         rule = bound.partition_rule(CollageOptions.current())
         if not isinstance(rule, PartitionRule):

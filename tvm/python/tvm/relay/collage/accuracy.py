@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends that trade accuracy for speed, and the option accuracy_budget that lets them take part.
+
+Docs: docs/accuracy.md. Test: test_accuracy.py.
+"""
+
+from tvm import relay
+
+from .backends import find_backend
+from .backends.target_options import options_in, options_of
+from .build.library import is_external_function
+from .errors import OptionError
+
+OPTION = "relay.collage.accuracy_budget"
+
+
+def trades_accuracy(target):
+    """The type that the target's backend computes in for less accuracy; "" when it does not."""
+    backend = find_backend(target.kind.name)
+    if backend is None:
+        return ""
+    return backend.with_options(options_of(backend, target)).trades_accuracy
+
+
+def traders_in(mod):
+    """The backends with parts in a partitioned module that trade accuracy: {name: type}."""
+    found = {}
+    for _, function in mod.functions_items():
+        if isinstance(function, relay.Function) and is_external_function(function):
+            backend = find_backend(str(function.attrs["Compiler"]))
+            kind = backend and backend.with_options(options_in(function)).trades_accuracy
+            if kind:
+                found[backend.name] = kind
+    return found
+
+
+def without_traders(external):
+    """Those of the targets whose backends do not trade accuracy."""
+    return tuple(target for target in external if not trades_accuracy(target))
+
+
+def check_budget(external, options, *, is_guarded=True):
+    """OptionError when a target trades accuracy that the options do not allow.
+
+    is_guarded: do whole plans have to be compared? Then the guard must be on.
+    """
+    for target in external:
+        kind = trades_accuracy(target)
+        if not kind:
+            continue
+        name = target.kind.name
+        if not options.accuracy_budget:
+            raise OptionError(
+                f"backend {name!r} trades accuracy (it computes in {kind}): set option {OPTION} to "
+                "the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or leave "
+                f"{name!r} out of the target list"
+            )
+        if is_guarded and not options.guard:
+            raise OptionError(
+                f"backend {name!r} trades accuracy (it computes in {kind}), and only the guard "
+                "compares a model's outputs: leave option relay.collage.guard on, or leave "
+                f"{name!r} out of the target list"
+            )
+
+
+def limits(plans, budget, tolerance):
+    """How far each plan's outputs may be off: the budget where it trades accuracy, else tolerance.
+
+    ({plan: limit}, {plan: what to add to the message of one that is off by more}).
+    """
+    traders = {name: traders_in(mod) for name, mod in plans.items()}
+    return (
+        {name: budget if found else tolerance for name, found in traders.items()},
+        {name: _remark(found) for name, found in traders.items() if found},
+    )
+
+
+def _remark(found):
+    who = ", ".join(f"{name} computes in {kind}" for name, kind in sorted(found.items()))
+    return f"the limit is option {OPTION}, since {who}"
