@@ -24,7 +24,7 @@ from peer.build import COLLAGE, STOCK, build
 from peer.contestants import PEERS
 from peer.record import failed_alone, make_record, slowest_parts
 from peer.report import net_text, plot, summary_text
-from peer.stock import stock_library
+from peer.served import stock_library
 from peer.versions import versions
 
 ROOT = Path(__file__).resolve().parent.parent

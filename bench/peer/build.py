@@ -90,7 +90,7 @@ def _build_ours(mod: Any, params: Any, request: dict[str, Any]) -> dict[str, Any
     with tvm.transform.PassContext(opt_level=3, config=config):
         library = relay.build(mod, target=targets, params=params)
     result = library.collage
-    files = {COLLAGE: _export(result.library, request, COLLAGE)}
+    files = {COLLAGE: _export(library, request, COLLAGE)}
     if request["alone"] and result.guard:
         from tvm.relay.collage.report import is_single
 

@@ -3,10 +3,11 @@
  * \file main.cc
  * \brief Runs a library that Collage compiled, without the compiler: TVM's runtime and ours only.
  *
- *   cpp_deploy net.so INPUT_NAME 1x3x224x224 input.bin
+ *   cpp_deploy net.so INPUT_NAME 1x3x224x224 input.bin [serve]
  *
  * input.bin holds float32 in row-major order. Prints each output's shape and numbers, then the
- * median time of a run on stderr. Tested by tvm/tests/python/collage/test_onednn_deploy.py.
+ * median time of a run on stderr; or with "serve", for each number on stdin, the seconds of so many
+ * runs. Tested by tvm/tests/python/collage/test_onednn_deploy.py, timed by bench/deploy.py.
  */
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/module.h>
@@ -19,10 +20,13 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "thread_variables.h"
 
 namespace {
 
@@ -62,21 +66,29 @@ void Print(const NDArray& tensor) {
   for (int64_t i = 0; i < count; ++i) std::printf("%.9g\n", data[i]);
 }
 
-double MedianMilliseconds(const PackedFunc& run) {
+double Seconds(const PackedFunc& run, int64_t runs) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < runs; ++i) run();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  return spent.count();
+}
+
+void PrintMedian(const PackedFunc& run) {
   std::vector<double> times;
-  for (int i = 0; i < kTimedRuns; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    run();
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - start;
-    times.push_back(spent.count());
-  }
+  for (int i = 0; i < kTimedRuns; ++i) times.push_back(Seconds(run, 1));
   std::nth_element(times.begin(), times.begin() + kTimedRuns / 2, times.end());
-  return times[kTimedRuns / 2];
+  std::fprintf(stderr, "median of %d runs: %.3f ms\n", kTimedRuns, 1e3 * times[kTimedRuns / 2]);
+}
+
+void Serve(const PackedFunc& run) {
+  for (int64_t runs; std::cin >> runs;) {
+    std::printf("seconds %.9f\n", Seconds(run, runs));
+    std::fflush(stdout);
+  }
 }
 
 void Run(const std::string& library, const std::string& input_name,
-         const std::vector<int64_t>& shape, const std::string& input_path) {
+         const std::vector<int64_t>& shape, const std::string& input_path, bool serve) {
   const DLDevice cpu{kDLCPU, 0};
   // The loader takes a name without a slash for one to search for.
   const bool is_name = library.find('/') == std::string::npos;
@@ -90,18 +102,20 @@ void Run(const std::string& library, const std::string& input_name,
   run();
   const int outputs = executor.GetFunction("get_num_outputs")();
   for (int i = 0; i < outputs; ++i) Print(executor.GetFunction("get_output")(i));
-  std::fprintf(stderr, "median of %d runs: %.3f ms\n", kTimedRuns, MedianMilliseconds(run));
+  serve ? Serve(run) : PrintMedian(run);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s net.so INPUT_NAME 1x3x224x224 input.bin\n", argv[0]);
+  SetThreadVariables(argv);
+  const bool serve = argc == 6 && std::string(argv[5]) == "serve";
+  if (argc != 5 && !serve) {
+    std::fprintf(stderr, "usage: %s net.so INPUT_NAME 1x3x224x224 input.bin [serve]\n", argv[0]);
     return 2;
   }
   try {
-    Run(argv[1], argv[2], ParseShape(argv[3]), argv[4]);
+    Run(argv[1], argv[2], ParseShape(argv[3]), argv[4], serve);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

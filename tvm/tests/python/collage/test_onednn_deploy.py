@@ -77,12 +77,18 @@ def program(tmp_path_factory):
     return build_directory / "cpp_deploy"
 
 
-def run_program(program, path, data, tmp_path, **env):
+def run_program(program, path, data, tmp_path, *words, requests="", **env):
+    """Variables of None are unset."""
     data.tofile(tmp_path / "in.bin")
     shape = "x".join(str(extent) for extent in data.shape)
-    command = [program, path, "x", shape, tmp_path / "in.bin"]
+    env = {name: value for name, value in {**os.environ, **env}.items() if value is not None}
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, **env}
+        [program, path, "x", shape, tmp_path / "in.bin", *words],
+        input=requests,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
     )
 
 
@@ -94,6 +100,53 @@ def test_cpp_example(exported, program, tmp_path):
     assert head == "output 1 10"
     assert_close([np.array(numbers[:-1], "float32").reshape(1, 10)], wanted)
     assert "median of 20 runs" in done.stderr
+
+
+def test_cpp_example_answers_numbers_of_runs(exported, program, tmp_path):
+    path, data, _ = exported
+    done = run_program(program, path, data, tmp_path, "serve", requests="0\n5\n")
+    assert done.returncode == 0, done.stderr
+    none, five = (line.split() for line in done.stdout.splitlines()[11:])
+    assert none[0] == five[0] == "seconds" and float(none[1]) >= 0 and float(five[1]) > 0
+    done = run_program(program, path, data, tmp_path, "sevre")
+    assert done.returncode == 2 and "usage: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"TVM_NUM_THREADS": "3"}, {"GOMP_SPINCOUNT": "1000", "OMP_NUM_THREADS": "3"}),
+        (
+            {"OMP_NUM_THREADS": "2", "GOMP_SPINCOUNT": "7"},
+            {"GOMP_SPINCOUNT": "7", "OMP_NUM_THREADS": "2"},
+        ),
+    ],
+)
+def test_cpp_example_sets_the_variables_that_openmp_reads(
+    exported, program, tmp_path, given, found
+):
+    path, data, _ = exported
+    env = dict.fromkeys(["TVM_NUM_THREADS", "OMP_NUM_THREADS", "GOMP_SPINCOUNT"])
+    env |= {"OMP_DISPLAY_ENV": "verbose", **given}
+    done = run_program(program, path, data, tmp_path, **env)
+    assert done.returncode == 0, done.stderr
+    # Told whenever OpenMP is loaded: before the variables were set, and after.
+    told = done.stderr.rpartition("OPENMP DISPLAY ENVIRONMENT BEGIN")[2]
+    for name, value in found.items():
+        assert f"{name} = '{value}'" in told
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_cpp_example_takes_denormals_for_zero_if_asked(program, tmp_path, value):
+    tiny = np.full((4, 64), 1.5e-38, "float32")  # normal; half of it is not
+    x = relay.var("x", shape=tiny.shape)
+    half = relay.nn.dense(x, relay.const(np.eye(64, dtype="float32") * np.float32(0.5)))
+    path = str(tmp_path / "half.so")
+    build(hand_placed(function_of(half))).export_library(path)
+    done = run_program(program, path, tiny, tmp_path, COLLAGE_FLUSH_DENORMALS=value)
+    assert done.returncode == 0, done.stderr
+    found = {np.float32(line) for line in done.stdout.splitlines()[1:]}
+    assert found == {np.float32(0) if value == "1" else tiny[0, 0] / 2}
 
 
 def test_cpp_example_without_onednn(exported, program, tmp_path):

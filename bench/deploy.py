@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Latency of a library that Collage compiled, wherever it is deployed, and beside busy neighbours.
+
+The same file runs in Python with Relay, in Python on TVM's runtime and ours alone, and in the C++
+program of demos/cpp_deploy; with --neighbour, in Python and beside onnxruntime while other
+processes compute. See docs/deploy.md. Test: tvm/tests/python/collage/test_bench_deploy.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import models
+import numpy as np
+import onnx
+from peer.build import COLLAGE, build
+from peer.contestants import PEERS
+from peer.neighbour import LOOP, beside
+from peer.served import cpp_library, runtime_library
+from tvm.relay.collage.measure import Comparison, Contestant, compare
+from tvm.relay.collage.measure.interleave import paired_ratio
+from tvm.relay.collage.measure.resolve import path_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON, RUNTIME, CPP = "python", "runtime alone", "c++"
+PEER = "onnxruntime"
+NOTHING = "nothing"
+# How much slower a busy neighbour may make us.
+LIMIT = 2.5
+# Long enough for the scheduler to have shared the cores among all that run.
+_SAMPLE_SECONDS = 0.1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parse(arguments)
+    records = []
+    for net in options.nets:
+        print(f"{net.name} ...", flush=True)
+        try:
+            records.append(measure(net, options))
+        except (FileNotFoundError, RuntimeError) as error:
+            print(f"{net.name}: left out: {error}", file=sys.stderr)
+            continue
+        print(text(records[-1]), flush=True)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(records, indent=1) + "\n")
+    return 0 if len(records) == len(options.nets) else 1
+
+
+def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
+    """One net's record. FileNotFoundError for a real net whose file is not there, RuntimeError when
+    Collage or the C++ program cannot be built."""
+    model = net.build(1)
+    with tempfile.TemporaryDirectory(prefix="collage-deploy-") as name:
+        folder = Path(name)
+        file, inputs = str(folder / "net.onnx"), str(folder / "inputs.npz")
+        onnx.save(model, file)
+        np.savez(inputs, **models.random_inputs(net, model))
+        del model
+        settings = {"alone": False, "timeout": 3600.0, "backends": options.backends}
+        built = build(
+            COLLAGE, file, folder, options.threads, settings | {"config": {"guard": False}}
+        )
+        if built.failure:
+            raise RuntimeError(built.failure)
+        count = str(options.threads)
+        environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+        library = built.libraries[COLLAGE]
+        ours = Contestant.of_library(PYTHON, library, inputs, environment=environment)
+        if options.neighbour:
+            groups = _beside_neighbours(ours, file, inputs)
+        else:
+            groups = [_deployed(ours, build_program(folder), library, inputs)]
+        everybody = [contestant for group in groups for contestant in group]
+        found = compare(everybody, ours.name, options.rounds, 1e-3, sample_seconds=_SAMPLE_SECONDS)
+    by_name = {item.name: item for item in found}
+    rows = [_row(by_name[each.name], by_name[group[0].name]) for group in groups for each in group]
+    load = os.getloadavg()[0]
+    return {"net": net.name, "threads": options.threads, "load": load, "rows": rows}
+
+
+def _deployed(ours: Contestant, program: str, library: str, inputs: str) -> list[Contestant]:
+    """The library in Python with Relay, to which the others compare, without, and in C++."""
+    arguments, environment = {"library": library, "inputs": inputs}, ours.environment
+    with_program = {"program": program, **arguments}
+    return [
+        ours,
+        Contestant(RUNTIME, path_of(runtime_library), arguments, environment),
+        Contestant(CPP, path_of(cpp_library), with_program, environment),
+    ]
+
+
+def _beside_neighbours(ours: Contestant, model: str, inputs: str) -> list[list[Contestant]]:
+    """Ours, and the peer if it is installed: each beside nothing, to which it compares, beside a
+    thread that computes, and beside each of the two on as many threads."""
+    peer = PEERS[PEER]
+    frameworks = [ours]
+    if peer.is_installed():
+        frameworks.append(peer.contestant(model, inputs, ours.environment))
+    neighbours = {NOTHING: None, "a loop": LOOP}
+    neighbours |= {each.name: _job(each) for each in frameworks}
+    return [
+        [
+            Contestant(
+                each.name if job is None else f"{each.name} beside {neighbour}",
+                path_of(beside),
+                {"neighbour": job, **_job(each)},
+                each.environment,
+            )
+            for neighbour, job in neighbours.items()
+        ]
+        for each in frameworks
+    ]
+
+
+def _job(contestant: Contestant) -> dict[str, Any]:
+    return {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
+
+
+def build_program(folder: Path) -> str:
+    """The C++ example, built; RuntimeError with what make said."""
+    command = ["make", "-s", "-C", ROOT / "demos/cpp_deploy", f"BUILD={folder}"]
+    done = subprocess.run(
+        [*command, f"PYTHON={sys.executable}"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"make of demos/cpp_deploy failed: {done.stderr[-500:]}")
+    return str(folder / "cpp_deploy")
+
+
+def _row(item: Comparison, base: Comparison) -> dict[str, Any]:
+    """Seconds of a contestant, and its ratio to the base, whose own is None."""
+    usable = item is not base and item.cost.is_usable and base.cost.is_usable
+    return {
+        "name": item.name,
+        "status": item.cost.status,
+        "message": item.cost.message,
+        "seconds": item.cost.seconds,
+        "rounds": item.cost.rounds,
+        "base": base.name,
+        "ratio": list(paired_ratio(item.samples, base.samples)) if usable else None,
+    }
+
+
+def text(record: dict[str, Any]) -> str:
+    """A line for each contestant; what is beside a neighbour is held against the limit."""
+    lines = [f"{record['net']}, {record['threads']} threads"]
+    lines.append(f"  {'':32}{'median ms':>11}  times the base, 95 % interval")
+    for row in record["rows"]:
+        if row["seconds"] is None:
+            lines.append(f"  {row['name']:32}{row['status']}: {row['message']}")
+            continue
+        line = f"  {row['name']:32}{1e3 * row['seconds']:11.3f}"
+        if row["ratio"]:
+            line += "  {:.3f} [{:.3f}, {:.3f}]".format(*row["ratio"])
+            line += f" of {row['base']}"
+            line += verdict(row["ratio"]) if " beside " in row["name"] else ""
+        lines.append(line + (f"  {row['message']}" if row["message"] else ""))
+    return "\n".join(lines)
+
+
+def verdict(ratio: Sequence[float]) -> str:
+    """Where the interval stands to the limit."""
+    _, low, high = ratio
+    if high <= LIMIT:
+        return f", at most {LIMIT}"
+    return f", ABOVE {LIMIT}" if low > LIMIT else f", {LIMIT} is within the interval"
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    from tvm.relay.collage.backends import require_backend
+    from tvm_collage.threads import default_threads
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--nets", default="resnet50,mobilenetv2", help="with commas between")
+    parser.add_argument("--neighbour", action="store_true", help="beside busy processes")
+    parser.add_argument("--backends", default="dnnl,cblas", help="Collage's, with commas between")
+    parser.add_argument("--threads", type=int, default=default_threads())
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/deploy.json")
+    options = parser.parse_args(arguments)
+    for name in ("threads", "rounds"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1")
+    try:
+        options.nets = models.find(options.nets)
+        names = [name.strip() for name in options.backends.split(",") if name.strip()]
+        options.backends = [require_backend(name).name for name in names]
+    except (ValueError, RuntimeError) as error:  # RuntimeError: a backend that cannot run here
+        parser.error(str(error))
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

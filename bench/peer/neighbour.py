@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A contestant beside a busy process, which stands still except while the contestant runs.
+
+Run as a module it is the neighbour that runs a contestant for ever. Test: test_bench_deploy.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tvm.relay.collage.measure.contestant import Runnable
+from tvm.relay.collage.measure.resolve import resolve
+
+LOOP = {"factory": "", "arguments": {}}
+# Until the scheduler treats the woken neighbour as one that has always run.
+_SETTLE_SECONDS = 0.1
+
+
+def beside(
+    neighbour: Mapping[str, Any] | None, factory: str, arguments: dict[str, Any]
+) -> Runnable:
+    """A contestant by factory and arguments; its neighbour is another one, LOOP (one thread that
+    computes), or None."""
+    inner = resolve(factory)(**arguments)
+    return inner if neighbour is None else _Beside(inner, neighbour)
+
+
+class _Beside:
+    def __init__(self, inner: Runnable, neighbour: Mapping[str, Any]) -> None:
+        self.run, self.outputs, self._inner = inner.run, inner.outputs, inner
+        folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        # Of the worker's process group, so that both end together.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "peer.neighbour", json.dumps(dict(neighbour))],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        weakref.finalize(self, self._process.kill)
+        if self._process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"the neighbour ended with {self._process.wait()}")
+        self._process.send_signal(signal.SIGSTOP)
+
+    def seconds(self, number: int) -> float:
+        """Of so many runs beside the neighbour; RuntimeError when it has ended."""
+        self._process.send_signal(signal.SIGCONT)
+        time.sleep(_SETTLE_SECONDS)
+        began = time.perf_counter()
+        for _ in range(number):
+            self._inner.run()
+        spent = time.perf_counter() - began
+        self._process.send_signal(signal.SIGSTOP)
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the neighbour ended with {self._process.returncode}")
+        return spent
+
+
+def main(factory: str, arguments: dict[str, Any]) -> None:
+    """Be busy until killed."""
+    run = resolve(factory)(**arguments).run if factory else lambda: sum(range(1000))
+    run()
+    print("ready", flush=True)
+    while True:
+        run()
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))
