@@ -27,7 +27,7 @@ from peer.contestants import PEERS
 from peer.neighbour import LOOP, beside
 from peer.served import cpp_library, runtime_library
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.interleave import paired_ratio
+from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.measure.resolve import path_of
 
 ROOT = Path(__file__).resolve().parent.parent
