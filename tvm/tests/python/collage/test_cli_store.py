@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage store`: what it prints, its JSON, its exit codes, stores that travel as text."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -83,6 +84,27 @@ def test_explain_counts_what_keeps_costs_from_serving(path, capsys):
     ]
     _, out, _ = collage(capsys, "store", "explain", "--store", path, "--set", "threads=64")
     assert out.splitlines()[0] == "1 of 3 costs serve here and now"
+
+
+def test_costs_from_a_busy_machine_are_told(tmp_path, capsys):
+    path = tmp_path / "busy.sqlite"
+    with CostStore(path) as store:
+        store.put(row(**HERE))
+        busy = dataclasses.replace(MEASURED, load=2.25)
+        store.put(row(busy, **HERE | {"candidate": "eeee000000000000"}))
+    _, out, _ = collage(capsys, "store", "list", "--store", path)
+    assert out.count("machine busy (2.2 a core)") == 1
+    assert out.splitlines()[-1] == f"2 costs, 0 of them failures, 1 from a busy machine; {path}"
+    _, out, _ = collage(capsys, "store", "explain", "--store", path)
+    assert out.splitlines() == [
+        "2 of 2 costs serve here and now",
+        "1 of these only while the machine is busy, as it was when they were measured: a search "
+        "that finds it quiet measures them again",
+    ]
+    _, out, _ = collage(capsys, "store", "explain", "eeee", "--store", path)
+    assert out.rstrip().endswith(", serves only while the machine is busy")
+    found = collage_json(capsys, "store", "explain", "--store", path)
+    assert [item["only_while_busy"] for item in found] == [False, True]
 
 
 def test_explain_one_candidate(path, capsys):

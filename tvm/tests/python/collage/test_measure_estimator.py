@@ -76,6 +76,7 @@ def test_costs_are_counted_by_where_they_came_from(tmp_path):
             "from_memory": 1,
             "failed": {"compile_failed": 1, "run_failed": 1},
             "noisy": 1,
+            "busy": 0,
             "verified": 1,
             "not_verified": 1,
         }

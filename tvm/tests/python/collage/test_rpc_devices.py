@@ -127,7 +127,7 @@ def test_all_devices_lost_is_an_error_that_keeps_the_costs(fleet, forked):
     class Kept:
         costs = {}
 
-        def look_up(self, candidates):
+        def look_up(self, candidates, is_quiet):
             return [None for _ in candidates]
 
         def keep(self, candidate, cost):

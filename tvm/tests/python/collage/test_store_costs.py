@@ -7,6 +7,7 @@ import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from store_rows import sql
 from tvm.relay.collage.measure import WorkerProcess
+from tvm.relay.collage.measure import estimator as estimators
 from tvm.relay.collage.store import CostStore, Environment, StoredCosts
 
 FAKE_ENVIRONMENT = Environment("cpu", "fake", "2", "0.19", "1")
@@ -109,6 +110,16 @@ def test_a_miss_says_which_part_of_the_key_differs(path, parts):
     assert reasons(path, [fake_candidate("a")], **CHANGES[parts])[0] == {f"other {parts}": 1}
 
 
+def test_modules_that_workers_import_are_told_by_their_backends_version(path):
+    """One more backend does not have the others' costs measured again; its own new version does."""
+    with estimator(path) as first:
+        first.estimate([fake_candidate("a")])
+    more = {"imports": ("colorsys",)}
+    assert reasons(path, [fake_candidate("a")], **more)[0] == {}
+    missed, _ = reasons(path, [fake_candidate("a")], version="8", **more)
+    assert missed == {"other backend_version": 1}
+
+
 def test_failures_are_retried_only_when_asked(path):
     with estimator(path) as first:
         first.estimate([fake_candidate("a", "raise"), fake_candidate("b")])
@@ -132,6 +143,31 @@ def test_noisy_costs_are_measured_again_when_asked(path):
     assert reasons(path, batch)[0] == {}
     missed, [cost] = reasons(path, batch, retry_failed=True)
     assert missed == {"failed or noisy, to retry": 1} and not cost.is_noisy
+
+
+def test_costs_from_a_busy_machine_are_measured_again_once_it_is_quiet(path, monkeypatch):
+    """On one that is always busy they serve: no search measures what the last one did."""
+    load = {"now": 2.5}
+    monkeypatch.setattr(estimators, "load_per_core", lambda: load["now"])
+    batch = [fake_candidate("a"), fake_candidate("b", "raise")]
+    with estimator(path) as first:
+        assert [cost.load for cost in first.estimate(batch)] == [2.5, 0.0]
+    for _ in range(2):
+        missed, [cost, _] = reasons(path, batch)
+        assert missed == {} and cost.load == 2.5
+    load["now"] = 0.5
+    missed, [cost, _] = reasons(path, batch)
+    assert missed == {"measured on a busy machine, which is quiet now": 1} and cost.load == 0.0
+    for load["now"] in (0.5, 2.5):
+        missed, [cost, _] = reasons(path, batch)
+        assert missed == {} and cost.load == 0.0, "the new cost took the busy one's place"
+
+
+def test_the_machine_is_looked_at_only_where_that_decides(path, monkeypatch):
+    with estimator(path) as first:
+        first.estimate([fake_candidate("a")])
+    monkeypatch.setattr(estimators, "load_per_core", lambda: pytest.fail("asked for the load"))
+    assert reasons(path, [fake_candidate("a")])[0] == {}
 
 
 def test_a_timeout_counts_for_limits_up_to_its_own(path):

@@ -166,7 +166,7 @@ def test_reading_makes_no_file(tmp_path):
 
 
 # Columns that a layout did not have yet.
-NEWER = {1: ("allowed_seconds", "median"), 2: ("median",)}
+NEWER = {1: ("allowed_seconds", "median", "load"), 2: ("median", "load"), 3: ("load",)}
 
 
 def make_older(path, version, count=3):

@@ -100,6 +100,7 @@ def test_threads_are_tvms_and_what_is_unusual_about_them(monkeypatch):
 def test_options_that_change_results_are_in_the_key_and_others_are_not():
     plain = measuring_text(MeasureOptions())
     assert measuring_text(MeasureOptions(workers=7, budget_seconds=9, run_timeout=1)) == plain
+    assert measuring_text(MeasureOptions(imports=("my_backend",))) == plain
     assert measuring_text(MeasureOptions(seed=3)) == plain + ' {"seed": 3}'
     assert "builder" in measuring_text(MeasureOptions(builder="a:b"))
 

@@ -111,7 +111,9 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     _print_rows(rows)
     failed = sum(row.cost.is_failure for row in rows)
-    print(f"{len(rows)} costs, {failed} of them failures; {store.path}")
+    busy = sum(row.cost.is_busy for row in rows)
+    left = f", {busy} from a busy machine" if busy else ""
+    print(f"{len(rows)} costs, {failed} of them failures{left}; {store.path}")
     return 0
 
 

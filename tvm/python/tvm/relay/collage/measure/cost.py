@@ -48,7 +48,9 @@ class Cost:
     upper quartile, so that a lucky sample wins nothing; `median` is set where `seconds` is not it.
     `low` and `high` bound the median with 95 % confidence; `rounds` is the number of samples.
     `border_seconds` is the time of layout transforms at the candidate's borders, which `seconds`
-    does not include. All are None or 0 unless the status is measured or estimated.
+    does not include. All are None or 0 unless the status is measured or estimated. `load` is the
+    others' runnable processes a core when measuring began, where they left no core free, else 0;
+    a timeout may have it as well.
     """
 
     status: str
@@ -59,6 +61,7 @@ class Cost:
     border_seconds: float = 0.0
     message: str = ""
     median: float | None = None
+    load: float = 0.0
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -74,7 +77,9 @@ class Cost:
                 )
             if not (math.isfinite(self.border_seconds) and self.border_seconds >= 0):
                 raise ValueError(f"border_seconds is {self.border_seconds}, not finite and >= 0")
-        elif any(n is not None for n in numbers):
+        if not (math.isfinite(self.load) and self.load >= 0):
+            raise ValueError(f"load is {self.load}, not finite and >= 0")
+        if self.status not in _WITH_SECONDS and any(n is not None for n in numbers):
             raise ValueError(f"a cost of status {self.status} carries no seconds")
 
     @classmethod
@@ -126,6 +131,11 @@ class Cost:
         return self.status == "measured" and self.spread > _WIDE
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a busy machine may have made it what it is."""
+        return self.load > 0
+
+    @property
     def spread(self) -> float:
         """Full width of the interval as a share of the median; 0 without seconds."""
         median = self.seconds if self.median is None else self.median
@@ -137,8 +147,9 @@ class Cost:
 
     def Summary(self) -> str:
         """One line for logs and tables."""
+        busy = f", machine busy ({self.load:.1f} a core)" if self.is_busy else ""
         if not self.is_usable:
-            return f"{self.status}: {self.message}" if self.message else self.status
+            return (f"{self.status}: {self.message}" if self.message else self.status) + busy
         text = f"{self.status} {format_seconds(self.seconds)}"
         if self.median is not None:
             text += f", median {format_seconds(self.median)}"
@@ -148,6 +159,7 @@ class Cost:
             text += f", {self.rounds} rounds"
         if self.border_seconds:
             text += f", borders {format_seconds(self.border_seconds)}"
+        text += busy
         return text + (f" ({self.message})" if self.message else "")
 
     def to_json(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost
-from .load import load_per_core, warn_if_busy
+from .load import is_busy, load_per_core, warn_if_busy
 from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
 from .process import WorkerOptions
@@ -73,7 +73,7 @@ class MeasuredCostEstimator:
         self._numbers = itertools.count()
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner()
-        # When the first candidate was about to be measured here; our own builds raise it later.
+        # Read once, before our own builds raise it.
         self._load: float | None = None
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
@@ -91,8 +91,8 @@ class MeasuredCostEstimator:
         self.hits += hits
         self.stored += stored
         self.misses += len(todo)
-        if todo and self._load is None and self.runner.is_here:
-            self._load = load_per_core()
+        if todo:
+            self._load_here()
         self._progress.begin(len(todo), hits, stored)
         try:
             with ScratchFolder() as folder:
@@ -129,8 +129,9 @@ class MeasuredCostEstimator:
         self.close()
 
     def counts(self) -> dict[str, Any]:
-        """How many costs came from where, and how many of the distinct ones failed, are noisy, were
-        verified (outputs compared with TVM's), or could not be although that was asked."""
+        """How many costs came from where, and how many of the distinct ones failed, are noisy, are
+        from a busy machine, were verified (outputs compared with TVM's), or could not be although
+        that was asked."""
         failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
         to_verify = [self._cache[key] for key in self._to_verify & self._cache.keys()]
         doubtful = sum(NOT_VERIFIED in cost.message for cost in to_verify if cost.is_usable)
@@ -140,6 +141,7 @@ class MeasuredCostEstimator:
             "from_memory": self.hits,
             "failed": dict(sorted(failed.items())),
             "noisy": sum(cost.is_noisy for cost in self._cache.values()),
+            "busy": sum(cost.is_busy for cost in self._cache.values()),
             "verified": sum(cost.is_usable for cost in to_verify) - doubtful,
             "not_verified": doubtful,
         }
@@ -155,10 +157,21 @@ class MeasuredCostEstimator:
         """Put what the store knows into memory; how many costs that is."""
         if self._store is None or not new:
             return 0
-        found = zip(new, self._store.look_up(list(new.values())), strict=True)
+        found = zip(new, self._store.look_up(list(new.values()), self._is_quiet), strict=True)
         costs = {key: cost for key, cost in found if cost is not None}
         self._cache.update(costs)
         return len(costs)
+
+    def _load_here(self) -> float | None:
+        """The load that others put on this machine; None where candidates run elsewhere."""
+        if self._load is None and self.runner.is_here:
+            self._load = load_per_core()
+        return self._load
+
+    def _is_quiet(self) -> bool:
+        """Whether costs of now would be better than those that a busy machine left."""
+        load = self._load_here()
+        return load is not None and not is_busy(load)
 
     def _new_pool(self) -> WorkerPool:
         return WorkerPool(
@@ -227,6 +240,8 @@ class MeasuredCostEstimator:
 
     def _record(self, item: tuple[str, CandidateModule], cost: Cost, is_kept: bool = True) -> None:
         key, candidate = item
+        if is_busy(self._load or 0.0) and (cost.is_usable or cost.status == "timeout"):
+            cost = dataclasses.replace(cost, load=self._load)
         self._cache[key] = cost
         if self._store is not None and is_kept:
             self._store.keep(candidate, cost)

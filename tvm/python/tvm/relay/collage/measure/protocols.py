@@ -6,7 +6,7 @@ Test: test_measure_estimator.py, test_store_costs.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from .candidate import CandidateModule
@@ -22,7 +22,9 @@ class BatchEstimator(Protocol):
 class KeptCosts(Protocol):
     """Costs that outlive the estimator: store.StoredCosts."""
 
-    def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]: ...
+    def look_up(
+        self, candidates: Sequence[CandidateModule], is_quiet: Callable[[], bool]
+    ) -> list[Cost | None]: ...
 
     def keep(self, candidate: CandidateModule, cost: Cost) -> None: ...
 

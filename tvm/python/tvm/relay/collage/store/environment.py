@@ -17,7 +17,8 @@ from ..measure import MeasureOptions
 from ..measure.options import MEASURING_VERSION
 
 # Options of measuring that change what is measured. How long it takes is a row's allowed_seconds,
-# since a careful measurement also serves who asks for less.
+# since a careful measurement also serves who asks for less. imports are none: what those modules
+# register is told by its backend's name and version.
 _DECISIVE = (
     "builder",
     "build_step",

@@ -16,6 +16,8 @@ from .environment import Environment
 from .key import CostKey
 from .row import StoredCost
 
+_WHILE_BUSY = " only while the machine is busy"
+
 
 @dataclasses.dataclass(frozen=True)
 class Explained:
@@ -34,6 +36,7 @@ class Explained:
         return {
             "row": self.row.to_json(),
             "serves": not self.differences,
+            "only_while_busy": self.row.cost.is_busy,
             "differences": {
                 name: {"stored": stored, "now": now}
                 for name, (stored, now) in self.differences.items()
@@ -43,9 +46,10 @@ class Explained:
     def Summary(self) -> str:
         """One line a part that differs."""
         row = self.row
+        serves = f"serves{_WHILE_BUSY if row.cost.is_busy else ''}"
         lines = [
             f"{row.key.candidate}  {row.key.backend}  {row.label}: {row.cost.Summary()}, "
-            f"{row.measured_at[:19]}, {'does not serve' if self.differences else 'serves'}"
+            f"{row.measured_at[:19]}, {'does not serve' if self.differences else serves}"
         ]
         lines += [
             f"  {name}: stored {stored!r}, now {now!r}"
@@ -76,6 +80,12 @@ def summary_lines(explained: Sequence[Explained]) -> list[str]:
     """Counts: how many rows serve, and for each part how many have which other value."""
     serving = sum(not item.differences for item in explained)
     lines = [f"{serving} of {len(explained)} costs serve here and now"]
+    busy = sum(item.row.cost.is_busy and not item.differences for item in explained)
+    if busy:
+        lines.append(
+            f"{busy} of these{_WHILE_BUSY}, as it was when they were measured: a search that finds "
+            "it quiet measures them again"
+        )
     counts = collections.Counter(
         (name, stored, now)
         for item in explained

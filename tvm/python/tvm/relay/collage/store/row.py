@@ -41,8 +41,8 @@ class StoredCost:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> StoredCost:
-        """Inverse of to_json; allowed_seconds, label and median may be missing. ValueError."""
-        fields = {"allowed_seconds": 0.0, "label": "", "median": None, **fields}
+        """Inverse of to_json; allowed_seconds, label, median, load may be missing. ValueError."""
+        fields = {"allowed_seconds": 0.0, "label": "", "median": None, "load": 0.0, **fields}
         if set(fields) != set(COLUMNS):
             raise ValueError(f"missing or unknown columns: {sorted(set(fields) ^ set(COLUMNS))}")
         for name, value in fields.items():
@@ -66,6 +66,7 @@ _TYPES: dict[str, Any] = {
     "median": _OPTIONAL_NUMBER,
     "rounds": int,
     "border_seconds": _NUMBER,
+    "load": _NUMBER,
     "allowed_seconds": _NUMBER,
 }
 

@@ -13,7 +13,7 @@ from .errors import StoreForeignError, StoreNewerError, StoreReadOnlyError
 
 # In the file's header: "CLGe", so that other programs' SQLite files are told apart.
 APPLICATION_ID = 0x434C4765
-VERSION = 3
+VERSION = 4
 
 # Key columns first; they stand in the order of key.CostKey. Times are in seconds.
 CREATE = """
@@ -36,6 +36,7 @@ CREATE TABLE cost (
   border_seconds  REAL NOT NULL,     -- layout transforms at the borders, not in seconds
   message         TEXT NOT NULL,     -- why it failed, or a remark
   median          REAL,              -- where seconds is not it but the upper quartile: noisy
+  load            REAL NOT NULL DEFAULT 0,  -- others' processes a core, where no core was free
   measured_at     TEXT NOT NULL,     -- UTC, 2026-01-31T12:00:00.000000+00:00
   label           TEXT NOT NULL,     -- for people: backend and operators; no part of the key
   allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit
@@ -46,10 +47,11 @@ CREATE TABLE cost (
 
 # Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
 # rows count as measured in no time, so they answer only where the interval is narrow. Up to version
-# 2 seconds was always the median.
+# 2 seconds was always the median; up to version 3 nobody knew whether the machine was busy.
 MIGRATIONS = {
     1: "ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",
     2: "ALTER TABLE cost ADD COLUMN median REAL",
+    3: "ALTER TABLE cost ADD COLUMN load REAL NOT NULL DEFAULT 0",
 }
 
 

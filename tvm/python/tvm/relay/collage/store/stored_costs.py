@@ -26,6 +26,7 @@ _logger = logging.getLogger(__name__)
 NEVER = "never measured"
 LESS_CARE = "measured with less time"
 RETRY = "failed or noisy, to retry"
+MEASURED_BUSY = "measured on a busy machine, which is quiet now"
 NO_VERSION = "its backend has no version"
 OUT_OF_REACH = "store out of reach"
 # After a fault the file is tried again when this has passed, and when the search ends.
@@ -62,10 +63,15 @@ class StoredCosts:
                 store.path,
             )
 
-    def look_up(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]:
-        """The cost of each candidate, None where it has to be measured."""
+    def look_up(
+        self, candidates: Sequence[CandidateModule], is_quiet: Callable[[], bool] = lambda: False
+    ) -> list[Cost | None]:
+        """The cost of each candidate, None where it has to be measured.
+
+        `is_quiet()`, asked where a cost came from a busy machine: whether it can be had better now.
+        """
         with phase("store"):
-            answers = [self._find(candidate) for candidate in candidates]
+            answers = [self._find(candidate, is_quiet) for candidate in candidates]
         for candidate, answer in zip(candidates, answers, strict=True):
             if isinstance(answer, str):
                 self.miss_reasons[answer] += 1
@@ -101,7 +107,7 @@ class StoredCosts:
         text = f"missed {self.miss_reasons.total()}: {reasons}" if reasons else "missed none"
         return f"{text}; {self.known_failures} known failures" if self.known_failures else text
 
-    def _find(self, candidate: CandidateModule) -> Cost | str:
+    def _find(self, candidate: CandidateModule, is_quiet: Callable[[], bool]) -> Cost | str:
         """The stored cost, or why there is none that serves."""
         key = self._keys.of(candidate)
         if key is None:
@@ -111,7 +117,7 @@ class StoredCosts:
         try:
             row = self._store.get(key)
             if row is not None:
-                return self._why_not(row) or row.cost
+                return self._why_not(row, is_quiet) or row.cost
             nearest = self._store.nearest(key)
         except StoreError as error:
             self._rest(error)
@@ -120,10 +126,12 @@ class StoredCosts:
             return NEVER
         return "other " + ", ".join(key.differences(nearest.key))
 
-    def _why_not(self, row: StoredCost) -> str | None:
+    def _why_not(self, row: StoredCost, is_quiet: Callable[[], bool]) -> str | None:
         """Why a row with the right key is no answer, None when it is one."""
         if self._retry_failed and (row.cost.is_failure or row.cost.is_noisy):
             return RETRY
+        if row.cost.is_busy and is_quiet():
+            return MEASURED_BUSY
         if row.cost.status == "timeout":
             return None if row.allowed_seconds >= self._limit() else LESS_CARE
         is_narrow = row.cost.spread <= self._options.interval_width
