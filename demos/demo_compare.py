@@ -32,7 +32,9 @@ def measure_plans(
     from tvm.relay.collage.measure import Contestant, compare
     from tvm.relay.collage.report import compare_plans, is_single
 
-    libraries = result.guard.libraries
+    built = result.guard.libraries
+    equals = {i.name: i.same_as for i in result.guard.comparisons if i.same_as and i.name in built}
+    libraries = {name: built[name] for name in built if name not in equals}
     with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
         inputs = os.path.join(folder, "inputs.npz")
         np.savez(inputs, **model.inputs[0])
@@ -49,12 +51,14 @@ def measure_plans(
             contestants, reference_of(model), rounds, OUTPUT_TOLERANCE, on_round=on_round
         )
     by_name = {item.name: item for item in found}
-    order = sorted(libraries, key=lambda name: not is_single(name))  # backends alone come first
+    for name, other in equals.items():
+        by_name[name] = dataclasses.replace(by_name[other], name=name, same_as=other)
+    order = sorted(built, key=lambda name: not is_single(name))  # backends alone come first
     comparisons = [by_name[name] for name in order]
     comparisons.append(dataclasses.replace(by_name[result.plan], name=FINAL))
     if model.onnx:
         comparisons.append(by_name[ONNXRUNTIME])
-    singles = [name for name in libraries if is_single(name)]
+    singles = [name for name in built if is_single(name)]
     rows = compare_plans(comparisons, singles, FINAL)
     for row in rows:
         row["note"] = f"is plan {result.plan}" if row["name"] == FINAL else ""

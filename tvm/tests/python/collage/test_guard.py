@@ -97,6 +97,46 @@ def plans():
     return {name: mod for name in ORDER}
 
 
+def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
+    """It has the other's figures, behind it, and its library; it never ships in its place."""
+    built, steps = [], []
+    mods = plans()
+    first, last = ORDER[1], ORDER[-1]
+
+    def build(module):
+        built.append(module)
+        return FakeLibrary()
+
+    result = guard(
+        mods, "tvm", build, same_as={last: first}, on_step=lambda *step: steps.append(step)
+    )
+    assert fake_compare["names"] == [name for name in ORDER if name != last]
+    assert len(built) == len(ORDER) - 1 and steps[-1][2] == len(built) + 30
+    names = [item.name for item in result.comparisons]
+    assert names.index(last) == names.index(first) + 1 and result.winner != last
+    one, other = result.of(first), result.of(last)
+    assert (one.same_as, other.same_as) == ("", first)
+    assert (one.cost, one.samples) == (other.cost, other.samples)
+    assert other.Summary().startswith(f"{last}: same as {first}, measured ")
+    assert set(result.libraries) == set(ORDER) and isinstance(result.libraries[last], FakeLibrary)
+
+
+def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare):
+    mod = plans()["tvm"]
+
+    def build(module):
+        if module is broken:
+            raise ValueError("no kernel")
+        return FakeLibrary()
+
+    broken = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (tanh(%x), %i) }")
+    mods = {"tvm": mod, "other": broken, "collage": broken}
+    result = guard(mods, "tvm", build, same_as={"collage": "other"})
+    assert result.of("collage").cost.status == "compile_failed" and set(result.libraries) == {"tvm"}
+    with pytest.raises(KeyError):
+        result.libraries["collage"]
+
+
 def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     result = guard(plans(), "tvm", lambda module: FakeLibrary(), rounds=7, seed=3)
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)

@@ -10,8 +10,11 @@ from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
+from tvm.relay.collage.build import prepare
 from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
 
 TARGETS = ["llvm", "dnnl"]
 
@@ -62,6 +65,28 @@ def test_plans_are_tvm_each_backend_and_the_optimum(fakes):
     assert (fakes["reference"], fakes["rounds"], fakes["seed"]) == ("tvm", 5, 2)
     assert result.plan == list(plans)[-1] and result.mod.same_as(plans[result.plan])
     assert result.library == f"library of {result.plan}"
+
+
+def test_the_op_level_plan_that_is_a_backends_own_is_told_to_be_so(fakes, monkeypatch):
+    mod, params = small_net()
+    collage.optimize(mod, params, TARGETS)
+    same = tvm.ir.structural_equal(fakes["plans"]["collage"], fakes["plans"]["dnnl"])
+    assert same and fakes["same_as"] == {"collage": "dnnl"}
+    monkeypatch.setattr(
+        optimizer, "CostEstimator", lambda: MockCostEstimator({"llvm": 1, "dnnl": 10})
+    )
+    collage.optimize(mod, params, TARGETS)
+    assert fakes["same_as"] == {"collage": "tvm"}, "where the search leaves all on TVM"
+
+
+def test_untuned_plans_are_equal_to_each_other_alone():
+    mod, params = small_net()
+    targets = parse_targets(TARGETS)
+    prepared = prepare(mod, params, targets.host)
+    plans = Plans(prepared, targets)
+    plans.add_found("collage", prepared, [])
+    plans.add_untuned()
+    assert plans.same_as() == {"collage": "tvm", "collage-untuned": "tvm-untuned"}
 
 
 @pytest.mark.parametrize("winner", ["tvm", "dnnl", "collage"])

@@ -15,7 +15,7 @@ from tvm.relay.collage import optimizer
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
-from tvm.relay.collage.report import compare_plans, is_single
+from tvm.relay.collage.report import compare_plans, is_single, plan_table
 from tvm.relay.collage.report.placement import label_of, placement_of
 
 NOISY = "noisy: the machine was busy"
@@ -102,6 +102,13 @@ def printed(item, width=140):
     return stream.getvalue()
 
 
+def cost_rows(item):
+    """(name, count) of each row of the table of costs."""
+    lines = printed(item).split("How many costs\n")[1].split("└")[0].splitlines()
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    return [(row[1], row[2]) for row in cells]
+
+
 def test_a_result_is_one_line_in_a_log():
     assert repr(result()) == f"Result({result().Summary()})"
     assert result().Summary().startswith("plan collage; 9.97 ms") and "\n" not in repr(result())
@@ -124,6 +131,19 @@ def test_a_failed_plan_keeps_its_reason_and_is_nobodys_best():
     assert row["output_error"] is None  # JSON has no infinity
     rows = compare_plans([failed("tvm"), comparison("collage", 1.0)], ["tvm"])
     assert rows[1]["ratio_to_best_single"] is None  # there is no single backend to compare with
+
+
+def test_a_plan_that_is_equal_to_another_says_so_beside_its_figure():
+    one = comparison("other", 1.0)
+    rows = compare_plans(
+        [one, dataclasses.replace(one, name="collage", same_as="other")], ["other"]
+    )
+    assert [row["same_as"] for row in rows] == ["", "other"]
+    assert rows[0]["seconds"] == rows[1]["seconds"] and not rows[1]["is_chosen"]
+    stream = io.StringIO()
+    Console(file=stream, width=140).print(plan_table(rows))
+    [line] = [text for text in stream.getvalue().splitlines() if " collage " in text]
+    assert "same as other" in line and "ms" in line
 
 
 def test_rounds_that_both_ran_are_compared():
@@ -191,14 +211,24 @@ def test_costs_are_counted_by_source():
         "from_memory": 2,
         "failed": {"crashed": 1, "timeout": 2},
         "noisy": 1,
+        "busy": 0,
         "verified": 5,
         "not_verified": 0,
     }
     found = dataclasses.replace(result(), costs=costs)
     assert found.to_json()["costs"] == costs
-    text = printed(found)
-    assert "Costs: 8 measured, 3 from the store, 2 from memory, 1 crashed, 2 timeout" in text
-    assert "2 timeout, 1 noisy, 5 verified\n" in text
+    rows = cost_rows(found)
+    assert rows[4:] == [
+        ("measured", "8"),
+        ("from store", "3"),
+        ("from memory", "2"),
+        ("crashed", "1"),
+        ("timeout", "2"),
+        ("noisy", "1"),
+        ("verified", "5"),
+    ]
+    busy = dataclasses.replace(found, costs={**costs, "busy": 4})
+    assert ("busy", "4") in cost_rows(busy)
     assert result().to_json()["costs"] == {} and "from memory" not in printed(result())
 
 
@@ -229,8 +259,11 @@ def test_how_many_costs_were_asked_for_of_how_many():
         "never_needed": 1,
         "rounds": 2,
     }
-    text = "asked for 5 of 6 distinct candidates (8 in all) in 2 rounds; 1 never needed"
-    assert text in printed(result())
+    rows = [("candidates", "8"), ("distinct", "6"), ("never needed", "1"), ("asked", "5")]
+    assert cost_rows(result()) == rows
+    assert "the other distinct ones, in 2 rounds of the search" in printed(result())
+    twice = dataclasses.replace(result(), partitioned=[function_report(), function_report()])
+    assert cost_rows(twice)[:2] == [("candidates", "16"), ("distinct", "12")]
 
 
 def test_the_log_says_it_too(caplog):

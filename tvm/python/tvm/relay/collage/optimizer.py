@@ -219,6 +219,7 @@ def _guard(
                 TVM_ALONE,
                 build,
                 failed=plans.failed,
+                same_as=plans.same_as(),
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,
                 seed=options.seed,

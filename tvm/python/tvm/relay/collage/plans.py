@@ -94,6 +94,23 @@ class Plans:
                 self.modules[untuned] = self.modules[name].clone()
                 self._makers[untuned] = self._makers[name]
 
+    def same_as(self) -> dict[str, str]:
+        """Plans that are another's module over again, backends and all, each with the first such.
+
+        Untuned plans are built otherwise, so they are equal only to each other.
+        """
+        found: dict[str, str] = {}
+        first: list[str] = []
+        for name, module in self.modules.items():
+            rivals = [o for o in first if (o in UNTUNED.values()) == (name in UNTUNED.values())]
+            equal = (o for o in rivals if tvm.ir.structural_equal(self.modules[o], module))
+            other = next(equal, None)
+            if other is None:
+                first.append(name)
+            else:
+                found[name] = other
+        return found
+
     def name_of(self, module: tvm.IRModule) -> str:
         """The plan whose module this is. KeyError for another."""
         for name, own in self.modules.items():

@@ -44,7 +44,8 @@ class GuardResult:
     ``libraries``: library by name of a plan that builds; all but the winner's are built again when
     asked for, since a model's weights take memory. ``reference``: the plan whose outputs the
     winner's were compared with, itself when no other ran. ``unverified``: why that is less than
-    outputs compared with those of the wanted reference; empty when they were.
+    outputs compared with those of the wanted reference; empty when they were. A plan that is equal
+    to another has its figures and library, and its name in ``Comparison.same_as``.
     """
 
     comparisons: list[Comparison]
@@ -57,6 +58,15 @@ class GuardResult:
         """The comparison of one plan. KeyError for a name that took no part."""
         return {item.name: item for item in self.comparisons}[name]
 
+    def with_equals(self, same_as: Mapping[str, str]) -> GuardResult:
+        """With further plans, each equal to the plan that it maps to and shown behind it."""
+        rows = []
+        for item in self.comparisons:
+            equals = [name for name, other in same_as.items() if other == item.name]
+            rows += [item, *(dataclasses.replace(item, name=n, same_as=item.name) for n in equals)]
+        libraries = _Shared(self.libraries, same_as)
+        return dataclasses.replace(self, comparisons=rows, libraries=libraries)
+
 
 def guard(
     plans: Mapping[str, tvm.IRModule],
@@ -64,6 +74,7 @@ def guard(
     build: Callable[[tvm.IRModule], Any],
     *,
     failed: Mapping[str, Cost] | None = None,
+    same_as: Mapping[str, str] | None = None,
     rounds: int = 30,
     seconds: float = 30.0,
     seed: int = 0,
@@ -78,16 +89,19 @@ def guard(
 
     ``build(module)`` returns a library of the graph executor of a model named ``mod_name``;
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
-    it); ``failed`` are plans that could not be made, for the report; ``rounds`` are run at least,
-    more for up to ``seconds`` while plans cannot be told apart; ``accuracy_budget`` is how far the
-    outputs of plans may be off that have parts of backends which trade accuracy (such a plan is
-    nobody's reference), the others have that of the model's types; ``imports`` modules that the
-    processes import; ``compiler`` links the libraries, where the host's does not do; ``comparer``
-    measures them, as measure.compare does; ``on_step`` is told of each plan to build and of each
-    round. Raises GuardUnavailable when inputs cannot be made up, when functions are called that the
-    graph executor does not compile, or when no plan builds; RuntimeError when none ran.
+    it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
+    equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
+    ``seconds`` while plans cannot be told apart; ``accuracy_budget`` is how far the outputs of
+    plans may be off that have parts of backends which trade accuracy (such a plan is nobody's
+    reference), the others have that of the model's types; ``imports`` modules that the processes
+    import; ``compiler`` links the libraries, where the host's does not do; ``comparer`` measures
+    them, as measure.compare does; ``on_step`` is told of each plan to build and of each round.
+    Raises GuardUnavailable when inputs cannot be made up, when functions are called that the graph
+    executor does not compile, or when no plan builds; RuntimeError when none ran.
     """
     on_step = on_step or (lambda text, done, total: None)
+    same_as = same_as or {}
+    plans = {name: module for name, module in plans.items() if name not in same_as}
     steps = len(plans) + rounds
     _check_functions(plans[reference])
     try:
@@ -131,7 +145,7 @@ def guard(
     unverified = _why_unverified(comparisons, winner, used, reference)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
-    return GuardResult(comparisons, winner, kept, used, unverified)
+    return GuardResult(comparisons, winner, kept, used, unverified).with_equals(same_as)
 
 
 def _of_trader(item: Comparison, remark: str | None) -> Comparison:
@@ -230,3 +244,22 @@ class _Libraries(Mapping):
 
     def __len__(self) -> int:
         return len(self._modules)
+
+
+class _Shared(Mapping):
+    """Libraries by plan, some plans' being those of the plans that they are equal to."""
+
+    def __init__(self, libraries: Mapping[str, Any], same_as: Mapping[str, str]) -> None:
+        self._libraries = libraries
+        self._own = {name: name for name in libraries}
+        # Not by `in libraries`, which would build it.
+        self._own |= {name: other for name, other in same_as.items() if other in self._own}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._libraries[self._own[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)

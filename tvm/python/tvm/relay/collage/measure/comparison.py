@@ -25,7 +25,8 @@ class Comparison:
     ratio_to_best: median of its seconds over the best one's, round by round, with a 95 % interval
     (1 for the best itself), None when it failed. output_error: max|a-b| / max|b| over its outputs a
     against the outputs b of the contestant `reference`; both None when either has none. `samples`
-    are in the order of rounds, from the first one on.
+    are in the order of rounds, from the first one on. `same_as` names the contestant, equal to
+    this one, that was measured for it; "" for one that was measured itself.
     """
 
     name: str
@@ -34,9 +35,11 @@ class Comparison:
     output_error: float | None = None
     samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     reference: str | None = None
+    same_as: str = ""
 
     def Summary(self) -> str:
-        text = f"{self.name}: {self.cost.Summary()}"
+        same = f"same as {self.same_as}, " if self.same_as else ""
+        text = f"{self.name}: {same}{self.cost.Summary()}"
         if self.ratio_to_best is not None:
             text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
         return text

@@ -18,7 +18,8 @@ def compare_plans(
 
     `singles` names the plans of one backend alone: the fastest of them is what the others are
     compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
-    with its 95 % interval; None for a plan that failed. `chosen` is the plan that ships.
+    with its 95 % interval; None for a plan that failed. `chosen` is the plan that ships. `same_as`
+    names the equal plan that was measured for it, "" for a plan that was measured itself.
     """
     best = best_single(comparisons, singles)
     return [
@@ -34,6 +35,7 @@ def compare_plans(
             "ratio_to_best_single": _ratio(best, item),
             "output_error": _finite(item.output_error),
             "message": item.cost.message,
+            "same_as": item.same_as,
         }
         for item in comparisons
     ]

@@ -21,6 +21,25 @@ _NOISY = (
     "noisy: the machine was busy while it was measured, so its upper quartile counts; the option "
     "retry_failed measures it again"
 )
+# Counts of costs_table, each with what it counts: of what backends could run; of what the search
+# asked for, and the layout transforms beside it; of these answers, each distinct one once.
+_WANTED = {
+    "candidates": "parts that one of the backends could run",
+    "distinct": "of these, when equal ones (weights apart) are one",
+    "never_needed": "distinct ones without which the best plan was certain",
+    "asked": "the other distinct ones, in {rounds} rounds of the search; answers below",
+}
+_SOURCES = {
+    "measured": "now; layout transforms between parts are among these three",
+    "from_store": "by an earlier search on this machine",
+    "from_memory": "equal to one that this search had an answer for",
+}
+_QUALITIES = {
+    "noisy": "known badly: the upper quartile counts",
+    "busy": "other work left no core free; a search on a quiet machine measures them again",
+    "verified": "outputs compared with TVM's, and right",
+    "not_verified": "to be compared, but TVM had nothing to compare with",
+}
 _NO_WIDTH = 120  # a log has no width of its own
 
 
@@ -42,14 +61,14 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
     if report["guard_skipped"]:
         console.print(f"Not measured end to end: {escape(report['guard_skipped'])}")
-    if report["costs"]:
-        console.print(f"Costs: {costs_by_source(report['costs'])}", highlight=False)
     if report["unverified"]:
         console.print(f"Not verified: {escape(report['unverified'])}")
     if report["placement"]:
         print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
     for function in report["functions"]:
         _print_function(function, report, console)
+    if report["costs"] or any(not row["skipped"] for row in report["functions"]):
+        print_titled("How many costs", costs_table(report), console)
     phases = ", ".join(f"{name} {value:.1f} s" for name, value in report["seconds"].items())
     if phases:
         console.print(f"Time spent: {phases}")
@@ -83,7 +102,8 @@ def plan_table(rows: list[dict[str, Any]]) -> Table:
             median = format_seconds(row["seconds"])
             interval = f"{format_seconds(row['low'])} .. {format_seconds(row['high'])}"
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
-        notes = [row.get("note", "ships" if row["is_chosen"] else ""), row["message"]]
+        same = f"same as {row['same_as']}" if row["same_as"] else ""
+        notes = [row.get("note", "ships" if row["is_chosen"] else ""), same, row["message"]]
         table.add_row(
             escape(row["name"]),
             median,
@@ -172,16 +192,28 @@ def unplaced_table(function: dict[str, Any]) -> Table:
     return table
 
 
-def costs_by_source(costs: dict[str, Any]) -> str:
-    """Where the costs of all functions came from, and how many are of no use."""
-    text = "{measured} measured, {from_store} from the store, {from_memory} from memory".format(
-        **costs
-    )
-    for status, count in costs["failed"].items():
-        text += f", {count} {status}"
-    for name in ("noisy", "verified", "not_verified"):
-        text += f", {costs[name]} {name.replace('_', ' ')}" if costs[name] else ""
-    return text
+def costs_table(report: dict[str, Any]) -> Table:
+    """How many costs were wanted for all functions, where they came from, how good they are."""
+    table = Table()
+    for name in ("costs", "count", "what they are"):
+        table.add_column(name, justify="right" if name == "count" else "left")
+    searched = [row["costs"] for row in report["functions"] if not row["skipped"]]
+    if searched:
+        counts = {name: sum(row[name] for row in searched) for name in searched[0]}
+        for name, meaning in _WANTED.items():
+            table.add_row(name.replace("_", " "), str(counts[name]), meaning.format(**counts))
+    costs = report["costs"]
+    if costs:
+        table.add_section()
+        for name, meaning in _SOURCES.items():
+            table.add_row(name.replace("_", " "), str(costs[name]), meaning)
+        table.add_section()
+        for status, count in costs["failed"].items():
+            table.add_row(status.replace("_", " "), str(count), "no cost: each in no plan")
+        for name, meaning in _QUALITIES.items():
+            if costs.get(name):
+                table.add_row(name.replace("_", " "), str(costs[name]), meaning)
+    return table
 
 
 def costs_text(costs: dict[str, int]) -> str:
@@ -215,7 +247,6 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
     if function["unplaced"]:
         print_titled(f"Why operators{name} stay on TVM", unplaced_table(function), console)
     console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
-    console.print(f"Costs{name}: {costs_text(function['costs'])}", highlight=False)
     for line in function["cuts"]:
         console.print(f"Limit that cut: {escape(line)}", highlight=False)
 
