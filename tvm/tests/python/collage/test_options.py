@@ -180,7 +180,7 @@ OUT_OF_RANGE = [
     ("tuner", "halide", "one of autotvm, ansor, metaschedule"),
     ("tune_model", "lgbm", "one of xgb, random"),
     ("tune_seconds", 0.0, SECONDS),
-    ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target"),
+    ("placement_allow", ["machine", "x"], "a list of weights, version, machine, target, tuning"),
 ]
 
 

@@ -346,7 +346,9 @@ def test_what_is_allowed_holds_for_the_pass_alone(path, result):
 
 
 def test_an_unknown_kind_to_allow_with_a_placement_or_without(path):
-    text = r"placement_allow takes a list of weights, version, machine, target, got \['all'\]"
+    text = (
+        r"placement_allow takes a list of weights, version, machine, target, tuning, got \['all'\]"
+    )
     with pytest.raises(ValueError, match=text):
         replay(path, placement_allow=["all"])
     with pytest.raises(ValueError, match=text):

@@ -33,7 +33,7 @@ from .report_file import check_report_path, write_report
 from .result import Result
 from .run_pass import is_all_measured, options_set, partition
 from .targets import TargetList, parse_targets
-from .tuning import TuningRecords
+from .tuning import TuningRecords, records_in_force
 from .tuning.session import given_records
 
 _logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
             None,
             [],
             clock.seconds,
-            make_placement=plans.maker(TVM_ALONE),
+            make_placement=plans.maker(TVM_ALONE, _in_force(given, targets.host)),
             records=given,
         )
     with contextlib.ExitStack() as session:
@@ -141,7 +141,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         estimator.reports,
         clock.seconds,
         skipped,
-        plans.maker(name),
+        plans.maker(name, _in_force(_used(records, name), targets.host)),
         estimator.counts,
         _used(records, name),
     )
@@ -172,6 +172,12 @@ def _used(records: TuningRecords, plan: str) -> TuningRecords:
     return TuningRecords() if plan in UNTUNED.values() else records
 
 
+def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
+    """These, and those that the user's contexts have for a build here."""
+    with records.in_force():
+        return records_in_force(host)[0]
+
+
 def _placement_of(given: Any) -> Placement | None:
     """What was given as a placement or its file, None for none."""
     if isinstance(given, (str, os.PathLike)):
@@ -189,7 +195,7 @@ def _replay(
 ) -> Result:
     """What the placement says, without measuring."""
     external = [target.kind.name for target in targets.external]
-    with clock.phase("replay"):
+    with clock.phase("replay"), given.in_force():
         mod = apply_placement(prepared, placement, targets.host, external, options.placement_allow)
     return Result(
         mod,

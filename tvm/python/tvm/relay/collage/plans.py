@@ -20,6 +20,7 @@ from .placement.lockstep import parts_of_partitioned
 from .placement.made_with import current_opt_level
 from .placement.replay import rewrite
 from .targets import TargetList
+from .tuning import TuningRecords
 
 # Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
 TVM_ALONE = "tvm"
@@ -46,8 +47,7 @@ class Plans:
         self.machine: Machine | None = None
         self._prepared, self._targets = prepared, targets
         self._opt_level = current_opt_level()
-        self._makers: dict[str, Callable[[], Placement]] = {}
-        self._keep(TVM_ALONE, dict)
+        self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
 
     def add_found(self, name: str, mod: tvm.IRModule, reports: list[dict[str, Any]]) -> None:
         """A plan of the pass, with its reports by function."""
@@ -55,7 +55,7 @@ class Plans:
         rows = {
             report["function"]: report["placement"] for report in reports if not report["skipped"]
         }
-        self._keep(name, lambda: {key: parts_from_rows(get()) for key, get in rows.items()})
+        self._parts[name] = lambda: {key: parts_from_rows(get()) for key, get in rows.items()}
 
     def add_merged(self, reports: list[dict[str, Any]]) -> None:
         """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
@@ -67,7 +67,7 @@ class Plans:
             for report in found
         }
         self.modules[MERGED] = rewrite(self._prepared, parts)
-        self._keep(MERGED, lambda: parts)
+        self._parts[MERGED] = lambda: parts
 
     def add_single_backends(self) -> None:
         """Each external backend alone: it takes all that it can, TVM the rest.
@@ -92,7 +92,7 @@ class Plans:
         for name, untuned in UNTUNED.items():
             if name in self.modules:
                 self.modules[untuned] = self.modules[name].clone()
-                self._makers[untuned] = self._makers[name]
+                self._parts[untuned] = self._parts[name]
 
     def same_as(self) -> dict[str, str]:
         """Plans that are another's module over again, backends and all, each with the first such.
@@ -118,9 +118,19 @@ class Plans:
                 return name
         raise KeyError("a module that no plan has")
 
-    def maker(self, name: str) -> Callable[[], Placement]:
-        """What makes the plan's placement; it raises PlacementError when the plan has none."""
-        return self._makers[name]
+    def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
+        """What makes the placement of a plan that is built in force of these tuning records; it
+        raises PlacementError when the plan has none."""
+        parts = self._parts[name]
+        return lambda: make_placement(
+            name,
+            self._prepared,
+            self._targets.host,
+            parts(),
+            self._opt_level,
+            self.machine,
+            records,
+        )
 
     def _add_single(self, name: str, mod: tvm.IRModule) -> None:
         """What ships is rewritten from its parts, as every plan is, where it can be told apart."""
@@ -128,19 +138,14 @@ class Plans:
             parts = parts_of_partitioned(self._prepared, mod, name)
             mod = rewrite(self._prepared, parts)
         except PlacementError as error:
-            self._makers[name] = functools.partial(_raise, error)
+            self._parts[name] = functools.partial(_raise, error)
         except Exception as error:  # noqa: BLE001 - the plan itself is made, and ships if it wins
             text = f"plan {name!r} cannot be saved as a placement: {error!r}"
-            self._makers[name] = functools.partial(_raise, PlacementError(text, "plan"))
+            self._parts[name] = functools.partial(_raise, PlacementError(text, "plan"))
         else:
-            self._keep(name, lambda: parts)
+            self._parts[name] = lambda: parts
         self.modules[name] = mod
 
-    def _keep(self, name: str, parts: Callable[[], dict[str, Any]]) -> None:
-        self._makers[name] = lambda: make_placement(
-            name, self._prepared, self._targets.host, parts(), self._opt_level, self.machine
-        )
 
-
-def _raise(error: PlacementError) -> Placement:
+def _raise(error: PlacementError) -> dict[str, Any]:
     raise error

@@ -15,6 +15,7 @@ from .errors import PlacementError
 from .graph_search import GuardResult
 from .placement import Placement
 from .tuning import TuningRecords
+from .whole_file import write_whole
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -61,6 +62,10 @@ class Result:
     def save_placement(self, path: str | os.PathLike) -> None:
         """Write the placement of what ships to a file (docs/placement.md)."""
         self.placement.save(path)
+
+    def save_tuning_log(self, path: str | os.PathLike) -> None:
+        """Write `records` to a file for the option `tuning_log`, at once or not at all. OSError."""
+        write_whole(os.fspath(path), "".join(f"{record.text}\n" for record in self.records))
 
     @property
     def library(self) -> Any:

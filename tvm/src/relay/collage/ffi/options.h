@@ -63,7 +63,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
     "file that the report is written to, as JSON; empty for none")                           \
   X(std::string, placement, "", AnyValue(),                                                  \
     "file of a saved placement to use: then nothing is measured")                            \
-  X(Names, placement_allow, Names(), EachOneOf({"weights", "version", "machine", "target"}), \
+  X(Names, placement_allow, Names(),                                                         \
+    EachOneOf({"weights", "version", "machine", "target", "tuning"}),                        \
     "how a saved placement may differ from what is built here")                              \
   X(std::string, store, "", AnyValue(),                                                      \
     "file of measured costs; empty means the user's own, none for none")                     \

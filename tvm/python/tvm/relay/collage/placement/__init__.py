@@ -11,6 +11,7 @@ from .types import (
     PlacedFunction,
     PlacedPart,
     Placement,
+    Tuning,
 )
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "PlacedFunction",
     "PlacedPart",
     "Placement",
+    "Tuning",
     "load_placement",
     "save_placement",
 ]

@@ -14,7 +14,8 @@ import tvm
 from tvm._ffi import get_global_func
 
 from .._plain import plain
-from .made_with import made_with_now
+from ..tuning import TuningRecords, records_in_force
+from .made_with import made_with_now, tuning_of
 from .types import Composite, Machine, Node, PartCost, PlacedFunction, PlacedPart, Placement
 
 
@@ -38,10 +39,12 @@ def make_placement(
     parts: Mapping[str, Sequence[PlacedPart]],
     opt_level: int,
     machine: Machine | None = None,
+    records: TuningRecords | None = None,
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
-    `machine`: where it was measured, this one by default. `opt_level` is the PassContext's in which
+    `machine`: where it was measured, this one by default. `records`: with which tuning records,
+    those in force by default. `opt_level` is the PassContext's in which
     the module was prepared.
     """
     functions = tuple(
@@ -49,7 +52,8 @@ def make_placement(
         for function in describe_functions(mod)
     )
     used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
-    return Placement(plan, made_with_now(host, used, opt_level, machine), functions)
+    tuning = tuning_of(records_in_force(host)[0] if records is None else records, mod)
+    return Placement(plan, made_with_now(host, used, opt_level, machine, tuning), functions)
 
 
 def parts_from_rows(rows: Any) -> list[PlacedPart]:

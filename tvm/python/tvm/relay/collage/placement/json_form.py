@@ -87,13 +87,19 @@ def _read_class(cls: type, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise _wrong(where, "an object", value)
     fields = _fields_of(cls)
-    missing = [name for name, _, _ in fields if name not in value]
+    missing = [name for name in _required(cls) if name not in value]
     unknown = sorted(set(value) - {name for name, _, _ in fields})
     for names, what in ((missing, "lacks"), (unknown, "has an unknown field")):
         if names:
             raise PlacementError(f"{where or 'it'} {what} {names[0]!r}", "file")
     dot = f"{where}." if where else ""
-    return cls(**{name: _read(kind, rest, value[name], dot + name) for name, kind, rest in fields})
+    given = [field for field in fields if field[0] in value]
+    return cls(**{name: _read(kind, rest, value[name], dot + name) for name, kind, rest in given})
+
+
+def _required(cls: type) -> list[str]:
+    """The fields that each file has; a later one has a default for older files."""
+    return [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
 
 
 def _read_optional(options: Any, limits: Any, value: Any, where: str) -> Any:
@@ -174,6 +180,6 @@ def _describe_class(cls: type, defs: dict[str, Any]) -> dict[str, Any]:
             name: {"description": limits["meaning"], **_describe(kind, limits, defs)}
             for name, kind, limits in _fields_of(cls)
         },
-        "required": [name for name, _, _ in _fields_of(cls)],
+        "required": _required(cls),
         "additionalProperties": False,
     }

@@ -14,11 +14,16 @@ import tvm_collage
 
 from ..build.target import maskable_features, read_cpu_flags
 from ..store.environment import cpu_model, tvm_build
-from .types import Machine, MadeWith, Placement
+from ..tuning import TuningRecords, records_in_force
+from .types import Machine, MadeWith, Placement, Tuning
 
 
 def made_with_now(
-    host: Any, backends: Iterable[str], opt_level: int, machine: Machine | None = None
+    host: Any,
+    backends: Iterable[str],
+    opt_level: int,
+    machine: Machine | None = None,
+    tuning: Tuning | None = None,
 ) -> MadeWith:
     """What a placement for the host target with parts of these backends would be made with; on
     `machine`, or else on this one."""
@@ -30,7 +35,14 @@ def made_with_now(
         str(host),
         opt_level,
         machine or this_machine(),
+        tuning,
     )
+
+
+def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
+    """What a placement of `mod` (typed) notes of records: those that its kernels may use."""
+    used = records.of_module(mod)
+    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest())
 
 
 def current_opt_level() -> int:
@@ -52,8 +64,9 @@ def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
     return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
 
 
-def differences(placement: Placement, host: Any) -> Iterator[tuple[str, str]]:
-    """(kind, what differs) of versions, machine and target: here first, then in the placement."""
+def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
+    """(kind, what differs) of versions, machine, target and the tuning records that are in force
+    for `mod`: here first, then in the placement."""
     then = placement.made_with
     now = made_with_now(host, then.backends, then.opt_level)
     for name, here, there in (
@@ -71,6 +84,22 @@ def differences(placement: Placement, host: Any) -> Iterator[tuple[str, str]]:
         yield "machine", f"TVM runs {now.machine.threads} threads, not {then.machine.threads}"
     if now.target != then.target:
         yield "target", f"the host target is {now.target!r}, not {then.target!r}"
+    if then.tuning is not None:
+        here = tuning_of(records_in_force(host)[0], mod)
+        if here != then.tuning:
+            yield "tuning", _tuning_difference(here, then.tuning)
+
+
+def _tuning_difference(now: Tuning, then: Tuning) -> str:
+    if not then.records:
+        return (
+            f"{now.Summary()} are in force, and it was made without: build without the option "
+            "relay.collage.tuning_log and outside of contexts with records"
+        )
+    return (
+        f"{now.Summary()} are in force, not its {then.Summary()}: name their logs by the option "
+        "relay.collage.tuning_log=[...], or build in the context that holds them"
+    )
 
 
 def _feature_difference(now: Machine, then: Machine) -> str:

@@ -17,6 +17,7 @@ from tvm._ffi import get_global_func
 from ..errors import PlacementError
 from ..options import CollageOptions
 from ..targets import is_external
+from ..tuning.session import given_records
 from .describe import describe_functions
 from .file import load_placement
 from .made_with import current_opt_level, differences
@@ -64,7 +65,7 @@ def check_placement(
 ) -> None:
     """Raise PlacementError with the first reason why the placement is not for this module here."""
     _check_backends(placement, host.kind.name, sorted(external))
-    for kind, text in differences(placement, host):
+    for kind, text in differences(placement, host, mod):
         _refuse(kind, text, allow)
     made_at = placement.made_with.opt_level
     here = {function.name: function for function in describe_functions(mod)}
@@ -84,8 +85,10 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[
     """Rows of parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(path)
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
-    allow = CollageOptions.current().placement_allow
-    check_placement(mod, placement, config.host_target, external, allow)
+    options = CollageOptions.current()
+    with given_records(options, config.host_target).in_force():
+        allow = options.placement_allow
+        check_placement(mod, placement, config.host_target, external, allow)
     return _rows(parts_of(placement))
 
 

@@ -21,8 +21,9 @@ NOT_NEGATIVE = {"minimum": 0}
 Attribute = NewType("Attribute", object)
 
 
-def _field(meaning: str, **limits: Any) -> Any:
-    return dataclasses.field(metadata={"meaning": meaning, **limits})
+def _field(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
+    """`default`: what the field is in files that were written before it was added."""
+    return dataclasses.field(default=default, metadata={"meaning": meaning, **limits})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +92,21 @@ class Machine:
 
 
 @dataclasses.dataclass(frozen=True)
+class Tuning:
+    """The tuning records that TVM's kernels of the module may use."""
+
+    records: int = _field("how many were in force", **NOT_NEGATIVE)
+    kinds: tuple[str, ...] = _field("autotvm, ansor, metaschedule: whose they are, sorted")
+    digest: str = _field("hash of the records; empty without any")
+
+    def Summary(self) -> str:
+        """e.g. "12 tuning records (autotvm 3f2a9c0d11aa22bb)"."""
+        if not self.records:
+            return "no tuning records"
+        return f"{self.records} tuning records ({', '.join(self.kinds)} {self.digest})"
+
+
+@dataclasses.dataclass(frozen=True)
 class MadeWith:
     """What the placement was made with; a difference is refused unless it is allowed."""
 
@@ -100,6 +116,7 @@ class MadeWith:
     target: str = _field("the host target")
     opt_level: int = _field("of the PassContext that prepared the module", **NOT_NEGATIVE)
     machine: Machine = _field("where costs were measured")
+    tuning: Tuning | None = _field("tuning records; null where nobody looked", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +140,7 @@ class Placement:
             f"placement of plan {self.plan}: {shown or 'no part'} besides {made.target}, "
             f"{nodes} nodes in {len(self.functions)} functions, made with tvm-collage "
             f"{made.collage} on {made.machine.cpu}, {made.machine.threads} threads"
+            + (f", {made.tuning.Summary()}" if made.tuning and made.tuning.records else "")
         )
 
     def function(self, name: str) -> PlacedFunction:

@@ -209,7 +209,7 @@ def costs_table(report: dict[str, Any]) -> Table:
             table.add_row(name.replace("_", " "), str(costs[name]), meaning)
         table.add_section()
         for status, count in costs["failed"].items():
-            table.add_row(status.replace("_", " "), str(count), "no cost: each in no plan")
+            table.add_row(status.replace("_", " "), str(count), "without a cost, so in no plan")
         for name, meaning in _QUALITIES.items():
             if costs.get(name):
                 table.add_row(name.replace("_", " "), str(costs[name]), meaning)
