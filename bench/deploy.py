@@ -10,6 +10,7 @@ processes compute. See docs/deploy.md. Test: tvm/tests/python/collage/test_bench
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -76,16 +77,28 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
         library = built.libraries[COLLAGE]
         ours = Contestant.of_library(PYTHON, library, inputs, environment=environment)
+        spins = [_with_spins(ours, count) for count in options.spins]
         if options.neighbour:
-            groups = _beside_neighbours(ours, file, inputs)
+            groups = _beside_neighbours(ours, spins, file, inputs)
         else:
-            groups = [_deployed(ours, build_program(folder), library, inputs)]
+            groups = [_deployed(ours, build_program(folder), library, inputs) + spins]
         everybody = [contestant for group in groups for contestant in group]
         found = compare(everybody, ours.name, options.rounds, 1e-3, sample_seconds=_SAMPLE_SECONDS)
     by_name = {item.name: item for item in found}
-    rows = [_row(by_name[each.name], by_name[group[0].name]) for group in groups for each in group]
+    rows = [
+        _row(by_name[each.name], by_name[(ours if each is group[0] else group[0]).name])
+        for group in groups
+        for each in group
+    ]
     load = os.getloadavg()[0]
     return {"net": net.name, "threads": options.threads, "load": load, "rows": rows}
+
+
+def _with_spins(ours: Contestant, count: int) -> Contestant:
+    """Ours with threads that take so many turns before they sleep."""
+    environment = {**ours.environment, "GOMP_SPINCOUNT": str(count)}
+    name = f"{ours.name}, {count} spins"
+    return dataclasses.replace(ours, name=name, environment=environment)
 
 
 def _deployed(ours: Contestant, program: str, library: str, inputs: str) -> list[Contestant]:
@@ -99,15 +112,18 @@ def _deployed(ours: Contestant, program: str, library: str, inputs: str) -> list
     ]
 
 
-def _beside_neighbours(ours: Contestant, model: str, inputs: str) -> list[list[Contestant]]:
-    """Ours, and the peer if it is installed: each beside nothing, to which it compares, beside a
-    thread that computes, and beside each of the two on as many threads."""
+def _beside_neighbours(
+    ours: Contestant, variants: Sequence[Contestant], model: str, inputs: str
+) -> list[list[Contestant]]:
+    """Ours, its variants, and the peer if it is installed: each beside nothing, to which it
+    compares, beside a thread that computes, and beside ours and the peer on as many threads."""
     peer = PEERS[PEER]
-    frameworks = [ours]
+    jobs = [ours]
     if peer.is_installed():
-        frameworks.append(peer.contestant(model, inputs, ours.environment))
+        jobs.append(peer.contestant(model, inputs, ours.environment))
+    frameworks = [ours, *variants, *jobs[1:]]
     neighbours = {NOTHING: None, "a loop": LOOP}
-    neighbours |= {each.name: _job(each) for each in frameworks}
+    neighbours |= {each.name: _job(each) for each in jobs}
     return [
         [
             Contestant(
@@ -183,6 +199,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--nets", default="resnet50,mobilenetv2", help="with commas between")
     parser.add_argument("--neighbour", action="store_true", help="beside busy processes")
+    parser.add_argument(
+        "--spins",
+        default="",
+        help="values of GOMP_SPINCOUNT that take part beside ours, as 100,300",
+    )
     parser.add_argument("--backends", default="dnnl,cblas", help="Collage's, with commas between")
     parser.add_argument("--threads", type=int, default=default_threads())
     parser.add_argument("--rounds", type=int, default=20)
@@ -193,11 +214,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
             parser.error(f"--{name} must be at least 1")
     try:
         options.nets = models.find(options.nets)
+        options.spins = _counts(options.spins)
         names = [name.strip() for name in options.backends.split(",") if name.strip()]
         options.backends = [require_backend(name).name for name in names]
     except (ValueError, RuntimeError) as error:  # RuntimeError: a backend that cannot run here
         parser.error(str(error))
     return options
+
+
+def _counts(text: str) -> list[int]:
+    counts = [item.strip() for item in text.split(",") if item.strip()]
+    if not all(count.isdigit() for count in counts):
+        raise ValueError(f"--spins takes counts with commas between, as 100,300, got {text!r}")
+    return [int(count) for count in counts]
 
 
 if __name__ == "__main__":

@@ -50,15 +50,16 @@ def test_a_small_net_wherever_it_is_deployed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(deploy, "build", build_with_dnnl)
     output = tmp_path / "out" / "deploy.json"
     arguments = ["--nets", "small", "--backends", "dnnl", "--rounds", "2", "--output", str(output)]
-    assert deploy.main(arguments) == 0
+    assert deploy.main([*arguments, "--spins", "100"]) == 0
     (record,) = json.loads(output.read_text())
     # Outputs are compared: whoever is wrong would not be "measured".
     assert [(row["name"], row["status"]) for row in record["rows"]] == [
         ("python", "measured"),
         ("runtime alone", "measured"),
         ("c++", "measured"),
+        ("python, 100 spins", "measured"),
     ]
-    assert [len(row["ratio"] or []) for row in record["rows"]] == [0, 3, 3]
+    assert [len(row["ratio"] or []) for row in record["rows"]] == [0, 3, 3, 3]
     assert "c++" in capsys.readouterr().out
 
 
@@ -68,7 +69,7 @@ def test_each_framework_stands_beside_nothing_and_each_neighbour(monkeypatch):
         is_installed=lambda: True, contestant=lambda *_: Contestant("onnxruntime", "module:peer")
     )
     monkeypatch.setitem(deploy.PEERS, "onnxruntime", peer)
-    groups = deploy._beside_neighbours(ours, "net.onnx", "inputs.npz")
+    groups = deploy._beside_neighbours(ours, [], "net.onnx", "inputs.npz")
     assert [[each.name for each in group] for group in groups] == [
         [name, *(f"{name} beside {other}" for other in ("a loop", "python", "onnxruntime"))]
         for name in ("python", "onnxruntime")
@@ -78,7 +79,14 @@ def test_each_framework_stands_beside_nothing_and_each_neighbour(monkeypatch):
     assert [job["factory"] for job in jobs[2:]] == ["module:ours", "module:peer"]
     assert all(each.arguments["factory"] == "module:ours" for each in groups[0])
     peer.is_installed = lambda: False
-    assert len(deploy._beside_neighbours(ours, "net.onnx", "inputs.npz")) == 1
+    fewer = deploy._with_spins(ours, 100)
+    assert fewer.environment == {"TVM_NUM_THREADS": "2", "GOMP_SPINCOUNT": "100"}
+    _, group = deploy._beside_neighbours(ours, [fewer], "net.onnx", "inputs.npz")
+    assert [each.name for each in group][:2] == [
+        "python, 100 spins",
+        "python, 100 spins beside a loop",
+    ]
+    assert "python, 100 spins" not in str([each.arguments for each in group]), "no neighbour"
 
 
 class Watcher:
@@ -155,6 +163,7 @@ def test_the_program_takes_one_input_of_float32(tmp_path):
         (["--nets", "alexnet"], "unknown net alexnet: choose of resnet50, "),
         (["--backends", "caffe"], "unknown backend 'caffe'; known: "),
         (["--rounds", "0"], "--rounds must be at least 1"),
+        (["--spins", "few"], "--spins takes counts with commas between"),
     ],
 )
 def test_what_is_refused(arguments, message, capsys):
