@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ PEER = "onnxruntime"
 NOTHING = "nothing"
 # How much slower a busy neighbour may make us.
 LIMIT = 2.5
+# Of the CPUs' time before and after, that others may use in a run whose slowdowns are judged.
+_MOST_OTHER_WORK = 0.1
 # Long enough for the scheduler to have shared the cores among all that run.
 _SAMPLE_SECONDS = 0.1
 
@@ -83,6 +85,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         else:
             groups = [_deployed(ours, build_program(folder), library, inputs) + spins]
         everybody = [contestant for group in groups for contestant in group]
+        before = other_work()
         found = compare(everybody, ours.name, options.rounds, 1e-3, sample_seconds=_SAMPLE_SECONDS)
     by_name = {item.name: item for item in found}
     rows = [
@@ -90,8 +93,21 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         for group in groups
         for each in group
     ]
-    load = os.getloadavg()[0]
-    return {"net": net.name, "threads": options.threads, "load": load, "rows": rows}
+    work = max(before, other_work())
+    return {"net": net.name, "threads": options.threads, "other_work": work, "rows": rows}
+
+
+def other_work(seconds: float = 1.0) -> float:
+    """The share of all CPUs' time that other processes use while this one sleeps, from 0 to 1."""
+
+    def ticks() -> tuple[int, int]:
+        _, *values = Path("/proc/stat").read_text().splitlines()[0].split()
+        return int(values[3]) + int(values[4]), sum(map(int, values[:8]))
+
+    idle, every = ticks()
+    time.sleep(seconds)
+    idle_later, every_later = ticks()
+    return 1 - (idle_later - idle) / max(1, every_later - every)
 
 
 def _with_spins(ours: Contestant, count: int) -> Contestant:
@@ -179,13 +195,17 @@ def text(record: dict[str, Any]) -> str:
         if row["ratio"]:
             line += "  {:.3f} [{:.3f}, {:.3f}]".format(*row["ratio"])
             line += f" of {row['base']}"
-            line += verdict(row["ratio"]) if " beside " in row["name"] else ""
+            if " beside " in row["name"]:
+                line += verdict(row["ratio"], record["other_work"])
         lines.append(line + (f"  {row['message']}" if row["message"] else ""))
     return "\n".join(lines)
 
 
-def verdict(ratio: Sequence[float]) -> str:
-    """Where the interval stands to the limit."""
+def verdict(ratio: Sequence[float], other_work: float) -> str:
+    """Where the interval stands to the limit; nothing of it where others were busy all the time, as
+    the base then had neighbours too."""
+    if other_work > _MOST_OTHER_WORK:
+        return f", not judged: others used {other_work:.0%} of the CPUs"
     _, low, high = ratio
     if high <= LIMIT:
         return f", at most {LIMIT}"

@@ -134,7 +134,7 @@ def record_of(slowdown):
     base, beside = comparison("python", 2e-3), comparison("python beside a loop", 2e-3 * slowdown)
     failed = Comparison("python beside python", Cost.failed("crashed", "signal 11"))
     rows = [deploy._row(each, base) for each in (base, beside, failed)]
-    return {"net": "net", "threads": 2, "rows": rows}
+    return {"net": "net", "threads": 2, "other_work": 0.05, "rows": rows}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,13 @@ def test_a_slowdown_is_held_against_the_limit(slowdown, said):
 
 
 def test_an_interval_about_the_limit_decides_nothing():
-    assert deploy.verdict((2.4, 2.3, 2.6)) == ", 2.5 is within the interval"
+    assert deploy.verdict((2.4, 2.3, 2.6), 0.0) == ", 2.5 is within the interval"
+
+
+def test_nothing_is_judged_where_others_were_busy():
+    said = ", not judged: others used 50% of the CPUs"
+    assert deploy.verdict((1.1, 1.0, 1.2), 0.5) == said
+    assert 0 <= deploy.other_work(0.05) <= 1
 
 
 def test_the_program_takes_one_input_of_float32(tmp_path):
