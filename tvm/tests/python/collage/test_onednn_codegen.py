@@ -4,7 +4,7 @@
 import json
 
 import numpy as np
-from onednn_nets import constant, function_of, hand_placed
+from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends.dnnl.codegen import constants_of, lower_function, to_json
 
@@ -100,3 +100,27 @@ def test_deep_functions_do_not_exhaust_the_stack():
     for _ in range(1500):
         body = nn.relu(body)
     assert lowered(body).nodes
+
+
+def dense_rows(x, rows, units=10):
+    matrix = nn.dense(relay.reshape(x, (-1, 24)), constant(1, units, 24))
+    return relay.reshape(matrix, (*rows, units))
+
+
+def test_a_dense_layer_takes_bias_and_sum_behind_a_reshape_of_its_rows():
+    x, other = var("x", 2, 3, 24), var("y", 2, 3, 10)
+    body = nn.relu(relay.add(dense_rows(x, (2, 3)), constant(2, 10)) + other)
+    graph = lowered(body)
+    assert summary(graph) == ["reshape", "inner_product + sum + relu"]
+    assert len(graph.nodes[1].inputs) == 3
+    check(body)
+
+
+def test_a_dense_layer_does_not_take_other_reshapes():
+    x = var("x", 2, 3, 24)
+    split = relay.reshape(nn.dense(relay.reshape(x, (6, 24)), constant(1, 10, 24)), (2, 3, 5, 2))
+    assert summary(lowered(nn.relu(split))) == ["reshape", "inner_product", "reshape", "eltwise"]
+    matrix = nn.dense(relay.reshape(x, (6, 24)), constant(1, 10, 24)) + var("y", 6, 10)
+    assert summary(lowered(relay.reshape(matrix, (2, 3, 10))))[-1] == "reshape"
+    check(nn.relu(split))
+    check(relay.reshape(matrix, (2, 3, 10)))

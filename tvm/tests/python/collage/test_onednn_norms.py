@@ -43,6 +43,11 @@ def nn_layer_norm(x):
     return (x - mean) / relay.sqrt(variance + EPSILON)
 
 
+def over_the_root(x):
+    """As TVM imports ONNX's LayerNormalization."""
+    return relay.const(1.0) / relay.sqrt(variance_op(x) + EPSILON) * centred(x)
+
+
 def by_squares(square):
     difference = centred(X)
     return difference / relay.sqrt(EPSILON + mean_of(square(difference)))
@@ -60,6 +65,7 @@ FOUND = {
     "mean_of_squares": scaled(by_squares(lambda d: d * d)),
     "power_of_two": scaled(by_squares(lambda d: relay.power(d, relay.const(2.0)))),
     "reciprocal_root": scaled(centred(X) * relay.rsqrt(variance_op(X) + EPSILON)),
+    "one_over_the_root": scaled(over_the_root(X)),
     "scale_of_the_caller": normalised(X) * var("s", COLUMNS) + var("b", COLUMNS),
 }
 Y = var("y", *ROWS, COLUMNS)
@@ -68,6 +74,7 @@ NOT_FOUND = {
     "variance_of_another": centred(X) / relay.sqrt(variance_op(Y) + EPSILON),
     "mean_of_another": (X - mean_of(Y)) / relay.sqrt(variance_op(X) + EPSILON),
     "cubes": by_squares(lambda d: relay.power(d, relay.const(3.0)) + relay.const(50.0)),
+    "two_over_the_root": relay.const(2.0) / relay.sqrt(variance_op(X) + EPSILON) * centred(X),
     "second_moment": X / relay.sqrt(mean_of(X * X) + EPSILON),
 }
 
@@ -145,5 +152,7 @@ def calls_of(function):
 def test_the_pattern_table_has_it_as_one_composite():
     assert composites(scaled(normalised(X))) == ["dnnl.layer_norm"]
     assert composites(scaled(nn_layer_norm(X))) == ["dnnl.layer_norm"]
+    assert composites(scaled(over_the_root(X))) == ["dnnl.layer_norm"]
     assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["another_axis"]))
+    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["two_over_the_root"]))
     assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["variance_of_another"]))

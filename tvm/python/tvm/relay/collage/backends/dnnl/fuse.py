@@ -2,7 +2,8 @@
 """Moves elementwise work into the primitive before it: bias, residual sums, activations.
 
 A node whose only reader is an elementwise or binary node takes that one in as a bias or post-op and
-moves to its place (where all operands exist). Test: test_onednn_codegen.py.
+moves to its place (where all operands exist). A dense layer takes in a reshape of its rows first,
+which importers write before the bias. Test: test_onednn_codegen.py.
 """
 
 import math
@@ -46,6 +47,8 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
     """Add consumer to anchor as a bias or a post-op, if it can be; tell whether it was."""
     if consumer.post_ops:
         return False
+    if consumer.op == "reshape":
+        return _is_reshape_of_rows(graph, anchor, consumer)
     if consumer.op == "eltwise":
         floats = consumer.attrs["floats"]
         kind = consumer.attrs["strings"]["algorithm"]
@@ -54,6 +57,21 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
     if consumer.op != "binary":
         return False
     return _take_in_binary(graph, anchor, consumer)
+
+
+def _is_reshape_of_rows(graph, anchor, consumer) -> bool:
+    """Whether only rows are arranged anew: oneDNN's dense layer takes all leading axes as one.
+
+    Not below a post-op with an operand, which has the shape from before.
+    """
+    before, after = graph.shapes[anchor.output], graph.shapes[consumer.output]
+    has_operands = any(post.input >= 0 for post in anchor.post_ops)
+    return (
+        anchor.op == "inner_product"
+        and not has_operands
+        and len(after) > 1
+        and before[-1] == after[-1]
+    )
 
 
 def _take_in_binary(graph, anchor, consumer):

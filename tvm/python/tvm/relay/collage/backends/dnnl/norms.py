@@ -4,7 +4,8 @@
     (x - mean(x)) / sqrt(variance(x) + epsilon) [* scale] [+ shift]
 
 The variance may be the op or the mean of squares of x - mean(x); the division may be a product with
-a reciprocal root. Other axes, and what somebody else reads a part of, stay single ops.
+a reciprocal root or with one over the root. Other axes, and what somebody else reads a part of,
+stay single ops.
 Test: test_onednn_norms.py.
 """
 
@@ -68,18 +69,30 @@ class _Finder:
         return None
 
     def _normalised(self, node: Node) -> LayerNorm | None:
-        pairs = [node.inputs] if node.op == "divide" else self._ordered(node, "multiply")
-        for value, divisor in pairs:
-            x = self._centred(value)
-            deviation = self._made_by(divisor, "sqrt" if node.op == "divide" else "rsqrt")
-            if x is None or deviation is None:
-                continue
-            for variance, epsilon in self._ordered(
-                self._made_by(deviation.inputs[0], "add"), "add"
-            ):
-                number = self._graph.scalar(epsilon)
-                if number is not None and self._is_variance(variance, x):
-                    return LayerNorm(x, number)
+        for value, factor in self._ordered(node, "multiply"):
+            if found := self._divided(value, self._reciprocal_root(factor)):
+                return found
+        if node.op == "divide":
+            return self._divided(node.inputs[0], self._made_by(node.inputs[1], "sqrt"))
+        return None
+
+    def _reciprocal_root(self, tensor: int) -> Node | None:
+        root = self._made_by(tensor, "rsqrt")
+        quotient = self._made_by(tensor, "divide")
+        if root is None and quotient is not None:
+            one, divisor = quotient.inputs
+            root = self._made_by(divisor, "sqrt") if self._graph.scalar(one) == 1.0 else None
+        return root
+
+    def _divided(self, value: int, root: Node | None) -> LayerNorm | None:
+        """Return the norm of value over the root, if its operand is the variance and epsilon."""
+        x = self._centred(value)
+        if x is None or root is None:
+            return None
+        for variance, epsilon in self._ordered(self._made_by(root.inputs[0], "add"), "add"):
+            number = self._graph.scalar(epsilon)
+            if number is not None and self._is_variance(variance, x):
+                return LayerNorm(x, number)
         return None
 
     def _centred(self, tensor: int) -> int | None:
@@ -166,17 +179,25 @@ def layer_norm_pattern():
     x = wildcard()
     # The same mean or its twin: common subexpressions may not have been joined yet.
     variance = is_op("variance")(x, is_op("mean")(x))
-    deviation = is_op("sqrt")(is_op("add")(variance, is_constant()))
-    normalised = is_op("divide")(is_op("subtract")(x, is_op("mean")(x)), deviation)
+    root = is_op("sqrt")(is_op("add")(variance, is_constant()))
+    difference = is_op("subtract")(x, is_op("mean")(x))
+    normalised = is_op("divide")(difference, root) | is_op("multiply")(
+        difference, is_op("divide")(is_constant(), root)
+    )
     return is_op("add")(is_op("multiply")(normalised, is_constant()), is_constant())
 
 
 def layer_norm_calls(expr: relay.Call) -> list[relay.Call]:
     """Return the calls of what layer_norm_pattern has matched at expr."""
-    division = expr
-    while division.op.name != "divide":
-        division = next(arg for arg in division.args if isinstance(arg, relay.Call))
-    x = division.args[0].args[0]
+    difference = expr
+    while difference.op.name != "subtract":
+        # What is not whole is a column or the root.
+        difference = next(
+            arg
+            for arg in difference.args
+            if isinstance(arg, relay.Call) and arg.checked_type == expr.checked_type
+        )
+    x = difference.args[0]
     found, waiting = {}, [expr]
     while waiting:
         call = waiting.pop()
