@@ -16,13 +16,14 @@ from tvm.relay.collage import (
     candidates,
     register_backend,
 )
+from tvm.relay.collage.backends.greedy import take_all
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.build import build_library
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measured import measure_batch, measuring_session
 from tvm.relay.collage.optimizer import partition as partition_for
-from tvm.relay.collage.placement.lockstep import parts_of_partitioned
+from tvm.relay.collage.placement.describe import parts_from_rows
 from tvm.relay.collage.placement.replay import rewrite
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -93,8 +94,9 @@ def test_options_are_a_part_of_a_cost_s_key():
 
 def test_a_placement_keeps_them():
     mod = parse(NET)
-    found = backends.greedy_partition(mod, NAME, target=Target(f"{NAME} -scale=2"))
-    again = rewrite(mod, parts_of_partitioned(mod, found, NAME))
+    targets = parse_targets([HOST, f"{NAME} -scale=2"])
+    _, [report] = take_all(mod, targets)
+    again = rewrite(mod, {"main": parts_from_rows(report["placement"]())})
     parts = [f for f in again.functions.values() if "Compiler" in (f.attrs or {})]
     assert parts and all(options_in(part) == {"scale": "2"} for part in parts)
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloading all that a backend takes: rows of its table, and predicates that misbehave."""
 
-import logging
-
 import pytest
 import tvm
+from relay_text import assert_same_outputs, parse, undo_partition
 from tvm import relay
 from tvm.relay.collage import backends
+from tvm.relay.collage.backends.greedy import take_all
 from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 RELU, TANH, EXP = (is_op(op)(wildcard()) for op in ("nn.relu", "tanh", "exp"))
+ADD = is_op("add")(wildcard(), wildcard())
 
 
 class Greedy(backends.Backend):
@@ -126,20 +128,48 @@ def test_the_fourth_field_gives_attributes_of_the_composite(register):
     assert (list(attrs["names"]), attrs["scale"].value) == (["a"], 0.5)
 
 
-def test_op_level_keeps_matches_apart(register):
+def test_a_graph_level_backend_takes_the_largest_parts(register, monkeypatch):
+    monkeypatch.setattr(Greedy, "kind", backends.GRAPH_LEVEL)
     register(Greedy([("greedy.relu", RELU), ("greedy.tanh", TANH)]))
-    merged = backends.greedy_partition(module(), "greedy")
-    apart = backends.greedy_partition(module(), "greedy", op_level=True)
-    assert len(functions_of(merged)) == 1 and len(functions_of(apart)) == 2
+    whole = backends.greedy_partition(module(), "greedy")
+    apart = backends.greedy_partition(module(), "greedy", most_calls=1)
+    assert len(functions_of(whole)) == 1 and len(functions_of(apart)) == 2
+    assert composites(whole) == composites(apart) == ["greedy.relu", "greedy.tanh"]
 
 
-def test_the_log_tells_why(register, caplog):
+def test_parts_never_wait_for_each_other(register, monkeypatch):
+    """Both results of the split leave the part, and one comes back by way of TVM's cos."""
+    monkeypatch.setattr(Greedy, "kind", backends.GRAPH_LEVEL)
+    register(Greedy([("greedy.relu", RELU), ("greedy.tanh", TANH), ("greedy.add", ADD)]))
+    mod = parse("""
+    def @main(%x: Tensor[(4, 4), float32]) {
+      %0 = nn.relu(%x);
+      %1 = split(%0, indices_or_sections=2);
+      %2 = tanh(%1.0);
+      add(%2, cos(tanh(%1.1)))
+    }""")
+    placed = backends.greedy_partition(mod, "greedy")
+    assert composites(placed) == ["greedy.add", "greedy.relu", "greedy.tanh", "greedy.tanh"]
+    assert len(functions_of(placed)) == 3
+    assert_same_outputs(mod, undo_partition(placed))
+
+
+def test_the_report_tells_why(register):
     rows = [("greedy.relu", RELU, fail), ("greedy.tanh", TANH, lambda _: "too small")]
     register(Greedy(rows))
-    with caplog.at_level(logging.DEBUG, logger="tvm.relay.collage.backends"):
-        backends.greedy_partition(module(), "greedy")
-    assert "greedy.relu refused: its predicate raised KeyError('no such attribute')" in caplog.text
-    assert "greedy.tanh refused: too small" in caplog.text
+    mod = relay.transform.InferType()(module())
+    _, [report] = take_all(mod, parse_targets(["llvm", "greedy"]))
+    reasons = {row[0]: row[3] for row in report["unplaced"]}
+    assert "its predicate raised KeyError('no such attribute')" in reasons["nn.relu"]
+    assert "too small" in reasons["tanh"]
+    assert reasons["exp"] == "the backend has no pattern for it here"
+
+
+def test_options_of_the_context_do_not_change_it(register):
+    register(Greedy([("greedy.relu", RELU)]))
+    config = {"relay.collage.placement": "no such file", "relay.collage.tvm_max_depth": 3}
+    with tvm.transform.PassContext(config=config):
+        assert composites(backends.greedy_partition(module(), "greedy")) == ["greedy.relu"]
 
 
 def test_bad_declarations(register):

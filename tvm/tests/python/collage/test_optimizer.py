@@ -10,6 +10,7 @@ from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
+from tvm.relay.collage.backends import greedy
 from tvm.relay.collage.build import prepare
 from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval
@@ -149,10 +150,10 @@ def test_what_neither_guard_nor_parts_could_measure_ships_with_tvm_alone(fakes, 
     ],
 )
 def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, error, status):
-    def greedy_partition(mod, name, target):
+    def take_all(mod, targets):
         raise error
 
-    monkeypatch.setattr(collage.backends, "greedy_partition", greedy_partition)
+    monkeypatch.setattr(greedy, "take_all", take_all)
     mod, params = small_net()
     result = collage.optimize(mod, params, TARGETS)
     assert list(fakes["plans"])[:2] == ["tvm", "collage"] and result.plan in fakes["plans"]

@@ -85,32 +85,6 @@ def test_a_host_alone_has_a_placement_without_parts(tmp_path):
     assert again.placement.functions[0].parts == ()
 
 
-def test_a_backends_plan_that_its_passes_rewrote_ships_and_cannot_be_saved(
-    fakes,  # noqa: F811
-    monkeypatch,
-    tmp_path,
-):
-    greedy = collage.backends.greedy_partition
-
-    def rewriting(mod, name, target):
-        text = mod.astext().replace("cos(", "sin(")  # what a backend's own pass might do
-        return greedy(relay.transform.InferType()(tvm.relay.fromtext(text)), name, target=target)
-
-    monkeypatch.setattr(collage.backends, "greedy_partition", rewriting)
-    fakes["winner"] = "dnnl"
-    mod, _ = net()
-    result = collage.optimize(mod, None, TARGETS)
-    assert result.plan == "dnnl" and "sin" in result.mod.astext(False)
-    with pytest.raises(PlacementError) as caught:
-        result.save_placement(tmp_path / "net.json")
-    assert caught.value.kind == "plan"
-    assert str(caught.value).startswith(
-        "the plan of backend 'dnnl' alone cannot be saved as a placement: passes of TVM or of dnnl "
-        "rewrote function @main (node "
-    )
-    assert not (tmp_path / "net.json").exists()
-
-
 def test_a_result_made_by_hand_has_none():
     mod, params = net()
     result = collage.Result(mod, tvm.target.Target("llvm"), "mine", None, [], {})

@@ -6,17 +6,16 @@ Test: test_optimizer.py, test_placement_plans.py.
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import tvm
 
-from .errors import PlacementError, UnknownBackendError
+from .errors import UnknownBackendError
 from .measure import Cost
-from .placement import Machine, Placement
+from .placement import Machine, PartCost, PlacedPart, Placement
 from .placement.describe import make_placement, parts_from_rows
-from .placement.lockstep import parts_of_partitioned
 from .placement.made_with import current_opt_level
 from .placement.replay import rewrite
 from .targets import TargetList
@@ -49,13 +48,25 @@ class Plans:
         self._opt_level = current_opt_level()
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
 
-    def add_found(self, name: str, mod: tvm.IRModule, reports: list[dict[str, Any]]) -> None:
-        """A plan of the pass, with its reports by function."""
+    def add_found(
+        self,
+        name: str,
+        mod: tvm.IRModule,
+        reports: list[dict[str, Any]],
+        cost: PartCost | None = None,
+    ) -> None:
+        """A plan of the pass, with its reports by function. `cost` stands in its placement for
+        what the pass was told about each part."""
         self.modules[name] = mod
         rows = {
             report["function"]: report["placement"] for report in reports if not report["skipped"]
         }
-        self._parts[name] = lambda: {key: parts_from_rows(get()) for key, get in rows.items()}
+
+        def parts() -> dict[str, list[PlacedPart]]:
+            found = {function: parts_from_rows(get()) for function, get in rows.items()}
+            return found if cost is None else _with_cost(found, cost)
+
+        self._parts[name] = parts
 
     def add_merged(self, reports: list[dict[str, Any]]) -> None:
         """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
@@ -72,15 +83,16 @@ class Plans:
     def add_single_backends(self) -> None:
         """Each external backend alone: it takes all that it can, TVM the rest.
 
-        A plan that cannot be made is a failed cost: a kind with TVM's own pattern table alone,
-        which no backend is registered for, or a predicate or pass that fails on this module.
+        A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
         """
-        from .backends import greedy_partition
+        from .backends.greedy import take_all
 
         for target in self._targets.external:
             name = target.kind.name
             try:
-                self._add_single(name, greedy_partition(self._prepared, name, target=target))
+                alone = TargetList(self._targets.host, (target,))
+                cost = PartCost("unknown", None, f"{name} takes all that it can")
+                self.add_found(name, *take_all(self._prepared, alone), cost)
             except UnknownBackendError as error:
                 self.failed[name] = Cost.failed("unsupported", str(error))
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
@@ -132,20 +144,9 @@ class Plans:
             records,
         )
 
-    def _add_single(self, name: str, mod: tvm.IRModule) -> None:
-        """What ships is rewritten from its parts, as every plan is, where it can be told apart."""
-        try:
-            parts = parts_of_partitioned(self._prepared, mod, name)
-            mod = rewrite(self._prepared, parts)
-        except PlacementError as error:
-            self._parts[name] = functools.partial(_raise, error)
-        except Exception as error:  # noqa: BLE001 - the plan itself is made, and ships if it wins
-            text = f"plan {name!r} cannot be saved as a placement: {error!r}"
-            self._parts[name] = functools.partial(_raise, PlacementError(text, "plan"))
-        else:
-            self._parts[name] = lambda: parts
-        self.modules[name] = mod
 
-
-def _raise(error: PlacementError) -> dict[str, Any]:
-    raise error
+def _with_cost(parts: dict[str, list[PlacedPart]], cost: PartCost) -> dict[str, list[PlacedPart]]:
+    return {
+        function: [dataclasses.replace(part, cost=cost) for part in found]
+        for function, found in parts.items()
+    }
