@@ -5,8 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from onednn_nets import check, constant
+from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
+from tvm.relay.collage.backends import UnsupportedOpError
+from tvm.relay.collage.backends.dnnl.codegen import lower_function
 
 nn = relay.nn
 
@@ -325,3 +327,35 @@ def test_views():
     check(nn.batch_flatten(nn.max_pool2d(x, (2, 2))))
     check(nn.relu(relay.transpose(x, (1, 0, 3, 2))))
     check(relay.squeeze(nn.global_avg_pool2d(x), [2, 3]))
+
+
+def test_slices():
+    x = var("x", 2, 6, 5, 4)
+    check(nn.relu(relay.strided_slice(x, [0, 2, 1, 0], [2, 5, 4, 4])))
+    check(relay.strided_slice(nn.relu(x), [1, -3], [5, -1], [1, 1], axes=[1, 2]))
+    check(relay.strided_slice(x, [0, 1, 1, 1], [2, 3, -1, 2], slice_mode="size"))
+    check(nn.relu(relay.strided_slice(x, [0, 0, 0, 0], [9, 9, 9, 9])))
+    # A slice of the blocks that a convolution leaves, inside a block and at its border.
+    out = conv_bias(var("x", 1, 8, 10, 10), channels=32)
+    check(relay.strided_slice(out, [0, 16, 0, 0], [1, 32, 10, 10]))
+    check(relay.strided_slice(out, [0, 3, 2, 0], [1, 20, 9, 10]))
+
+
+@pytest.mark.parametrize("sections", [3, [1, 4]])
+def test_split(sections):
+    first, second, third = relay.split(nn.relu(var("x", 2, 6, 5)), sections, axis=1)
+    check(relay.Tuple([first, relay.exp(third)]))
+    check(nn.batch_matmul(second, third, transpose_b=True) if sections == 3 else relay.tanh(second))
+
+
+def test_slices_of_weights_and_of_results():
+    x = var("x", 4, 8)
+    whole = nn.dense(x, constant(1, 12, 8))
+    check(relay.Tuple([whole, relay.strided_slice(whole, [0, 4], [4, 8])]))
+    check(nn.dense(x, relay.strided_slice(constant(1, 12, 8), [2, 0], [7, 8])))
+
+
+def test_slices_with_steps_stay_on_tvm():
+    node = relay.strided_slice(var("x", 2, 6), [0, 0], [2, 6], strides=[1, 2])
+    with pytest.raises(UnsupportedOpError, match=r"strided_slice: strides=\[1, 2\]"):
+        lower_function(hand_placed(function_of(node))["dnnl_part"])

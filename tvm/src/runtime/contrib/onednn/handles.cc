@@ -51,6 +51,14 @@ std::optional<MemDesc> MemDesc::Reshape(const Dims& dims) const {
   return MemDesc(raw);
 }
 
+std::optional<MemDesc> MemDesc::Box(const Dims& begin, const Dims& dims) const {
+  dnnl_memory_desc_t raw = nullptr;
+  const dnnl_status_t status =
+      GetApi().memory_desc_create_submemory(&raw, raw_.get(), dims.data(), begin.data());
+  if (status != dnnl_success) return std::nullopt;
+  return MemDesc(raw);
+}
+
 Dims MemDesc::dims() const {
   int rank = 0;
   const dnnl_dims_t* dims = nullptr;

@@ -73,6 +73,8 @@ class MemDesc {
   MemDesc Permute(const std::vector<int>& to) const;
   /*! \brief The same memory seen in another shape; nothing when the layout does not allow it. */
   std::optional<MemDesc> Reshape(const Dims& dims) const;
+  /*! \brief A box of the same memory; nothing when it begins or ends inside a block. */
+  std::optional<MemDesc> Box(const Dims& begin, const Dims& dims) const;
 
   Dims dims() const;
   int64_t Bytes() const;

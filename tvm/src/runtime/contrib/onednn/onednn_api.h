@@ -15,31 +15,25 @@
 #include <string>
 
 // Every oneDNN function that we call, without its `dnnl_` prefix.
-// clang-format off: a table
-#define COLLAGE_DNNL_FUNCTIONS(X)                                                                  \
-  X(version)                                                                                       \
-  X(engine_create) X(stream_create) X(stream_destroy) X(memory_desc_create_with_strides) X(        \
-      memory_desc_create_with_tag) X(memory_desc_clone) X(memory_desc_destroy)                     \
-      X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
-          X(memory_desc_get_size) X(memory_create) X(memory_set_data_handle) X(memory_destroy)     \
-              X(primitive_attr_create) X(primitive_attr_destroy) X(                                \
-                  primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops)               \
-                  X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum) X(                 \
-                      post_ops_append_eltwise) X(post_ops_append_binary) X(primitive_desc_destroy) \
-                      X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_create)       \
-                          X(primitive_destroy) X(primitive_execute)                                \
-                              X(convolution_forward_primitive_desc_create) X(                      \
-                                  deconvolution_forward_primitive_desc_create)                     \
-                                  X(inner_product_forward_primitive_desc_create) X(                \
-                                      matmul_primitive_desc_create)                                \
-                                      X(pooling_forward_primitive_desc_create) X(                  \
-                                          binary_primitive_desc_create)                            \
-                                          X(eltwise_forward_primitive_desc_create) X(              \
-                                              softmax_forward_primitive_desc_create)               \
-                                              X(layer_normalization_forward_primitive_desc_create) \
-                                                  X(reduction_primitive_desc_create)               \
-                                                      X(concat_primitive_desc_create)              \
-                                                          X(reorder_primitive_desc_create)
+// A table, which the formatter would tear apart.
+// clang-format off
+#define COLLAGE_DNNL_FUNCTIONS(X) \
+  X(version) X(engine_create) X(stream_create) X(stream_destroy) \
+  X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) \
+  X(memory_desc_create_submemory) X(memory_desc_clone) X(memory_desc_destroy) \
+  X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
+  X(memory_desc_get_size) X(memory_create) X(memory_set_data_handle) X(memory_destroy) \
+  X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
+  X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum) \
+  X(post_ops_append_eltwise) X(post_ops_append_binary) X(primitive_desc_destroy) \
+  X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) \
+  X(primitive_execute) X(convolution_forward_primitive_desc_create) \
+  X(deconvolution_forward_primitive_desc_create) X(inner_product_forward_primitive_desc_create) \
+  X(matmul_primitive_desc_create) X(pooling_forward_primitive_desc_create) \
+  X(binary_primitive_desc_create) X(eltwise_forward_primitive_desc_create) \
+  X(softmax_forward_primitive_desc_create) X(layer_normalization_forward_primitive_desc_create) \
+  X(reduction_primitive_desc_create) X(concat_primitive_desc_create) \
+  X(reorder_primitive_desc_create)
 // clang-format on
 
 namespace tvm {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_view.cc
- * \brief Reshape and transpose: other views of the same memory, where the layout allows it.
+ * \brief Reshape and transpose: other views of the same memory, where the layout allows it; slices,
+ * which are copied.
  *
- * reshape takes the result's shape; transpose has ints.axes as Relay's. Tested by
- * test_onednn_ops.py.
+ * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
+ * number an axis. Tested by test_onednn_ops.py.
  */
+#include <tvm/runtime/logging.h>
+
 #include "ops_common.h"
 
 namespace tvm {
@@ -34,8 +37,28 @@ void BuildTranspose(Planner* planner, const NodeDesc& node) {
   planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer});
 }
 
+/*! \brief A copy, so that the result's readers find a dense layout that begins where it should. */
+void BuildSlice(Planner* planner, const NodeDesc& node) {
+  const int source = node.inputs[0];
+  const Dims& dims = planner->shape(node.output);
+  if (dims == planner->shape(source)) {
+    planner->DefineView(node.output, source, planner->Any(source));
+    return;
+  }
+  const Dims& begin = node.Ints("begin");
+  Value value = planner->Any(source);
+  std::optional<MemDesc> box = value.desc.Box(begin, dims);
+  if (!box) {
+    value = planner->Require(source, MemDesc::Plain(planner->shape(source)));
+    box = value.desc.Box(begin, dims);
+  }
+  ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
+  planner->Define(node.output, planner->RequireFrom({*box, value.buffer}, MemDesc::Plain(dims)));
+}
+
 [[maybe_unused]] const bool registered = RegisterNodeBuilder("reshape", BuildReshape) &&
-                                         RegisterNodeBuilder("transpose", BuildTranspose);
+                                         RegisterNodeBuilder("transpose", BuildTranspose) &&
+                                         RegisterNodeBuilder("slice", BuildSlice);
 
 }  // namespace
 }  // namespace onednn

@@ -305,6 +305,32 @@ def _transpose(graph, node):
     return Node("transpose", node.inputs, node.output, {"ints": {"axes": order}})
 
 
+def _split(graph, node):
+    attrs, index = node.attrs
+    source = graph.shapes[node.inputs[0]]
+    axis = int(attrs.axis) % len(source)
+    sections = attrs.indices_or_sections
+    if isinstance(sections, (int, tvm.tir.IntImm)):
+        start = source[axis] // int(sections) * index
+    else:
+        start = [0, *map(int, sections)][index]
+    begin = [start if i == axis else 0 for i in range(len(source))]
+    return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+
+
+def _strided_slice(graph, node):
+    attrs = node.attrs
+    source = graph.shapes[node.inputs[0]]
+    strides = _ints(attrs.strides) if attrs.strides is not None else []
+    _check(node, all(step == 1 for step in strides), "strides", strides)
+    axes = _ints(attrs.axes) if attrs.axes is not None else range(len(attrs.begin))
+    begin = [0] * len(source)
+    for axis, start in zip(axes, _ints(attrs.begin)):
+        extent = source[axis]
+        begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
+    return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+
+
 def _identity(graph, node):
     return Node("reshape", node.inputs[:1], node.output, {})
 
@@ -341,6 +367,8 @@ _LOWER = {
     "squeeze": _reshape,
     "expand_dims": _reshape,
     "transpose": _transpose,
+    "split": _split,
+    "strided_slice": _strided_slice,
     "nn.dropout": _identity,
 }
 

@@ -12,6 +12,8 @@ from ..errors import UnsupportedOpError
 from ..walk import evaluate, key_of
 from .graph import Graph, Node
 
+# Ops whose every result is a node of its own, with attrs (Relay's attributes, which result).
+_NODE_PER_RESULT = {"split"}
 _static_type = get_global_func("collage.StaticType")
 
 
@@ -81,6 +83,10 @@ class Flattener:
         is_tuple = isinstance(result_type, ir.TupleType)
         fields = result_type.fields if is_tuple else [result_type]
         outputs = [_typed_tensor(self.graph, field, name) for field in fields]
-        # Of ops with several results we take those where only the first one counts.
-        self.graph.nodes.append(Node(name, inputs, outputs[0], call.attrs))
+        if name in _NODE_PER_RESULT:
+            for index, output in enumerate(outputs):
+                self.graph.nodes.append(Node(name, inputs, output, (call.attrs, index)))
+        else:
+            # Of others with several results we take those where only the first one counts.
+            self.graph.nodes.append(Node(name, inputs, outputs[0], call.attrs))
         return tuple(outputs) if is_tuple else outputs[0]
