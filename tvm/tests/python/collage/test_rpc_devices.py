@@ -20,7 +20,7 @@ from rpc_fleet import Fleet, free_port
 from test_measure_pool import wait_until
 from tvm.relay import collage
 from tvm.relay.collage.graph_search.decide import in_question
-from tvm.relay.collage.measure import process
+from tvm.relay.collage.measure import launch
 from tvm.relay.collage.measure.rounds import Further
 from tvm.relay.collage.rpc import DeviceRunner, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
@@ -39,7 +39,7 @@ def fleet(tmp_path_factory):
 @pytest.fixture
 def forked(monkeypatch):
     """Workers of this process are forked, which saves their import of TVM."""
-    monkeypatch.setattr(process, "subprocess", fault_search.FORKED)
+    monkeypatch.setattr(launch, "subprocess", fault_search.FORKED)
 
 
 def candidate(name, run=1e-3, **more):
@@ -157,7 +157,7 @@ def test_a_candidate_that_loses_devices_one_after_the_other_is_not_stored(fleet,
     with estimator_on(fleet, "three") as estimator:
         kept = []
         estimator._store = type("Kept", (), {})()
-        estimator._store.look_up = lambda candidates: [None for _ in candidates]
+        estimator._store.look_up = lambda candidates, is_quiet: [None for _ in candidates]
         estimator._store.keep = lambda candidate, cost: kept.append(candidate.hash)
         estimator._store.close = lambda: None
         costs = estimator.estimate([candidate("k", "kill_server"), candidate("good")])
@@ -232,7 +232,7 @@ def real_device(fleet):
     threads = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     server = serve(fleet, "tvm.relay.collage.rpc_server", "real", **threads)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "subprocess", fault_search.FORKED)
+        patch.setattr(launch, "subprocess", fault_search.FORKED)
         device = find_device(fleet.tracker, "real")
     yield device
     end(server)
