@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets to measure on: built as ONNX models with seeded random weights and checked against the
-published counts, and real ones. `python -m bench.models --list` prints them.
+published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8` and
+`<net>_fp16` are an image net in 8 bits and in float16 (low_precision.py).
 
 Test: tvm/tests/python/collage/test_bench_models.py.
 """
@@ -23,10 +24,20 @@ from . import (
     yolo,
 )
 from .count import Counts, count
+from .low_precision import LOW_PRECISION, in_low_precision
 from .net import Net, random_inputs
 from .relay_import import to_relay
 
-__all__ = ["NETS", "Counts", "Net", "count", "find", "random_inputs", "to_relay"]
+__all__ = [
+    "LOW_PRECISION",
+    "NETS",
+    "Counts",
+    "Net",
+    "count",
+    "find",
+    "random_inputs",
+    "to_relay",
+]
 
 _FAMILIES = (
     resnet,
@@ -47,12 +58,24 @@ NETS: dict[str, Net] = {net.name: net for family in _FAMILIES for net in family.
 
 
 def find(names: str) -> list[Net]:
-    """Nets by names, separated by commas; "all" is all of them. ValueError names unknown ones."""
+    """Nets by names, separated by commas, in low precision too; "all" is all of NETS.
+
+    ValueError names unknown ones.
+    """
     if names == "all":
         return list(NETS.values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in NETS]
+    found = {name: _find_one(name) for name in wanted}
+    unknown = [name for name in wanted if found[name] is None]
     if unknown or not wanted:
         what = f"unknown net {', '.join(unknown)}" if unknown else "no net named"
         raise ValueError(f"{what}: choose of {', '.join(NETS)}")
-    return [NETS[name] for name in wanted]
+    return [found[name] for name in wanted]
+
+
+def _find_one(name: str) -> Net | None:
+    """The net of that name, or one in low precision; None for neither."""
+    base, _, kind = name.rpartition("_")
+    if name in NETS or base not in NETS or kind not in LOW_PRECISION:
+        return NETS.get(name)
+    return in_low_precision(NETS[base], kind)

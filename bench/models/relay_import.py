@@ -17,7 +17,10 @@ from onnx import helper
 
 
 def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
-    """Module and parameters; the model's shapes are static."""
+    """Module and parameters; the model's shapes are static.
+
+    Pairs of QuantizeLinear and DequantizeLinear become operators on integers.
+    """
     from tvm import relay
 
     # Shapes that are computed need the numbers they are computed from.
@@ -25,7 +28,26 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     with _remembered_folding():
         source = model if is_computed else _with_constant_nodes(model)
         mod, params = relay.frontend.from_onnx(source, freeze_params=is_computed)
-    return relay.transform.DynamicToStatic()(mod) if is_computed else mod, params
+    if is_computed:
+        mod = relay.transform.DynamicToStatic()(mod)
+    if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
+        mod, params = _in_integers(mod, params), {}
+    return mod, params
+
+
+def _in_integers(mod: Any, params: dict[str, Any]) -> Any:
+    import tvm
+    from tvm import relay
+
+    # Scales are looked at, so they must be constants.
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    transform = relay.transform
+    passes = [
+        transform.InferType(),
+        transform.FoldConstant(),
+        transform.FakeQuantizationToInteger(),
+    ]
+    return tvm.transform.Sequential([*passes, transform.InferType()])(mod)
 
 
 def _with_constant_nodes(model: onnx.ModelProto) -> onnx.ModelProto:

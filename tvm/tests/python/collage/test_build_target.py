@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The target that names this machine's CPU."""
 
+import numpy as np
 import pytest
 import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
 from tvm.relay.collage.build import host_target
-from tvm.relay.collage.build.target import hidden_features, read_cpu_flags
+from tvm.relay.collage.build.target import hidden_features, read_cpu_flags, unfit_features
 from tvm.relay.collage.errors import BackendUnavailableError
 
 
@@ -28,6 +31,35 @@ def test_hidden_features():
     shown = frozenset(["avx", "avx2", "fma", "f16c"])
     hidden = hidden_features(target, shown)
     assert "avx512f" in hidden and "avx2" not in hidden and "amx-tile" not in hidden
+
+
+@pytest.mark.parametrize(
+    "cpu, unfit",
+    [
+        ("znver4", ["avx512vnni"]),
+        ("sapphirerapids", ["avx512vnni", "avxvnni", "amx-int8"]),
+        ("skylake-avx512", []),
+    ],
+)
+def test_what_tvm_cannot_compile_8_bits_with_is_left_out(cpu, unfit):
+    assert unfit_features(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}") == unfit
+    names = {str(each) for each in tvm.target.codegen.llvm_get_cpu_features(host_target())}
+    assert not names & {"avx512vnni", "avxvnni", "amx-int8"}
+
+
+def test_a_layer_in_8_bits_builds():
+    x = relay.var("x", shape=(1, 16, 8, 8), dtype="uint8")
+    kernel = relay.const(np.ones((16, 16, 3, 3), "int8"))
+    zero, one = relay.const(0, "int32"), relay.const(1.0, "float32")
+    body = relay.qnn.op.conv2d(
+        x, kernel, zero, zero, one, one, kernel_size=(3, 3), channels=16, padding=(1, 1)
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(tvm.IRModule.from_expr(body), target=host_target())
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.run(x=np.ones((1, 16, 8, 8), "uint8"))
+    out = module.get_output(0).numpy()
+    assert out[0, 0, 4, 4] == 9 * 16 and out[0, 0, 0, 0] == 4 * 16
 
 
 def test_cpu_flags(tmp_path):

@@ -37,6 +37,11 @@ _MASKABLE_X86 = {
     "amx-bf16": "amx_bf16",
 }
 
+# Features of which TVM 0.19's kernels for 8 bits make nothing that LLVM 22 takes: the operands of
+# vpdpbusd have another type there, which ends the process, and tiles of AMX that a layer does not
+# fill are an error.
+_UNFIT_FOR_TVM = ("avx512vnni", "avxvnni", "amx-int8")
+
 
 def host_target(
     num_cores: int | None = None, *, device: DeviceInfo | None = None
@@ -57,9 +62,9 @@ def host_target(
     if device is not None:
         return device.host_target(num_cores)
     text = f"llvm -mcpu={tvm.target.codegen.llvm_get_system_cpu()}"
-    hidden = hidden_features(text, read_cpu_flags())
+    hidden = {*hidden_features(text, read_cpu_flags()), *unfit_features(text)}
     if hidden:
-        text += " -mattr=" + ",".join(f"-{feature}" for feature in hidden)
+        text += " -mattr=" + ",".join(f"-{feature}" for feature in sorted(hidden))
     if num_cores is not None:
         text += f" -num-cores={num_cores}"
     return tvm.target.Target(text)
@@ -69,11 +74,21 @@ def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
     """Features that `target` implies and the machine, having `flags`, does not offer."""
     if not flags:
         return []
-    implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
-    names = {str(name) for name in implied}
+    names = _implied_features(target)
     return [
         feature for feature, flag in _MASKABLE_X86.items() if feature in names and flag not in flags
     ]
+
+
+def unfit_features(target: str) -> list[str]:
+    """Features that `target` implies and that TVM's kernels for 8 bits cannot be built with."""
+    names = _implied_features(target)
+    return [feature for feature in _UNFIT_FOR_TVM if feature in names]
+
+
+def _implied_features(target: str) -> set[str]:
+    implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
+    return {str(name) for name in implied}
 
 
 def maskable_features() -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .arrays import numbers_of
 from .resolve import resolve
 
 
@@ -82,6 +83,6 @@ def library_contestant(
 
         def outputs(self) -> list[np.ndarray]:
             count = self._executor.get_num_outputs()
-            return [self._executor.get_output(i).numpy() for i in range(count)]
+            return [numbers_of(self._executor.get_output(i)) for i in range(count)]
 
     return Library()

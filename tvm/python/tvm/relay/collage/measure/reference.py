@@ -21,6 +21,7 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
+from .arrays import as_numbers
 from .candidate import CandidateModule
 from .cost import Unsupported, WrongResult
 from .inputs import describe_inputs, random_inputs
@@ -66,9 +67,13 @@ def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[floa
 
 
 def evaluate(mod: tvm.IRModule, inputs: list[np.ndarray], builder: str) -> list[np.ndarray]:
-    """Outputs of main, a tuple's fields in order. Precondition: types are inferred."""
+    """Outputs of main, a tuple's fields in order, bfloat16 in float32. Precondition: types are
+    inferred."""
     result = _call(mod, mod["main"], list(inputs), builder)
-    return [_array(field) for field in (result if isinstance(result, list) else [result])]
+    fields = result if isinstance(result, list) else [result]
+    kind = mod["main"].checked_type.ret_type
+    kinds = kind.fields if isinstance(kind, tvm.ir.TupleType) else [kind]
+    return [as_numbers(_array(f), str(k.dtype)) for f, k in zip(fields, kinds, strict=True)]
 
 
 # A value is an array, a constant that is not an array yet (an operator may need it as such), or a

@@ -13,6 +13,7 @@ from typing import Any
 import tvm
 from tvm.contrib.graph_executor import GraphModule
 
+from .arrays import numbers_of
 from .borders import border_share
 from .inputs import random_inputs
 from .reference import check_outputs
@@ -48,7 +49,7 @@ def measure_library(
         with phase("verify"):
             executor.run()
             count = executor.get_num_outputs()
-            outputs = [executor.get_output(i).numpy() for i in range(count)]
+            outputs = [numbers_of(executor.get_output(i)) for i in range(count)]
             check_outputs(outputs, reference, tolerance)
 
     def run(number: int, repeat: int) -> list[float]:

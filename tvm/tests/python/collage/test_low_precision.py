@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets in 8 bits, float16, bfloat16: outputs beside onnxruntime's, on TVM and through Collage."""
+
+import functools
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onednn_nets import run
+from relay_text import is_external
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.backends import get_backend, greedy_partition
+from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.measure import MeasureOptions, output_error
+from tvm.relay.collage.measure.arrays import as_numbers
+from tvm.relay.collage.measure.contestant import library_contestant
+from tvm.relay.collage.measure.reference import evaluate
+from tvm.relay.collage.measure.tolerance import OUTPUT, output_tolerance
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
+
+import models
+from models.graph import Graph
+from models.low_precision import halve, quantise
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+SHAPE = (1, 3, 16, 16)
+
+
+def float_net():
+    """Convolutions (one depthwise), a sum, clipping, a mean, a dense layer: MobileNet in little."""
+    g = Graph("small")
+    x = g.relu(g.norm(g.conv(g.input("x", SHAPE), 16, 3, 2)))
+    y = g.relu(g.add(x, g.norm(g.conv(x, 16, 3))))
+    y = g.norm(g.conv(y, 16, 3, group=16))
+    low, high = (g.constant(value, "float32") for value in (0.0, 6.0))
+    y = y._replace(name=g.op("Clip", y, low, high))
+    return g.model(g.classify(y, 10))
+
+
+def inputs():
+    return {"x": np.random.default_rng(0).standard_normal(SHAPE, "float32")}
+
+
+@functools.cache
+def net(kind):
+    """The ONNX model of a kind and onnxruntime's outputs."""
+    model = float_net()
+    if kind == "int8":
+        model = quantise(model, inputs())
+    if kind == "fp16":
+        model = halve(model)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return model, session.run(None, inputs())
+
+
+@functools.cache
+def prepared(kind):
+    if kind == "bf16":
+        mod, params = models.to_relay(net("fp32")[0])
+        mod = prepare(mod, params, host_target())
+        return relay.transform.InferType()(relay.transform.ToMixedPrecision("bfloat16")(mod))
+    mod, params = models.to_relay(net(kind)[0])
+    with tvm.transform.PassContext(opt_level=3):
+        return prepare(mod, params, host_target())
+
+
+def outputs(mod):
+    with tvm.transform.PassContext(opt_level=3):
+        return run(build_library(mod, host_target()), inputs())
+
+
+def operators(mod):
+    found = set()
+
+    def visit(node):
+        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
+            found.add(node.op.name)
+
+    relay.analysis.post_order_visit(mod["main"], visit)
+    return found
+
+
+def test_the_quantised_net_is_the_net_up_to_rounding_and_tvm_has_it_in_integers():
+    (exact,), (rounded,) = net("fp32")[1], net("int8")[1]
+    assert 0 < output_error([rounded], [exact]) < 0.05
+    taken = operators(prepared("int8"))
+    assert {"qnn.conv2d", "qnn.dense", "qnn.requantize", "qnn.add"} <= taken
+    assert not {"nn.conv2d", "nn.dense"} & taken
+
+
+def test_the_halved_net_computes_in_float16_between_float32():
+    model, (rounded,) = net("fp16")
+    assert 0 < output_error([rounded], net("fp32")[1]) < 5e-3
+    kinds = {w.data_type for w in model.graph.initializer}
+    assert onnx.TensorProto.FLOAT16 in kinds and onnx.TensorProto.FLOAT not in kinds
+    text = prepared("fp16").astext(show_meta_data=False)
+    assert "Tensor[(1, 16, 8, 8), float16]" in text and rounded.dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "kind, limit",
+    [("fp32", "float32"), ("fp16", "float16"), ("int8", "8 bit"), ("bf16", "bfloat16")],
+)
+def test_limits_follow_from_the_coarsest_type(kind, limit):
+    assert output_tolerance(prepared(kind)) == OUTPUT[limit]
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp16"])
+def test_tvm_alone_is_onnxruntime_within_the_limit(kind):
+    mod = prepared(kind)
+    assert output_error(outputs(mod), net(kind)[1]) <= output_tolerance(mod)
+
+
+def test_bfloat16_by_tvms_own_pass_is_the_float_net_within_its_limit():
+    mod = prepared("bf16")
+    assert mod["main"].checked_type.ret_type.dtype == "bfloat16"
+    (bits,) = outputs(mod)
+    found = as_numbers(bits, "bfloat16")
+    assert 0 < output_error([found], net("fp32")[1]) <= OUTPUT["bfloat16"]
+
+
+def test_bfloat16_is_compared_as_numbers_and_not_as_bits(tmp_path):
+    x = relay.var("x", shape=(2, 3))
+    mod = tvm.IRModule.from_expr(relay.nn.relu(relay.cast(x * relay.const(3.0), "bfloat16")))
+    mod = relay.transform.InferType()(mod)
+    data = np.array([[-1, 0, 1], [2, 1 / 3, 100]], "float32")
+    wanted = np.array([[0, 0, 3], [6, 1, 300]], "float32")
+    (found,) = evaluate(mod, [data], MeasureOptions().builder)
+    assert found.dtype == "float32" and output_error([found], [wanted]) < 1e-2
+    library, values = str(tmp_path / "net.so"), str(tmp_path / "x.npz")
+    build_library(mod, host_target()).export_library(library)
+    np.savez(values, x=data)
+    contestant = library_contestant(library, values)
+    contestant.run()
+    np.testing.assert_array_equal(contestant.outputs()[0], found)
+
+
+@pytest.mark.parametrize("backend", ["dnnl", "cblas", "mkl", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("kind", ["int8", "fp16"])
+def test_each_backend_takes_what_it_can_and_leaves_the_rest(kind, backend):
+    reason = get_backend(backend).available()
+    if reason:
+        pytest.skip(reason)
+    mod = greedy_partition(prepared(kind), backend)
+    if any(is_external(function) for function in mod.functions.values()):
+        assert (
+            output_error(outputs(mod), net(kind)[1])
+            <= OUTPUT["8 bit" if kind == "int8" else "float16"]
+        )
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp16"])
+def test_through_collage_with_all_backends(kind):
+    """The whole way; operators that stay on TVM say why."""
+    mod, params = models.to_relay(net(kind)[0])
+    options = CollageOptions(
+        measure_seconds=0.01, guard_rounds=6, guard_seconds=0.1, workers=1, progress="quiet"
+    )
+    names = [n for n in ("dnnl", "openvino") if get_backend(n).available() is None][:1]
+    result = collage.optimize(mod, params, [host_target(), *names], options)
+    assert output_error(run(result.library, inputs()), net(kind)[1]) <= output_tolerance(
+        prepared(kind)
+    )
+    report = result.to_json()
+    assert not any(row["status"] == "wrong_result" for row in report["plans"])
+    (function,) = report["functions"]
+    assert not any(row["status"] == "wrong_result" for row in function["failures"])
+    reasons = str(function["unplaced"])
+    assert {"int8": "qnn.conv2d", "fp16": "float16"}[kind] in reasons
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "bfloat16"])
+def test_the_onnx_backends_refuse_other_types_by_name(dtype):
+    from tvm.relay.collage.backends.onnx_model.export import why_not_exported
+
+    x = relay.var("x", shape=(2, 3), dtype=dtype)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.relu(x)))
+    assert f"dtype={dtype} is not supported" in why_not_exported(mod["main"].body, "onnxruntime")
+
+
+def test_nets_of_the_benchmarks_are_found_in_low_precision():
+    found = models.find("dcgan_fp16,mobilenetv2_int8")
+    assert [each.name for each in found] == ["dcgan_fp16", "mobilenetv2_int8"]
+    for name in ("dcgan_int4", "alexnet_int8"):
+        with pytest.raises(ValueError, match=f"unknown net {name}"):
+            models.find(name)
