@@ -123,11 +123,21 @@ def test_transposed_conv_takes_scale_bias_and_activation():
     """As batch norms after transposed convolutions are: TVM does not fold these scales."""
     out = nn.conv2d_transpose(
         *(var("x", 1, 8, 6, 6), constant(1, 8, 16, 4, 4)), channels=16, kernel_size=(4, 4),
-        strides=(2, 2), padding=(1, 1),
+        padding=(1, 1),
     )  # fmt: skip
     plan = check(nn.relu(out * constant(2, 16, 1, 1) + constant(3, 16, 1, 1)))
     assert plan.count("deconv ") == 1 and "binary" not in plan and "eltwise" not in plan
     assert "ref:" not in plan
+
+
+def test_strided_transposed_conv_of_many_channels_takes_the_scale_alone():
+    """oneDNN applies bias and activation to each part of its sum over 512 channels."""
+    out = nn.conv2d_transpose(
+        *(var("x", 1, 512, 4, 4), constant(1, 512, 256, 4, 4)), channels=256, kernel_size=(4, 4),
+        strides=(2, 2), padding=(1, 1),
+    )  # fmt: skip
+    plan = check(nn.relu(out * constant(2, 256, 1, 1) + constant(3, 256, 1, 1)))
+    assert plan.count("deconv ") == 1 and plan.count("binary") == 1
 
 
 def test_transposed_conv_keeps_another_scale_apart():

@@ -49,6 +49,10 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
         return False
     if consumer.op == "reshape":
         return _is_reshape_of_rows(graph, anchor, consumer)
+    if anchor.op == "deconv" and max(anchor.attrs["ints"]["strides"]) > 1:
+        # oneDNN's kernel for these (3.x, AVX-512) sums many input channels in parts, and applies
+        # bias and post-ops to each part: found by bench/outputs.py on DCGAN.
+        return _take_scale(graph, anchor, consumer)
     if consumer.op == "eltwise":
         floats = consumer.attrs["floats"]
         kind = consumer.attrs["strings"]["algorithm"]
@@ -72,6 +76,13 @@ def _is_reshape_of_rows(graph, anchor, consumer) -> bool:
         and len(after) > 1
         and before[-1] == after[-1]
     )
+
+
+def _take_scale(graph, anchor, consumer):
+    if consumer.op != "binary" or consumer.attrs["strings"]["algorithm"] != "mul":
+        return False
+    others = [each for each in consumer.inputs if each != anchor.output]
+    return len(others) == 1 and _scale_weights(graph, anchor, others[0])
 
 
 def _take_in_binary(graph, anchor, consumer):
