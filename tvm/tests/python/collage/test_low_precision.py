@@ -56,10 +56,14 @@ def net(kind):
         model = quantise(model, inputs())
     if kind == "fp16":
         model = halve(model)
+    return model, onnxruntime_outputs(model)
+
+
+def onnxruntime_outputs(model):
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return model, session.run(None, inputs())
+    return session.run(None, inputs())
 
 
 @functools.cache
@@ -158,24 +162,29 @@ def test_each_backend_takes_what_it_can_and_leaves_the_rest(kind, backend):
         )
 
 
+def tiny_net():
+    """Two layers: TVM takes seconds to build each piece in 8 bits."""
+    g = Graph("tiny")
+    return g.model(g.classify(g.relu(g.conv(g.input("x", SHAPE), 8, 3, 2, bias=True)), 4))
+
+
 @pytest.mark.parametrize("kind", ["int8", "fp16"])
-def test_through_collage_with_all_backends(kind):
-    """The whole way; operators that stay on TVM say why."""
-    mod, params = models.to_relay(net(kind)[0])
+def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(kind):
+    model = quantise(tiny_net(), inputs()) if kind == "int8" else halve(tiny_net())
+    mod, params = models.to_relay(model)
     options = CollageOptions(
         measure_seconds=0.01, guard_rounds=6, guard_seconds=0.1, workers=1, progress="quiet"
     )
-    names = [n for n in ("dnnl", "openvino") if get_backend(n).available() is None][:1]
-    result = collage.optimize(mod, params, [host_target(), *names], options)
-    assert output_error(run(result.library, inputs()), net(kind)[1]) <= output_tolerance(
-        prepared(kind)
-    )
+    result = collage.optimize(mod, params, [host_target(), "dnnl"], options)
+    limit = output_tolerance(prepared(kind))
+    assert output_error(run(result.library, inputs()), onnxruntime_outputs(model)) <= limit
     report = result.to_json()
     assert not any(row["status"] == "wrong_result" for row in report["plans"])
     (function,) = report["functions"]
     assert not any(row["status"] == "wrong_result" for row in function["failures"])
-    reasons = str(function["unplaced"])
-    assert {"int8": "qnn.conv2d", "fp16": "float16"}[kind] in reasons
+    kinds = {"int8": "qnn.conv2d", "fp16": "nn.conv2d"}
+    rows = [row for row in function["unplaced"] if kinds[kind] in str(row)]
+    assert rows and "dnnl" in str(rows)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "bfloat16"])
