@@ -22,7 +22,14 @@ from .registry import require_backend
 # A call that is left to TVM costs more than any number of parts does.
 _CALL, _PART = 1.0, 1e-6
 # Nothing of the current context may change what is taken, or spare the search.
-_OPTIONS = {"placement": "", "tvm_max_depth": 1, "tvm_regions": False, "region_cuts": 0}
+_OPTIONS = {
+    "placement": "",
+    "tvm_max_depth": 1,
+    "tvm_regions": False,
+    "region_cuts": 0,
+    # Nothing ships yet: the guard compares what comes of a backend that trades accuracy.
+    "accuracy_budget": 1.0,
+}
 
 
 def greedy_partition(
