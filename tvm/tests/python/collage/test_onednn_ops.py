@@ -17,6 +17,10 @@ def var(name, *shape):
     return relay.var(name, shape=shape)
 
 
+def lowered(body):
+    return lower_function(hand_placed(function_of(body))["dnnl_part"])
+
+
 def conv2d(data, weight, channels, kernel, **attrs):
     return nn.conv2d(data, weight, channels=channels, kernel_size=kernel, **attrs)
 
@@ -280,6 +284,45 @@ def test_pool_channels_last():
     check(nn.max_pool2d(var("x", 2, 12, 10, 6), (2, 2), strides=(2, 2), layout="NHWC"))
 
 
+def resize(x, size, mode="asymmetric", method="nearest_neighbor", **attrs):
+    rounding = "floor" if method == "nearest_neighbor" else ""
+    attrs = {"rounding_method": rounding, **attrs}
+    return relay.image.resize2d(
+        x, size, method=method, coordinate_transformation_mode=mode, **attrs
+    )
+
+
+@pytest.mark.parametrize("size", [(24, 20), (36, 50)])
+def test_resize_to_the_nearest(size):
+    plan = check(resize(nn.relu(var("x", 2, 6, 12, 10)), size))
+    assert "resample" in plan
+    check(resize(var("x", 2, 12, 10, 6), size, layout="NHWC"))
+    check(resize(conv_bias(var("x", 1, 8, 12, 10)), size))  # in the convolution's blocks
+
+
+@pytest.mark.parametrize("size", [(24, 20), (17, 7)])
+def test_resize_between_pixels(size):
+    x = var("x", 2, 6, 12, 10)
+    assert "resample" in check(resize(x, size, mode="half_pixel", method="linear"))
+
+
+@pytest.mark.parametrize(
+    ("attrs", "why"),
+    [
+        ({"size": (17, 20)}, r"size=\[2, 6, 17, 20\]"),
+        (
+            {"size": (24, 20), "mode": "align_corners"},
+            "points=nearest_neighbor align_corners floor",
+        ),
+        ({"size": (24, 20), "method": "linear"}, "points=linear asymmetric"),
+        ({"size": (24, 20), "method": "cubic", "mode": "half_pixel"}, "points=cubic half_pixel"),
+    ],
+)
+def test_other_ways_to_resize_stay_on_tvm(attrs, why):
+    with pytest.raises(UnsupportedOpError, match=f"image.resize2d: {why}"):
+        lowered(resize(var("x", 2, 6, 12, 10), **attrs))
+
+
 BINARIES = {
     "add": relay.add,
     "subtract": relay.subtract,
@@ -368,4 +411,4 @@ def test_slices_of_weights_and_of_results():
 def test_slices_with_steps_stay_on_tvm():
     node = relay.strided_slice(var("x", 2, 6), [0, 0], [2, 6], strides=[1, 2])
     with pytest.raises(UnsupportedOpError, match=r"strided_slice: strides=\[1, 2\]"):
-        lower_function(hand_placed(function_of(node))["dnnl_part"])
+        lowered(node)

@@ -29,7 +29,7 @@
   X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) \
   X(primitive_execute) X(convolution_forward_primitive_desc_create) \
   X(deconvolution_forward_primitive_desc_create) X(inner_product_forward_primitive_desc_create) \
-  X(matmul_primitive_desc_create) X(pooling_forward_primitive_desc_create) \
+  X(matmul_primitive_desc_create) X(pooling_forward_primitive_desc_create) X(resampling_forward_primitive_desc_create) \
   X(binary_primitive_desc_create) X(eltwise_forward_primitive_desc_create) \
   X(softmax_forward_primitive_desc_create) X(layer_normalization_forward_primitive_desc_create) \
   X(reduction_primitive_desc_create) X(concat_primitive_desc_create) \

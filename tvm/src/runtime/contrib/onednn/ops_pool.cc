@@ -2,10 +2,11 @@
 /*!
  * \file ops_pool.cc
  * \brief Max and average pooling of one to three spatial axes; global pooling is a kernel of the
- * whole image.
+ * whole image. Resampling of images.
  *
  * ints: kernel, strides, dilation (Relay's), pad_l, pad_r. strings: layout, algorithm (max,
- * avg_include_padding, avg_exclude_padding). Tested by test_onednn_ops.py.
+ * avg_include_padding, avg_exclude_padding). resample: strings layout and algorithm (nearest,
+ * linear), by the shapes' ratios. Tested by test_onednn_ops.py.
  */
 #include <tvm/runtime/logging.h>
 
@@ -66,7 +67,32 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("pool", BuildPool);
+void BuildResample(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  const std::string& layout = node.Str("layout");
+  const AxisOrder order(layout, CanonicalLayout(layout, "NC"));
+  const Value src = planner->Any(node.inputs[0]);
+  const MemDesc src_desc = order.To(src.desc);
+  const Dims dst_dims = order.To(planner->shape(node.output));
+  const bool is_linear = node.Str("algorithm") == "linear";
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  // Without factors they are those of the shapes.
+  CheckStatus(api.resampling_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
+                  src_desc.get(), MemDesc::Any(dst_dims).get(), attr.get()),
+              what);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, src_desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}}, what);
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered =
+    RegisterNodeBuilder("pool", BuildPool) && RegisterNodeBuilder("resample", BuildResample);
 
 }  // namespace
 }  // namespace onednn

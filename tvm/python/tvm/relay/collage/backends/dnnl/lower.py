@@ -197,6 +197,26 @@ def _global_pool(graph, node):
     )  # fmt: skip
 
 
+def _resize(graph, node):
+    """Where oneDNN's points are Relay's: it reads the nearest of, or between, half pixels."""
+    attrs, layout = node.attrs, str(node.attrs.layout)
+    _check(node, _is_plain_layout(layout, "NCHW"), "layout", layout)
+    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    method, mode = str(attrs.method), str(attrs.coordinate_transformation_mode)
+    points = (
+        f"{method} {mode} {attrs.rounding_method}" if "nearest" in method else f"{method} {mode}"
+    )
+    is_known = points in ("nearest_neighbor asymmetric floor", "linear half_pixel")
+    _check(node, is_known, "points", points)
+    if "nearest" in method:
+        # The nearest half pixel is the one below exactly where each is repeated as often.
+        source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
+        is_whole = all(after % before == 0 for before, after in zip(source, result))
+        _check(node, is_whole, "size", list(result))
+    strings = {"layout": layout, "algorithm": "linear" if method == "linear" else "nearest"}
+    return Node("resample", node.inputs, node.output, {"strings": strings})
+
+
 _BINARY = {
     "add": "add",
     "subtract": "sub",
@@ -353,6 +373,7 @@ _LOWER = {
     "nn.avg_pool3d": _pool,
     "nn.global_max_pool2d": _global_pool,
     "nn.global_avg_pool2d": _global_pool,
+    "image.resize2d": _resize,
     **{op: _binary for op in _BINARY},
     "nn.bias_add": _bias_add,
     "function": _function,
