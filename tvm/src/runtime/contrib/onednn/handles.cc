@@ -5,27 +5,39 @@
  */
 #include "handles.h"
 
+#include <tvm/runtime/logging.h>
+
 namespace tvm {
 namespace collage {
 namespace onednn {
 
+dnnl_data_type_t ElementType(runtime::DataType type) {
+  if (type == runtime::DataType::Float(32)) return dnnl_f32;
+  if (type == runtime::DataType::BFloat(16)) return dnnl_bf16;
+  if (type == runtime::DataType::Int(32)) return dnnl_s32;
+  if (type == runtime::DataType::Int(8)) return dnnl_s8;
+  if (type == runtime::DataType::UInt(8)) return dnnl_u8;
+  LOG(FATAL) << "ValueError: oneDNN partition: no tensor can be of type " << type;
+  throw;  // LOG(FATAL) has thrown
+}
+
 MemDesc::MemDesc(dnnl_memory_desc_t owned)
     : raw_(owned, [](dnnl_memory_desc_t desc) { GetApi().memory_desc_destroy(desc); }) {}
 
-MemDesc MemDesc::Plain(const Dims& dims) {
+MemDesc MemDesc::Plain(const Dims& dims, dnnl_data_type_t type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   dnnl_memory_desc_t raw = nullptr;
   CheckStatus(GetApi().memory_desc_create_with_strides(&raw, static_cast<int>(dims.size()),
-                                                       dims.data(), dnnl_f32, strides.data()),
+                                                       dims.data(), type, strides.data()),
               "memory descriptor");
   return MemDesc(raw);
 }
 
-MemDesc MemDesc::Any(const Dims& dims) {
+MemDesc MemDesc::Any(const Dims& dims, dnnl_data_type_t type) {
   dnnl_memory_desc_t raw = nullptr;
   CheckStatus(GetApi().memory_desc_create_with_tag(&raw, static_cast<int>(dims.size()), dims.data(),
-                                                   dnnl_f32, dnnl_format_tag_any),
+                                                   type, dnnl_format_tag_any),
               "memory descriptor");
   return MemDesc(raw);
 }

@@ -3,7 +3,7 @@
  * \file handles.h
  * \brief Owning handles for oneDNN objects and a memory descriptor with value semantics.
  *
- * Precondition: GetApi() works. A MemDesc always belongs to float32 data.
+ * Precondition: GetApi() works.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
@@ -57,15 +57,18 @@ using Stream = Handle<dnnl_stream_t, &Api::stream_destroy>;
 using PrimitiveAttr = Handle<dnnl_primitive_attr_t, &Api::primitive_attr_destroy>;
 using PostOps = Handle<dnnl_post_ops_t, &Api::post_ops_destroy>;
 
-/*! \brief Shape and physical layout of a float32 tensor; immutable, cheap to copy. */
+/*! \brief oneDNN's name of an element type; an error for one that no partition has. */
+dnnl_data_type_t ElementType(runtime::DataType type);
+
+/*! \brief Shape, element type and physical layout of a tensor; immutable, cheap to copy. */
 class MemDesc {
  public:
   MemDesc() = default;
 
   /*! \brief Row-major layout. */
-  static MemDesc Plain(const Dims& dims);
+  static MemDesc Plain(const Dims& dims, dnnl_data_type_t type);
   /*! \brief Layout left to the primitive's choice. */
-  static MemDesc Any(const Dims& dims);
+  static MemDesc Any(const Dims& dims, dnnl_data_type_t type);
   /*! \brief The descriptor that the primitive chose for `what` (src, weights, dst, ...). */
   static MemDesc Query(const PrimitiveDesc& pd, dnnl_query_t what, int index = 0);
 

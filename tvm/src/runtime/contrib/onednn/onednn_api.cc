@@ -83,6 +83,11 @@ std::string WhyUnavailable() { return OneDnn().problem; }
 
 std::string Version() { return OneDnn().version; }
 
+bool RunsBfloat16() {
+  // Sets of instructions are bits, and AVX-512 begins with those of its core.
+  return (GetApi().get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
 void CheckStatus(dnnl_status_t status, const std::string& what) {
   if (status != dnnl_success) {
     LOG(FATAL) << "ValueError: oneDNN: " << what << ": " << StatusName(status);
@@ -91,6 +96,9 @@ void CheckStatus(dnnl_status_t status, const std::string& what) {
 
 TVM_REGISTER_GLOBAL("collage.onednn.why_unavailable").set_body_typed([]() -> runtime::String {
   return WhyUnavailable();
+});
+TVM_REGISTER_GLOBAL("collage.onednn.runs_bfloat16").set_body_typed([]() -> bool {
+  return WhyUnavailable().empty() && RunsBfloat16();
 });
 TVM_REGISTER_GLOBAL("collage.onednn.version").set_body_typed([]() -> runtime::String {
   return Version();

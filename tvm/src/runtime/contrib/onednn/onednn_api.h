@@ -18,13 +18,14 @@
 // A table, which the formatter would tear apart.
 // clang-format off
 #define COLLAGE_DNNL_FUNCTIONS(X) \
-  X(version) X(engine_create) X(stream_create) X(stream_destroy) \
+  X(version) X(get_effective_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy) \
   X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) \
   X(memory_desc_create_submemory) X(memory_desc_clone) X(memory_desc_destroy) \
   X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
   X(memory_desc_get_size) X(memory_create) X(memory_set_data_handle) X(memory_destroy) \
   X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
-  X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum) \
+  X(primitive_attr_set_post_ops) X(primitive_attr_set_zero_points_mask) \
+  X(post_ops_create) X(post_ops_len) X(post_ops_destroy) X(post_ops_append_sum) \
   X(post_ops_append_eltwise) X(post_ops_append_binary) X(primitive_desc_destroy) \
   X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) \
   X(primitive_execute) X(convolution_forward_primitive_desc_create) \
@@ -61,6 +62,9 @@ const Api& GetApi();
 
 /*! \brief Why oneDNN can't be used in this process, or "" when it can. Never throws. */
 std::string WhyUnavailable();
+
+/*! \brief Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi(). */
+bool RunsBfloat16();
 
 /*! \brief oneDNN's version, as in "3.2.0". */
 std::string Version();

@@ -103,7 +103,7 @@ Value WithRank(Planner* planner, int tensor, size_t rank) {
   ICHECK_LT(shape.size(), rank);
   Dims wider(rank - shape.size(), 1);
   wider.insert(wider.end(), shape.begin(), shape.end());
-  const Value value = planner->Require(tensor, MemDesc::Plain(shape));
+  const Value value = planner->Require(tensor, planner->Plain(tensor));
   return {*value.desc.Reshape(wider), value.buffer};
 }
 
@@ -114,26 +114,39 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const ToLogical
   const size_t rank = planner->shape(node.output).size();
   PostOps post_ops;
   CheckStatus(api.post_ops_create(post_ops.out()), "post-ops");
-  int position = 0;
+  auto append_eltwise = [&](dnnl_alg_kind_t algorithm, float alpha, float beta) {
+    CheckStatus(api.post_ops_append_eltwise(post_ops.get(), algorithm, alpha, beta), "post-op");
+  };
+  auto append_binary = [&](int tensor, dnnl_alg_kind_t algorithm) {
+    const Value operand = WithRank(planner, tensor, rank);
+    const MemDesc desc = to_logical(operand.desc);
+    CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), "post-op");
+    const int position = api.post_ops_len(post_ops.get()) - 1;
+    operands_.push_back(
+        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc, operand.buffer});
+  };
   for (const PostOpDesc& op : node.post_ops) {
     if (op.kind == "sum" && may_sum && summand_ < 0) {
       summand_ = op.input;
       CheckStatus(api.post_ops_append_sum(post_ops.get(), 1.f, 0, dnnl_data_type_undef), "sum");
+    } else if (op.kind == "scaled_sum") {
+      // Adding x * alpha + beta, in two steps that need no scaled copy of x.
+      append_eltwise(dnnl_eltwise_linear, 1.f / op.alpha, op.beta / op.alpha);
+      append_binary(op.input, dnnl_binary_add);
+      append_eltwise(dnnl_eltwise_linear, op.alpha, 0.f);
     } else if (op.kind == "sum" || IsBinary(op.kind)) {
-      const Value operand = WithRank(planner, op.input, rank);
-      const MemDesc desc = to_logical(operand.desc);
-      const auto algorithm = BinaryAlgorithm(op.kind == "sum" ? "add" : op.kind);
-      CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), op.kind);
-      operands_.push_back(
-          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc, operand.buffer});
+      append_binary(op.input, BinaryAlgorithm(op.kind == "sum" ? "add" : op.kind));
     } else {
-      CheckStatus(
-          api.post_ops_append_eltwise(post_ops.get(), EltwiseAlgorithm(op.kind), op.alpha, op.beta),
-          op.kind);
+      append_eltwise(EltwiseAlgorithm(op.kind), op.alpha, op.beta);
     }
-    ++position;
   }
   attr_ = NewAttr(&post_ops);
+  if (node.ints.count("src_zero_point")) {
+    CheckStatus(api.primitive_attr_set_zero_points_mask(attr_.get(), DNNL_ARG_SRC, 0),
+                "zero point");
+    operands_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, MemDesc::Plain({1}, dnnl_s32),
+                         planner->NewConstant(static_cast<int32_t>(node.Int("src_zero_point")))});
+  }
 }
 
 Value PostOpChain::Result(Planner* planner, const MemDesc& desc) const {

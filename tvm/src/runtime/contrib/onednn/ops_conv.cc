@@ -23,16 +23,17 @@ namespace {
  * \brief The weights' plain desc as (O, I, spatial), or (groups, O / groups, I / groups, spatial).
  *
  * TVM has two forms for depthwise weights with a multiplier, (C * m, 1, ...) and (C, m, ...); both
- * are the same numbers in the same order.
+ * are the same numbers in the same order. With G the layout has an axis of groups already.
  */
 Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
                    int64_t out_channels, int64_t groups) {
   const std::string& layout = node.Str("kernel_layout");
-  const AxisOrder order(layout, CanonicalLayout(layout, "OI"));
+  const bool has_groups = layout.find('G') != std::string::npos;
+  const AxisOrder order(layout, CanonicalLayout(layout, has_groups ? "GOI" : "OI"));
   const int tensor = node.inputs[1];
-  const Value plain = planner->Require(tensor, MemDesc::Plain(planner->shape(tensor)));
+  const Value plain = planner->Require(tensor, planner->Plain(tensor));
   const MemDesc desc = order.To(plain.desc);
-  if (groups == 1) return {desc, plain.buffer};
+  if (groups == 1 || has_groups) return {desc, plain.buffer};
   const Dims dims = desc.dims();
   Dims grouped = {groups, out_channels / groups, in_channels / groups};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
@@ -51,7 +52,8 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   const Dims dst_dims = order.To(planner->shape(node.output));
   const Value weights = PlainWeights(planner, node, src_dims[1], dst_dims[1], node.Int("groups"));
   const bool has_bias = node.inputs.size() > 2;
-  const MemDesc bias = has_bias ? MemDesc::Plain({dst_dims[1]}) : MemDesc();
+  const MemDesc bias =
+      has_bias ? MemDesc::Plain({dst_dims[1]}, planner->type(node.inputs[2])) : MemDesc();
   Dims dilates = node.Ints("dilation");
   for (int64_t& d : dilates) d -= 1;
 
@@ -62,9 +64,10 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   CheckStatus(
       create(pd.out(), api.engine, dnnl_forward_inference,
              is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
-             MemDesc::Any(src_dims).get(), MemDesc::Any(weights.desc.dims()).get(), bias.get(),
-             MemDesc::Any(dst_dims).get(), node.Ints("strides").data(), dilates.data(),
-             node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
+             MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
+             MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1])).get(), bias.get(),
+             MemDesc::Any(dst_dims, planner->type(node.output)).get(), node.Ints("strides").data(),
+             dilates.data(), node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
       what);
 
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);

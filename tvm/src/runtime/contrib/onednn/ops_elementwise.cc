@@ -49,12 +49,13 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   const bool is_same_shape = planner->shape(second) == dims;
   // Of two layouts the one that is not plain wins: it is what the neighbours like.
   MemDesc desc = planner->Any(first).desc;
-  if (is_same_shape && desc == MemDesc::Plain(dims)) desc = planner->Any(second).desc;
+  if (is_same_shape && desc == planner->Plain(first)) desc = planner->Any(second).desc;
   const Value a = planner->Require(first, desc);
   const Value b =
       is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
   // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
-  const MemDesc b_wanted = is_same_shape ? desc : MemDesc::Any(b.desc.dims());
+  const MemDesc b_wanted =
+      is_same_shape ? desc : MemDesc::Any(b.desc.dims(), planner->type(second));
   const PostOpChain chain(planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
   PrimitiveDesc pd;
   CheckStatus(
@@ -102,7 +103,8 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
   CheckStatus(api.concat_primitive_desc_create(
-                  pd.out(), api.engine, MemDesc::Any(planner->shape(node.output)).get(),
+                  pd.out(), api.engine,
+                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(),
                   static_cast<int>(descs.size()), static_cast<int>(node.Int("axis")), descs.data(),
                   attr.get()),
               what);
@@ -130,7 +132,8 @@ void BuildReduce(Planner* planner, const NodeDesc& node) {
   const PrimitiveAttr attr = NewAttr();
   CheckStatus(api.reduction_primitive_desc_create(
                   pd.out(), api.engine, ReductionAlgorithm(node.Str("algorithm")), src.desc.get(),
-                  MemDesc::Any(planner->shape(node.output)).get(), 0.f, 0.f, attr.get()),
+                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(), 0.f,
+                  0.f, attr.get()),
               what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value dst = planner->NewResult(node.output, dst_desc);

@@ -31,7 +31,7 @@ Value Flatten(Planner* planner, int tensor) {
   const Dims& shape = planner->shape(tensor);
   const Value& value = planner->Any(tensor);
   if (std::optional<MemDesc> view = value.desc.Reshape(Flat(shape))) return {*view, value.buffer};
-  const Value plain = planner->Require(tensor, MemDesc::Plain(shape));
+  const Value plain = planner->Require(tensor, planner->Plain(tensor));
   return {*plain.desc.Reshape(Flat(shape)), plain.buffer};
 }
 
@@ -44,7 +44,8 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   const bool is_flat = dst_shape.size() == 2;
   const int weights_tensor = node.inputs[1];
   const bool has_bias = node.inputs.size() > 2;
-  const MemDesc bias = has_bias ? MemDesc::Plain({dst_dims[1]}) : MemDesc();
+  const MemDesc bias =
+      has_bias ? MemDesc::Plain({dst_dims[1]}, planner->type(node.inputs[2])) : MemDesc();
 
   // Operands of post-ops are whole results, one number a column, or one number.
   const PostOpChain chain(planner, node, [&](const MemDesc& desc) {
@@ -54,18 +55,21 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   });
   PrimitiveDesc pd;
   // Shapes beyond a matrix need a plain result to get their leading axes back.
-  const MemDesc dst_wanted = is_flat ? MemDesc::Any(dst_dims) : MemDesc::Plain(dst_dims);
+  const dnnl_data_type_t dst_type = planner->type(node.output);
+  const MemDesc dst_wanted =
+      is_flat ? MemDesc::Any(dst_dims, dst_type) : MemDesc::Plain(dst_dims, dst_type);
   CheckStatus(api.inner_product_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference, MemDesc::Any(src_dims).get(),
-                  MemDesc::Any(planner->shape(weights_tensor)).get(), bias.get(), dst_wanted.get(),
-                  chain.attr()),
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
+                  MemDesc::Any(planner->shape(weights_tensor), planner->type(weights_tensor)).get(),
+                  bias.get(), dst_wanted.get(), chain.attr()),
               what);
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value src = planner->RequireFrom(Flatten(planner, node.inputs[0]), src_desc);
   const Value weights = planner->Require(weights_tensor, weights_desc);
-  const Value dst = chain.Result(planner, is_flat ? dst_desc : MemDesc::Plain(dst_shape));
+  const Value dst = chain.Result(planner, is_flat ? dst_desc : planner->Plain(node.output));
   std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
                                {DNNL_ARG_WEIGHTS, weights_desc, weights.buffer},
                                {DNNL_ARG_DST, dst_desc, dst.buffer}};
@@ -93,14 +97,15 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const bool has_bias = node.inputs.size() > 2;
   Dims bias_dims(dst_dims.size(), 1);
   bias_dims.back() = dst_dims.back();
-  const MemDesc bias = has_bias ? MemDesc::Plain(bias_dims) : MemDesc();
+  const MemDesc bias =
+      has_bias ? MemDesc::Plain(bias_dims, planner->type(node.inputs[2])) : MemDesc();
 
   // Activations stay as they are (a transpose is only a view); constants are packed.
   auto operand = [&](int tensor, bool transpose) -> std::pair<Value, MemDesc> {
     const Value& value = planner->Any(tensor);
     const MemDesc desc = MaybeTranspose(value.desc, transpose);
     const bool pack = planner->IsConstant(tensor);
-    return {{desc, value.buffer}, pack ? MemDesc::Any(desc.dims()) : desc};
+    return {{desc, value.buffer}, pack ? MemDesc::Any(desc.dims(), planner->type(tensor)) : desc};
   };
   const auto [a, a_wanted] = operand(node.inputs[0], node.Int("transpose_a") != 0);
   const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
@@ -108,7 +113,7 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   PrimitiveDesc pd;
   CheckStatus(
       api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(), b_wanted.get(),
-                                       bias.get(), MemDesc::Plain(dst_dims).get(), chain.attr()),
+                                       bias.get(), planner->Plain(node.output).get(), chain.attr()),
       what);
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
@@ -118,8 +123,7 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
                                {DNNL_ARG_WEIGHTS, b_desc, planner->RequireFrom(b, b_desc).buffer},
                                {DNNL_ARG_DST, dst_desc, dst.buffer}};
   if (has_bias) {
-    const Dims& given = planner->shape(node.inputs[2]);
-    const int buffer = planner->Require(node.inputs[2], MemDesc::Plain(given)).buffer;
+    const int buffer = planner->Require(node.inputs[2], planner->Plain(node.inputs[2])).buffer;
     args.push_back({DNNL_ARG_BIAS, bias, buffer});
   }
   chain.AppendArgs(&args);

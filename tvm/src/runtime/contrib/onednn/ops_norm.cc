@@ -20,7 +20,7 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
   const std::string what = Summary(planner->graph(), node);
   // Its fast kernels want whole rows: other layouts would go to the reference code.
   const Dims& dims = planner->shape(node.output);
-  const Value src = planner->Require(node.inputs[0], MemDesc::Plain(dims));
+  const Value src = planner->Require(node.inputs[0], planner->Plain(node.inputs[0]));
   const bool has_scale = node.Int("scale") != 0;
   const bool has_shift = node.Int("shift") != 0;
   const unsigned flags =
@@ -35,7 +35,8 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
   std::vector<StepArg> args = {{DNNL_ARG_SRC, src.desc, src.buffer},
                                {DNNL_ARG_DST, dst.desc, dst.buffer}};
-  const MemDesc column = MemDesc::Plain({dims.back()});
+  // In float32 whatever the data are.
+  const MemDesc column = MemDesc::Plain({dims.back()}, dnnl_f32);
   size_t next = 1;
   for (const auto& [is_there, argument] :
        {std::pair{has_scale, DNNL_ARG_SCALE}, std::pair{has_shift, DNNL_ARG_SHIFT}}) {

@@ -56,9 +56,9 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
   CheckStatus(
       api.pooling_forward_primitive_desc_create(
           pd.out(), api.engine, dnnl_forward_inference, PoolAlgorithm(node.Str("algorithm")),
-          src_desc.get(), MemDesc::Any(dst_dims).get(), node.Ints("strides").data(),
-          node.Ints("kernel").data(), dilation.data(), node.Ints("pad_l").data(), pad_r.data(),
-          attr.get()),
+          src_desc.get(), MemDesc::Any(dst_dims, planner->type(node.output)).get(),
+          node.Ints("strides").data(), node.Ints("kernel").data(), dilation.data(),
+          node.Ints("pad_l").data(), pad_r.data(), attr.get()),
       what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value dst = planner->NewResult(node.output, order.Back(dst_desc));

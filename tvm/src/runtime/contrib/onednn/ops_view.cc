@@ -2,10 +2,11 @@
 /*!
  * \file ops_view.cc
  * \brief Reshape and transpose: other views of the same memory, where the layout allows it; slices,
- * which are copied.
+ * which are copied; conversion to another element type.
  *
  * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
- * number an axis. Tested by test_onednn_ops.py.
+ * number an axis; convert rounds to the nearest and saturates. Tested by test_onednn_ops.py and
+ * test_onednn_types.py.
  */
 #include <tvm/runtime/logging.h>
 
@@ -22,10 +23,11 @@ void BuildReshape(Planner* planner, const NodeDesc& node) {
   Value value = planner->Any(source);
   std::optional<MemDesc> view = value.desc.Reshape(dims);
   if (!view) {
-    value = planner->Require(source, MemDesc::Plain(planner->shape(source)));
+    value = planner->Require(source, planner->Plain(source));
     view = value.desc.Reshape(dims);
   }
-  planner->DefineView(node.output, source, {view ? *view : MemDesc::Plain(dims), value.buffer});
+  planner->DefineView(node.output, source,
+                      {view ? *view : planner->Plain(node.output), value.buffer});
 }
 
 void BuildTranspose(Planner* planner, const NodeDesc& node) {
@@ -49,16 +51,23 @@ void BuildSlice(Planner* planner, const NodeDesc& node) {
   Value value = planner->Any(source);
   std::optional<MemDesc> box = value.desc.Box(begin, dims);
   if (!box) {
-    value = planner->Require(source, MemDesc::Plain(planner->shape(source)));
+    value = planner->Require(source, planner->Plain(source));
     box = value.desc.Box(begin, dims);
   }
   ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
-  planner->Define(node.output, planner->RequireFrom({*box, value.buffer}, MemDesc::Plain(dims)));
+  planner->Define(node.output,
+                  planner->RequireFrom({*box, value.buffer}, planner->Plain(node.output)));
+}
+
+void BuildConvert(Planner* planner, const NodeDesc& node) {
+  const int source = node.inputs[0];
+  planner->Define(node.output, planner->Convert(planner->Any(source), node.output));
 }
 
 [[maybe_unused]] const bool registered = RegisterNodeBuilder("reshape", BuildReshape) &&
                                          RegisterNodeBuilder("transpose", BuildTranspose) &&
-                                         RegisterNodeBuilder("slice", BuildSlice);
+                                         RegisterNodeBuilder("slice", BuildSlice) &&
+                                         RegisterNodeBuilder("convert", BuildConvert);
 
 }  // namespace
 }  // namespace onednn

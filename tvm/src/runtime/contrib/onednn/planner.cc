@@ -56,21 +56,17 @@ Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>
   ICHECK_EQ(constants.size(), graph.constants.size());
   for (size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<int>(i);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const MemDesc desc = MemDesc::Plain(shape(graph.inputs[i]));
+    const MemDesc desc = Plain(graph.inputs[i]);
     Define(graph.inputs[i], {desc, NewBuffer(Place::kInput, desc.Bytes(), static_cast<int>(i))});
   }
   for (size_t i = 0; i < graph.constants.size(); ++i) {
-    const MemDesc desc = MemDesc::Plain(shape(graph.constants[i]));
-    const int buffer = NewBuffer(Place::kConstant, desc.Bytes());
-    plan_->buffers[buffer].constant = constants[i].get();
-    plan_->constants.push_back(constants[i]);
+    const MemDesc desc = Plain(graph.constants[i]);
     is_constant_[graph.constants[i]] = true;
-    Define(graph.constants[i], {desc, buffer});
+    Define(graph.constants[i], {desc, Keep(constants[i], desc.Bytes())});
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const int tensor = graph.outputs[i];
-    const int buffer =
-        NewBuffer(Place::kOutput, MemDesc::Plain(shape(tensor)).Bytes(), static_cast<int>(i));
+    const int buffer = NewBuffer(Place::kOutput, Plain(tensor).Bytes(), static_cast<int>(i));
     if (output_buffer_[tensor] < 0) output_buffer_[tensor] = buffer;
     ++uses_left_[tensor];
   }
@@ -106,7 +102,7 @@ int Planner::NewBuffer(Place place, int64_t bytes, int index) {
 
 Value Planner::NewResult(int tensor, const MemDesc& desc) {
   const int output = output_buffer_[tensor];
-  if (output >= 0 && desc == MemDesc::Plain(shape(tensor))) return {desc, output};
+  if (output >= 0 && desc == Plain(tensor)) return {desc, output};
   return {desc, NewBuffer(Place::kArena, desc.Bytes())};
 }
 
@@ -122,13 +118,23 @@ Value Planner::Reorder(const Value& from, const MemDesc& desc, int buffer) {
   return {desc, buffer};
 }
 
+int Planner::Keep(std::shared_ptr<void> constant, int64_t bytes) {
+  const int buffer = NewBuffer(Place::kConstant, bytes);
+  plan_->buffers[buffer].constant = constant.get();
+  plan_->constants.push_back(std::move(constant));
+  return buffer;
+}
+
+int Planner::NewConstant(int32_t value) {
+  std::shared_ptr<void> data = AllocateAligned(sizeof(value));
+  *static_cast<int32_t*>(data.get()) = value;
+  return Keep(std::move(data), sizeof(value));
+}
+
 Value Planner::PackConstant(const Value& from, const MemDesc& desc) {
   std::shared_ptr<void> packed = AllocateAligned(desc.Bytes());
   ReorderNow(from.desc, plan_->buffers[from.buffer].constant, desc, packed.get());
-  const int buffer = NewBuffer(Place::kConstant, desc.Bytes());
-  plan_->buffers[buffer].constant = packed.get();
-  plan_->constants.push_back(std::move(packed));
-  return {desc, buffer};
+  return {desc, Keep(std::move(packed), desc.Bytes())};
 }
 
 Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
@@ -152,6 +158,11 @@ Value Planner::RequireWritable(int tensor, const MemDesc& desc, int for_result) 
     }
   }
   return Reorder(Any(tensor), desc, NewResult(for_result, desc).buffer);
+}
+
+Value Planner::Convert(const Value& from, int result) {
+  const MemDesc desc = Plain(result);
+  return Reorder(from, desc, NewResult(result, desc).buffer);
 }
 
 Value Planner::ResultOver(int tensor, const Value& value, int result) {
@@ -192,7 +203,7 @@ void Planner::StoreOutputs() {
         std::any_of(values_[tensor].begin(), values_[tensor].end(),
                     [&](const Value& value) { return value.buffer == static_cast<int>(target); });
     if (!is_there) {
-      Reorder(Any(tensor), MemDesc::Plain(shape(tensor)), static_cast<int>(target));
+      Reorder(Any(tensor), Plain(tensor), static_cast<int>(target));
     }
   }
 }

@@ -38,6 +38,9 @@ class Planner {
   // For the builders of nodes.
 
   const Dims& shape(int tensor) const { return graph_.shapes[tensor]; }
+  dnnl_data_type_t type(int tensor) const { return ElementType(graph_.dtypes[tensor]); }
+  /*! \brief The tensor as callers and constants have it: row-major. */
+  MemDesc Plain(int tensor) const { return MemDesc::Plain(shape(tensor), type(tensor)); }
   bool IsConstant(int tensor) const { return is_constant_[tensor]; }
   /*! \brief The tensor in whatever layout it was produced. */
   const Value& Any(int tensor) const { return values_[tensor].front(); }
@@ -45,6 +48,8 @@ class Planner {
   Value Require(int tensor, const MemDesc& desc);
   /*! \brief The same for a value whose shape is not its tensor's own (grouped weights). */
   Value RequireFrom(const Value& from, const MemDesc& desc);
+  /*! \brief A buffer with this one number. */
+  int NewConstant(int32_t value);
   /*! \brief Memory for a result; the caller's own output where layout and shape allow. */
   Value NewResult(int tensor, const MemDesc& desc);
   /*! \brief A buffer with the tensor's data in layout `desc` that the current node may overwrite:
@@ -53,6 +58,8 @@ class Planner {
   /*! \brief Where an elementwise result of `value` goes: over it when nobody needs it later. */
   Value ResultOver(int tensor, const Value& value, int result);
   void Define(int tensor, const Value& value) { values_[tensor].push_back(value); }
+  /*! \brief A value's numbers in the type of a result, laid out plainly. */
+  Value Convert(const Value& from, int result);
   /*! \brief Makes `tensor` a view of `source` in layout desc. */
   void DefineView(int tensor, int source, const Value& value);
   const GraphDesc& graph() const { return graph_; }
@@ -62,6 +69,7 @@ class Planner {
  private:
   int NewBuffer(Place place, int64_t bytes, int index = 0);
   Value Reorder(const Value& from, const MemDesc& desc, int buffer);
+  int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
   void StoreOutputs();
 

@@ -8,6 +8,7 @@ everything but the target kinds waits for its first use. Test: test_backends.py.
 from tvm._ffi import get_global_func, register_func
 
 from .._lazy import lazy_attributes
+from .stock import serve_tvms_partitioning
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).
 _CPU = 1
@@ -54,6 +55,7 @@ def register_builtin():
         get_global_func("collage.RegisterTargetKind")(name, device_type)
         _register_late(f"relay.ext.{name}", name, "compile")
         _register_late(f"relay.ext.{name}.constant_updater", name, "constants")
+    serve_tvms_partitioning(BUILTIN)
 
 
 def _register_late(global_name, backend, method):

@@ -35,6 +35,8 @@ class Backend:
             all equal matches of a model.
         op_predicates: Relay op name -> function of a call that tells whether the backend takes it
             bare, outside of any pattern. What it raises means no; a text is a reason for no.
+        annotate_predicates: the same for TVM's own AnnotateTarget, where it differs: with TVM's
+            pattern tables calls are bare that a pattern of ours takes.
         options: its options and their defaults (bool, int or str), set by a target:
             ``Target("<name> -fast=1")``. In every method ``self.options`` has what holds. They
             reach what its patterns find; bare calls of op_predicates know of none.
@@ -51,6 +53,7 @@ class Backend:
     trades_accuracy: str = ""
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
+    annotate_predicates: dict[str, Callable[[relay.Call], bool]] = {}
     options: dict[str, Any] = {}
     restrictions: tuple[str, ...] = ()
     set_options: dict[str, Any] = {}

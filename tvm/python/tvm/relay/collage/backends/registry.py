@@ -84,8 +84,8 @@ def _guarded(backend):
 def _register_op_predicates(backend):
     """Put the backend's predicates where AnnotateTarget looks, in place of any others, and those
     that give reasons where our rules look first."""
-    for_tvm = backend.op_predicates
-    for_rules = {op: predicate.with_reason for op, predicate in for_tvm.items()}
+    for_tvm = {**backend.op_predicates, **backend.annotate_predicates}
+    for_rules = {op: each.with_reason for op, each in backend.op_predicates.items()}
     for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
         _set_op_attrs(f"{key}.{backend.name}", predicates)
 

@@ -7,17 +7,17 @@ import tvm
 
 from ..interface import GRAPH_LEVEL, Backend
 from .codegen import compile_partition, constants_of
-from .patterns import bare_op_predicates, pattern_table
+from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
 
 
 class DnnlBackend(Backend):
-    """oneDNN through our own runtime module; float32, static shapes."""
+    """oneDNN through our own runtime module; static shapes."""
 
     name = "dnnl"
     kind = GRAPH_LEVEL
     local_predicates = True
     restrictions = (
-        "types other than float32",
+        "types other than float32, int8 with its zero points and scales, and bfloat16 with AVX-512",
         "dynamic shapes",
         "blocked layouts of weights or data in the model",
         "the AOT executor",
@@ -25,6 +25,7 @@ class DnnlBackend(Backend):
 
     def __init__(self):
         self.op_predicates = bare_op_predicates()
+        self.annotate_predicates = dict.fromkeys(ANCHORS.values(), takes_call)
 
     def version(self) -> str:
         text = str(tvm.get_global_func("collage.onednn.version")())

@@ -10,6 +10,7 @@ from ..partition import Graph, PartitionCodegen, flatten
 from ..partition.description import to_json
 from .fuse import fuse
 from .lower import lower
+from .types import check_types
 
 __all__ = ["compile_partition", "constants_of", "lower_function", "to_json"]
 
@@ -18,7 +19,7 @@ def lower_function(function: relay.Function) -> Graph:
     """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run."""
     graph = fuse(lower(flatten(function, "dnnl")))
     graph.remove_unused()
-    return graph
+    return check_types(graph)
 
 
 _CODEGEN = PartitionCodegen("dnnl", "onednn", lower_function)

@@ -15,6 +15,7 @@ from ..walk import key_of
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .lower import lower
+from .types import check_types
 
 _FAR_ENOUGH = 40
 _static_type = get_global_func("collage.StaticType")
@@ -37,7 +38,7 @@ def lower_calls(root, calls: list) -> Graph:
     graph.outputs = [Flattener(graph).run(root, scope)]
     graph = fuse(lower(graph))
     graph.remove_unused()
-    return graph
+    return check_types(graph)
 
 
 def _operands(call):

@@ -19,6 +19,9 @@ _MAX_OPS = 12
 _NEAR = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
 _FAR = np.concatenate([np.geomspace(13.0, 1e8, 60), [1e12, 1e18, 1e24, 1e30]])
 _POINTS = np.concatenate([_NEAR, _FAR, -_FAR])
+# Scalars of a model are float32: half a unit in their last place may be amplified.
+_EXACT = 2e-6
+_PRECISION = {"bfloat16": 2e-2}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -170,7 +173,10 @@ def _known_pieces(graph, root, producers, users):
             if len(piece) == 1 and len(root.inputs) == 1 and root.op in _WITHOUT_ATTRS:
                 post_op = _match_op(root.op)
             else:
-                post_op = match_function(lambda x, s=source, p=piece: _evaluate(graph, p, s, x))
+                post_op = match_function(
+                    lambda x, s=source, p=piece: _evaluate(graph, p, s, x),
+                    _PRECISION.get(graph.dtypes[root.output], _EXACT),
+                )
             if post_op is not None:
                 yield dataclasses.replace(post_op), source, piece
 
@@ -221,20 +227,22 @@ def _evaluate(graph, piece, source, x):
     return values[piece[0].output]
 
 
-def match_function(function) -> PostOp | None:
-    """Return oneDNN's function with the same values as ``function`` of an array, or None."""
+def match_function(function, precision: float = _EXACT) -> PostOp | None:
+    """Return oneDNN's function with the same values as ``function`` of an array, or None.
+
+    ``precision``: how far, relatively, the scalars of the model may be from what they stand for.
+    """
     with np.errstate(all="ignore"):
         wanted = function(_POINTS)
         near = wanted[: len(_NEAR)]
         largest = np.max(np.abs(near[np.isfinite(near)]), initial=0.0)
         # Values near 0 come of cancelled terms; small functions are compared as closely as others.
-        tolerance = 2e-7 * min(1.0, largest)
+        tolerance = precision / 10 * min(1.0, largest)
         for kind, value, guess in _KNOWN:
             alpha, beta = guess(lambda point: float(function(np.array([point]))[0]))
             if not (math.isfinite(alpha) and math.isfinite(beta)):
                 continue
             got = value(_POINTS, alpha, beta)
-            # Scalars of a model are float32: half a unit in their last place may be amplified.
-            if np.allclose(got, wanted, rtol=2e-6, atol=tolerance, equal_nan=True):
+            if np.allclose(got, wanted, rtol=precision, atol=tolerance, equal_nan=True):
                 return PostOp(kind, alpha, beta)
     return None

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves elementwise work into the primitive before it: bias, residual sums, activations.
+"""Moves elementwise work into the primitive before it: bias, residual sums, activations, types.
 
 A node whose only reader is an elementwise or binary node takes that one in as a bias or post-op and
 moves to its place (where all operands exist). A dense layer takes in a reshape of its rows first,
-which importers write before the bias. Test: test_onednn_codegen.py.
+which importers write before the bias. A conversion changes the type of its result.
+Test: test_onednn_codegen.py, test_onednn_qnn.py.
 """
 
 import math
 
 import tvm
 
-from ..partition.graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Node, PostOp, reshaped
+from .conversions import is_for_integers, sums_by_type, take_conversion
 
 _WITH_BIAS = {"conv", "deconv", "inner_product", "matmul"}
 _WITH_POST_OPS = {"conv", "deconv", "inner_product", "matmul", "binary"}
@@ -40,7 +42,7 @@ def fuse(graph: Graph) -> Graph:
             anchor.output = consumer.output
             nodes[place] = anchor
     graph.nodes = [node for node in nodes if node]
-    return graph
+    return sums_by_type(graph)
 
 
 def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
@@ -56,8 +58,14 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
     if consumer.op == "eltwise":
         floats = consumer.attrs["floats"]
         kind = consumer.attrs["strings"]["algorithm"]
-        anchor.post_ops.append(PostOp(kind, floats["alpha"], floats["beta"]))
+        post = PostOp(kind, floats["alpha"], floats["beta"])
+        dtype = graph.dtypes[anchor.output]
+        if "float" not in dtype and not is_for_integers(post, dtype):
+            return False
+        anchor.post_ops.append(post)
         return True
+    if consumer.op == "convert":
+        return take_conversion(graph, anchor, consumer)
     if consumer.op != "binary":
         return False
     return _take_in_binary(graph, anchor, consumer)
@@ -100,6 +108,8 @@ def _take_in_binary(graph, anchor, consumer):
     if algorithm == "add" and _can_be_bias(graph, anchor, second):
         anchor.inputs = [*anchor.inputs, _flat_constant(graph, second)]
         return True
+    if "float" not in graph.dtypes[anchor.output]:
+        return False
     if graph.shapes[second] == graph.shapes[anchor.output]:
         is_sum = algorithm == "add" and anchor.op != "binary"
         anchor.post_ops.append(PostOp("sum" if is_sum else algorithm, input=second))
@@ -149,7 +159,10 @@ def _scale_weights(graph, anchor, tensor) -> bool:
         return False
     if not _is_per_channel(graph, anchor, tensor):
         return False
-    values, layout = constants[weights].numpy(), anchor.attrs["strings"]["kernel_layout"]
+    layout = anchor.attrs["strings"]["kernel_layout"]
+    if graph.dtypes[weights] != "float32" or "G" in layout:
+        return False
+    values = constants[weights].numpy()
     shape = [-1 if axis == "O" else 1 for axis in layout]
     scaled = values * constants[tensor].numpy().reshape(shape)
     anchor.inputs = [anchor.inputs[0], graph.new_constant(tvm.nd.array(scaled))]
@@ -159,5 +172,5 @@ def _scale_weights(graph, anchor, tensor) -> bool:
 def _flat_constant(graph, tensor) -> int:
     if len(graph.shapes[tensor]) == 1:
         return tensor
-    values = graph.constants[tensor].numpy().reshape(-1)
-    return graph.new_constant(tvm.nd.array(values))
+    array = graph.constants[tensor]
+    return graph.new_constant(reshaped(array, (math.prod(array.shape),)))

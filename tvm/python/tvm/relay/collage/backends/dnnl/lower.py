@@ -7,12 +7,16 @@ patterns run the same functions, so pattern table and codegen cannot disagree.
 Test: test_onednn_ops.py, test_onednn_errors.py.
 """
 
+import dataclasses
+
 import tvm
 
 from ..errors import UnsupportedOpError
-from ..partition.graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Node, PostOp, reshaped
+from . import qnn
 from .functions import EVALUABLE_OPS, recognise_all
-from .norms import lower_layer_norm, recognise_layer_norms
+from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
+from .types import TYPES
 
 _MAX_RANK = 6
 _plain_ints = tvm.get_global_func("collage.PlainInts")
@@ -22,7 +26,7 @@ def lower(graph: Graph) -> Graph:
     """Return the graph in oneDNN's primitives; consumes the given one."""
     recognise_layer_norms(graph)
     recognise_all(graph)
-    _require_float32(graph)
+    _check_tensors(graph)
     lowered = []
     for node in graph.nodes:
         if node.op not in _LOWER:
@@ -34,10 +38,10 @@ def lower(graph: Graph) -> Graph:
     return graph
 
 
-def _require_float32(graph):
+def _check_tensors(graph):
     for node in graph.nodes:
         for tensor in [*node.operands(), node.output]:
-            _check(node, graph.dtypes[tensor] == "float32", "dtype", graph.dtypes[tensor])
+            _check(node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
             rank = len(graph.shapes[tensor])
             _check(node, rank <= _MAX_RANK, "number of axes", rank)
             empty = any(extent == 0 for extent in graph.shapes[tensor])
@@ -69,6 +73,11 @@ def _is_plain_layout(layout: str, letters: str) -> bool:
     return sorted(layout) == sorted(letters)
 
 
+def _is_kernel_layout(layout: str, spatial: str) -> bool:
+    """Tell whether it is one of weights; TVM's partitioning for oneDNN gives groups an axis."""
+    return _is_plain_layout(layout, ("GOI" if "G" in layout else "OI") + spatial)
+
+
 def _per_axis(values, axes):
     values = _ints(values)
     return values * axes if len(values) == 1 else values
@@ -76,14 +85,13 @@ def _per_axis(values, axes):
 
 def _conv(graph, node):
     attrs = node.attrs
-    axes = int(node.op[len("nn.conv")])
+    axes = len(str(attrs.data_layout)) - 2
     spatial = "DHW"[3 - axes :]
     data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
     out_layout = str(attrs.out_layout) or data_layout
     _check(node, _is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
-    _check(node, _is_plain_layout(kernel_layout, "OI" + spatial), "kernel_layout", kernel_layout)
+    _check(node, _is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
     _check(node, out_layout == data_layout, "out_layout", out_layout)
-    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     left, right = _padding(attrs.padding, axes)
     channels = data_layout.index("C")
     groups = int(attrs.groups)
@@ -108,14 +116,15 @@ def _deconv(graph, node):
     spatial = "DHW"[3 - axes :]
     data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
     _check(node, _is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
-    _check(node, _is_plain_layout(kernel_layout, "OI" + spatial), "kernel_layout", kernel_layout)
+    _check(node, _is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
     _check(node, str(attrs.out_layout) in ("", data_layout), "out_layout", attrs.out_layout)
-    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     # In NC.. TVM reads the weights as IO.., whatever the letters say.
-    named = data_layout != "NC" + spatial or kernel_layout == "IO" + spatial
+    read_as = ("IO" + spatial, "GIO" + spatial)
+    named = data_layout != "NC" + spatial or kernel_layout in read_as
     _check(node, named, "kernel_layout", kernel_layout)
-    # TVM and oneDNN order the weights of groups differently.
-    _check(node, int(attrs.groups) == 1, "groups", attrs.groups)
+    # Without an axis of their own TVM and oneDNN order the weights of groups differently.
+    groups = int(attrs.groups)
+    _check(node, groups == 1 or "G" in kernel_layout, "groups", groups)
     left, right = _padding(attrs.padding, axes)
     more = _per_axis(attrs.output_padding, axes)
     ints = {
@@ -123,20 +132,18 @@ def _deconv(graph, node):
         "dilation": _per_axis(attrs.dilation, axes),
         "pad_l": left,
         "pad_r": [pad - extra for pad, extra in zip(right, more)],
-        "groups": [1],
+        "groups": [groups],
     }
     strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
     return Node("deconv", node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
 def _dense(graph, node):
-    _check(node, str(node.attrs.out_dtype) in ("", "float32"), "out_dtype", node.attrs.out_dtype)
     return Node("inner_product", node.inputs, node.output, {})
 
 
 def _matmul(graph, node):
     attrs = node.attrs
-    _check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
     _check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
     ints = {
@@ -248,8 +255,7 @@ def _bias_add(graph, node):
     shape = [1] * rank
     shape[axis] = graph.shapes[bias][0]
     if bias in graph.constants:
-        values = graph.constants[bias].numpy().reshape(shape)
-        view = graph.new_constant(tvm.nd.array(values))
+        view = graph.new_constant(reshaped(graph.constants[bias], shape))
     elif axis == rank - 1:
         view = bias
     else:
@@ -295,7 +301,7 @@ def _reduce(graph, node):
     if kept == graph.shapes[node.output]:
         return Node("reduce", node.inputs, node.output, {"strings": strings})
     # oneDNN keeps reduced axes as ones: the result without them is a view.
-    whole = graph.new_tensor(kept)
+    whole = graph.new_tensor(kept, graph.dtypes[node.output])
     view = Node("reshape", [whole], node.output, {})
     return [Node("reduce", node.inputs, whole, {"strings": strings}), view]
 
@@ -304,7 +310,8 @@ def _variance(graph, node):
     """The mean of squares of the differences from the mean, which is the second operand."""
     _check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
     data, mean = node.inputs
-    centred, squares = (graph.new_tensor(graph.shapes[data]) for _ in range(2))
+    dtype = graph.dtypes[data]
+    centred, squares = (graph.new_tensor(graph.shapes[data], dtype) for _ in range(2))
     floats, strings = {"alpha": 0.0, "beta": 0.0}, {"algorithm": "square"}
     means = _reduce(graph, Node("mean", [squares], node.output, node.attrs))
     return [
@@ -351,6 +358,30 @@ def _strided_slice(graph, node):
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
+def _layer_norm(graph, node):
+    attrs = node.attrs
+    rank = len(graph.shapes[node.output])
+    _check(node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
+    scale = node.inputs[1] if attrs.scale else None
+    shift = node.inputs[2] if attrs.center else None
+    norm = LayerNorm(node.inputs[0], float(attrs.epsilon), scale, shift)
+    return lower_layer_norm(graph, dataclasses.replace(node, attrs=norm))
+
+
+def _cast(graph, node):
+    if graph.dtypes[node.inputs[0]] == graph.dtypes[node.output]:
+        return _identity(graph, node)
+    # TVM drops what is behind the point; types.py says where that is the same or may be rounded.
+    return Node("convert", node.inputs, node.output, qnn.conversion("truncate"))
+
+
+def _qnn_dense(graph, node):
+    ints = {"transpose_a": [0], "transpose_b": [1]}
+    rank = len(graph.shapes[node.inputs[0]])
+    _check(node, rank == 2, "rank of the data", rank)
+    return Node("matmul", node.inputs, node.output, {"ints": ints})
+
+
 def _identity(graph, node):
     return Node("reshape", node.inputs[:1], node.output, {})
 
@@ -391,6 +422,14 @@ _LOWER = {
     "split": _split,
     "strided_slice": _strided_slice,
     "nn.dropout": _identity,
+    "nn.layer_norm": _layer_norm,
+    "cast": _cast,
+    "qnn.conv2d": qnn.product(_conv),
+    "qnn.dense": qnn.product(_qnn_dense),
+    "qnn.requantize": qnn.requantize,
+    "qnn.quantize": qnn.quantize,
+    "qnn.dequantize": qnn.dequantize,
+    "qnn.add": qnn.add,
 }
 
 # Those that may be taken; which calls of them, lower() decides.

@@ -12,12 +12,11 @@ Test: test_onednn_norms.py.
 import dataclasses
 import math
 
-import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 
 from ..errors import UnsupportedOpError
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Node, reshaped
 from ..walk import key_of
 
 
@@ -152,8 +151,8 @@ class _Finder:
     def _flat(self, tensor: int) -> int:
         if len(self._graph.shapes[tensor]) == 1:
             return tensor
-        values = self._graph.constants[tensor].numpy().reshape(-1)
-        return self._graph.new_constant(tvm.nd.array(values))
+        array = self._graph.constants[tensor]
+        return self._graph.new_constant(reshaped(array, (math.prod(array.shape),)))
 
 
 def lower_layer_norm(graph: Graph, node: Node) -> Node:

@@ -17,6 +17,7 @@ from ..errors import UnsupportedOpError
 from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
 from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
+from .qnn_patterns import qnn_entries
 
 ANCHORS = {
     "conv1d": "nn.conv1d",
@@ -179,7 +180,7 @@ def pattern_table() -> tuple[tuple, ...]:
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
     )
-    return (("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *chains)
+    return (*qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *chains)
 
 
 def _is_layer_norm(expr) -> bool:

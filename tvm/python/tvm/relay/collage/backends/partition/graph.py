@@ -8,6 +8,9 @@ graph. Test: test_onednn_codegen.py.
 
 from dataclasses import dataclass, field
 
+import numpy as np
+import tvm
+
 
 @dataclass
 class PostOp:
@@ -66,7 +69,7 @@ class Graph:
         array = self.constants.get(tensor)
         if array is None or any(extent != 1 for extent in array.shape):
             return None
-        return float(array.numpy().reshape(()))
+        return float(values_of(array).reshape(()))
 
     def users(self) -> dict[int, list[Node]]:
         """Return the nodes that read each tensor."""
@@ -86,3 +89,17 @@ class Graph:
                 needed.update(node.operands())
         self.nodes = kept[::-1]
         self.constants = {t: a for t, a in self.constants.items() if t in needed}
+
+
+def values_of(array) -> np.ndarray:
+    """Return an NDArray's values; those of bfloat16, which TVM gives as their bits, as float32."""
+    values = array.numpy()
+    if array.dtype != "bfloat16":
+        return values
+    return (values.view("uint16").astype("uint32") << 16).view("float32")
+
+
+def reshaped(array, shape):
+    """Return a copy of an NDArray in another shape."""
+    bits = array.numpy()
+    return tvm.nd.empty(shape, array.dtype).copyfrom(bits.reshape(shape))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From Relay's quantised ops to oneDNN primitives: products of bytes, and arithmetic in float32.
+
+A product's sums are int32; a scale and a zero point on the way to bytes are elementwise float32
+work, and a conversion that rounds to the nearest. fuse.py makes one primitive of such a chain.
+Scales and zero points must be constants. Test: test_onednn_qnn.py.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import tvm
+
+from ..errors import UnsupportedOpError
+from ..partition.graph import Graph, Node
+
+_FEW = 16  # elements of a constant that a predicate may look at (Backend.local_predicates)
+
+
+class Chain:
+    """Elementwise work on one tensor, a node after another; in float32 unless said otherwise."""
+
+    def __init__(self, graph: Graph, tensor: int):
+        self.graph, self.tensor = graph, tensor
+        self.nodes: list[Node] = []
+
+    def _add(self, op, inputs, attrs, dtype="float32"):
+        tensor = self.graph.new_tensor(self.graph.shapes[self.tensor], dtype)
+        self.nodes.append(Node(op, inputs, tensor, attrs))
+        self.tensor = tensor
+
+    def as_float(self) -> "Chain":
+        if self.graph.dtypes[self.tensor] != "float32":
+            self._add("convert", [self.tensor], conversion("nearest"))
+        return self
+
+    def linear(self, alpha: float, beta: float) -> "Chain":
+        """alpha * x + beta."""
+        if (alpha, beta) != (1.0, 0.0):
+            self._add("eltwise", [self.tensor], linear(alpha, beta))
+        return self
+
+    def binary(self, algorithm: str, other: int) -> "Chain":
+        self._add("binary", [self.tensor, other], {"strings": {"algorithm": algorithm}})
+        return self
+
+    def scale(self, factors: np.ndarray, axis: int) -> "Chain":
+        """Multiply by one factor, or by one for each index along the axis."""
+        if factors.size == 1:
+            return self.linear(float(factors.reshape(())), 0.0)
+        shape = [1] * len(self.graph.shapes[self.tensor])
+        shape[axis] = factors.size
+        values = tvm.nd.array(factors.reshape(shape).astype("float32"))
+        return self.binary("mul", self.graph.new_constant(values))
+
+    def ending_as(self, output: int) -> list[Node]:
+        """Return the nodes; the last one is a conversion to the type of the op's result."""
+        self.nodes.append(Node("convert", [self.tensor], output, conversion("nearest")))
+        return self.nodes
+
+
+def linear(alpha: float, beta: float) -> dict:
+    """Return the attributes of alpha * x + beta."""
+    return {"strings": {"algorithm": "linear"}, "floats": {"alpha": alpha, "beta": beta}}
+
+
+def conversion(rounding: str) -> dict:
+    """Return the attributes of a conversion that rounds so."""
+    return {"strings": {"rounding": rounding}}
+
+
+def product(lower_float):
+    """Return the lowering of a quantised product, given that of the op in float32."""
+
+    def lower(graph: Graph, node: Node) -> Node:
+        zero_point = _one(graph, node, 2, "input_zero_point")
+        weights_zero = _constant(graph, node, 3, "kernel_zero_point")
+        if weights_zero.size > _FEW or weights_zero.any():
+            raise _unsupported(node, "kernel_zero_point", "other than 0")
+        plain = lower_float(graph, dataclasses.replace(node, inputs=node.inputs[:2]))
+        if zero_point:
+            plain.attrs["ints"]["src_zero_point"] = [int(zero_point)]
+        return plain
+
+    return lower
+
+
+def requantize(graph: Graph, node: Node) -> list[Node]:
+    """(x - in_zero) * in_scale / out_scale + out_zero."""
+    in_scale = _constant(graph, node, 1, "input_scale")
+    in_zero = _one(graph, node, 2, "input_zero_point")
+    out_scale = _one(graph, node, 3, "output_scale")
+    out_zero = _one(graph, node, 4, "output_zero_point")
+    factors = in_scale / np.float32(out_scale)
+    chain = Chain(graph, node.inputs[0]).as_float()
+    if factors.size == 1:
+        factor = float(factors.reshape(()))
+        chain.linear(factor, out_zero - in_zero * factor)
+    else:
+        chain.linear(1.0, -in_zero).scale(factors, _axis(graph, node)).linear(1.0, out_zero)
+    return chain.ending_as(node.output)
+
+
+def quantize(graph: Graph, node: Node) -> list[Node]:
+    """x / scale + zero."""
+    scale = _one(graph, node, 1, "output_scale")
+    zero = _one(graph, node, 2, "output_zero_point")
+    chain = Chain(graph, node.inputs[0]).as_float().linear(1.0 / scale, zero)
+    return chain.ending_as(node.output)
+
+
+def dequantize(graph: Graph, node: Node) -> list[Node]:
+    """(x - zero) * scale."""
+    scale = _one(graph, node, 1, "input_scale")
+    zero = _one(graph, node, 2, "input_zero_point")
+    chain = Chain(graph, node.inputs[0]).as_float()
+    attrs = linear(scale, -zero * scale)
+    return [*chain.nodes, Node("eltwise", [chain.tensor], node.output, attrs)]
+
+
+def add(graph: Graph, node: Node) -> list[Node]:
+    """((a - a_zero) * a_scale + (b - b_zero) * b_scale) / out_scale + out_zero."""
+    names = [f"{of}_{what}" for of in ("lhs", "rhs", "output") for what in ("scale", "zero_point")]
+    values = [_one(graph, node, 2 + i, name) for i, name in enumerate(names)]
+    a_scale, a_zero, b_scale, b_zero, out_scale, out_zero = values
+    a, b = a_scale / out_scale, b_scale / out_scale
+    first, second = node.inputs[:2]
+    shapes = {graph.shapes[tensor] for tensor in (first, second, node.output)}
+    if len(shapes) > 1:
+        raise _unsupported(node, "shapes", "that broadcast")
+    right = Chain(graph, second).as_float().linear(b, -b_zero * b)
+    left = Chain(graph, first).as_float().linear(a, out_zero - a_zero * a)
+    return [*right.nodes, *left.binary("add", right.tensor).ending_as(node.output)]
+
+
+def _axis(graph, node) -> int:
+    return int(node.attrs.axis) % len(graph.shapes[node.inputs[0]])
+
+
+def _constant(graph, node, index, name) -> np.ndarray:
+    array = graph.constants.get(node.inputs[index])
+    if array is None:
+        raise _unsupported(node, name, "that is not a constant")
+    return array.numpy()
+
+
+def _one(graph, node, index, name) -> float:
+    values = _constant(graph, node, index, name)
+    if values.size != 1:
+        raise _unsupported(node, name, f"of {values.size} elements")
+    value = float(values.reshape(()))
+    if not math.isfinite(value) or ("scale" in name and value <= 0):
+        raise _unsupported(node, name, f"{value}")
+    return value
+
+
+def _unsupported(node, name, what) -> UnsupportedOpError:
+    return UnsupportedOpError("dnnl", node.op, f"{name} {what} is not supported")

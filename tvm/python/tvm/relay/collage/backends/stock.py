@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's own partitioning for a backend of ours: it asks our predicates, and what it asks of a TVM
+that is built with the library gets an answer.
+
+Cheap, as it runs in every process. Test: test_onednn_stock.py.
+"""
+
+import tvm
+from tvm import ir, relay
+
+_LETTERS = "abcdef"
+
+
+def serve_tvms_partitioning(backends):
+    """Make TVM's op predicates of these backends ours; answer AlterOpLayout's layout queries."""
+    for backend in backends:
+        _replace_predicates(backend)
+    for op in ("conv", "conv_transpose"):
+        query = f"get_optimal_layout_for_{op}"
+        tvm.register_func(f"relay.ir.{query}", _own_layouts, override=True)
+        setattr(relay._ffi_api, query, tvm.get_global_func(f"relay.ir.{query}"))
+
+
+def _replace_predicates(backend):
+    import tvm.relay.op.contrib  # noqa: F401 - which registers TVM's
+
+    attribute = f"target.{backend}"
+    for op in map(ir.Op.get, ir.Op.list_op_names()):
+        if op.has_attr(attribute):
+            op.reset_attr(attribute)
+            ir.register_op_attr(op.name, attribute, _late_predicate(backend, op, attribute))
+
+
+def _late_predicate(backend, op, attribute):
+    def late(call):
+        from .registry import get_backend
+
+        get_backend(backend)  # which puts its own predicates in place
+        predicate = op.get_attr(attribute)
+        return predicate is not None and predicate(call)
+
+    return late
+
+
+def _own_layouts(data_layout, kernel_layout, *_):
+    """Return data's, weights' and result's layouts as oneDNN writes them ("acdb" for NHWC).
+
+    They are those that the convolution has: oneDNN chooses blocked ones when our runtime loads a
+    partition, and keeps them inside it, so the model needs none.
+    """
+    data, kernel = _tag(data_layout, "NC"), _tag(kernel_layout, "OI")
+    return f"{data},{kernel},{data}"
+
+
+def _tag(layout: str, head: str) -> str:
+    axes = ("G" if "G" in layout else "") + head + "".join(a for a in "DHW" if a in layout)
+    return "".join(_LETTERS[axes.index(axis)] for axis in layout)
