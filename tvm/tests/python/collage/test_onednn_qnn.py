@@ -118,20 +118,14 @@ def test_a_chain_is_one_primitive_with_tvms_numbers(name):
 
 @pytest.mark.parametrize("name", net(None))
 def test_a_chain_is_one_composite(name):
-    mod = greedy_partition(tvm.IRModule.from_expr(function_of(net(name))), "dnnl", op_level=True)
-    parts = [f for v, f in mod.functions.items() if v.name_hint != "main"]
-    composites = []
-    relay.analysis.post_order_visit(
-        parts[0].body,
-        lambda e: (
-            composites.append(str(e.attrs["Composite"]))
-            if isinstance(e, relay.Function) and e.attrs and "Composite" in e.attrs
-            else None
-        ),
+    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(
+        tvm.IRModule.from_expr(function_of(net(name)))
     )
+    call = mod["main"].body
     kind = "dense" if name == "dense" else "conv2d"
     suffix = "_sum" if "sum" in name else ""
-    assert (len(parts), composites) == (1, [f"dnnl.qnn_{kind}{suffix}"])
+    assert str(call.op.attrs["Composite"]) == f"dnnl.qnn_{kind}{suffix}"
+    assert all(isinstance(operand, relay.Var | relay.Constant) for operand in call.args)
 
 
 def test_a_whole_quantised_block_is_one_region():
