@@ -18,7 +18,7 @@
 // A table, which the formatter would tear apart.
 // clang-format off
 #define COLLAGE_DNNL_FUNCTIONS(X) \
-  X(version) X(get_effective_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy) \
+  X(version) X(engine_create) X(get_effective_cpu_isa) X(stream_create) X(stream_destroy) \
   X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) \
   X(memory_desc_create_submemory) X(memory_desc_clone) X(memory_desc_destroy) \
   X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
