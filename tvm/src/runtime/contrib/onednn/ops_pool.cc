@@ -79,11 +79,12 @@ void BuildResample(Planner* planner, const NodeDesc& node) {
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
   // Without factors they are those of the shapes.
-  CheckStatus(api.resampling_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
-                  src_desc.get(), MemDesc::Any(dst_dims).get(), attr.get()),
-              what);
+  CheckStatus(
+      api.resampling_forward_primitive_desc_create(
+          pd.out(), api.engine, dnnl_forward_inference,
+          is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr, src_desc.get(),
+          MemDesc::Any(dst_dims, planner->type(node.output)).get(), attr.get()),
+      what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
   planner->Emit(std::move(pd),

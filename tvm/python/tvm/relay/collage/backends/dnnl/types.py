@@ -22,6 +22,7 @@ _ALIKE = {
     "log_softmax": _FLOATS,
     "layer_norm": _FLOATS,
     "reduce": _FLOATS,
+    "resample": _FLOATS,
     "concat": (*_FLOATS, *BYTES),
     "reshape": TYPES,
     "slice": TYPES,
