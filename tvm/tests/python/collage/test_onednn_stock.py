@@ -213,3 +213,11 @@ def test_a_new_process_asks_our_predicates_from_the_start():
         command = [sys.executable, "-c", SCRIPT.replace("float64", dtype)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         assert done.stdout.split()[-1] == wanted
+
+
+def test_a_cast_is_no_region_of_its_own_that_would_have_others_pruned():
+    x = relay.cast(relay.var("x", shape=(1, 8, 10, 10), dtype="uint8"), "float32")
+    pad = nn.pad(x, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])
+    function = function_of(nn.avg_pool2d(pad, pool_size=(3, 3)))
+    inside, outside = offloaded(partitioned(tvm.IRModule.from_expr(function)))
+    assert (inside, outside) == (["nn.avg_pool2d"], ["cast", "nn.pad"])

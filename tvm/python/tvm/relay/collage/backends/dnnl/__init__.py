@@ -25,7 +25,11 @@ class DnnlBackend(Backend):
 
     def __init__(self):
         self.op_predicates = bare_op_predicates()
-        self.annotate_predicates = dict.fromkeys(ANCHORS.values(), takes_call)
+        # TVM's partitioning prunes small regions where there are several: a cast would be one more.
+        self.annotate_predicates = {
+            **dict.fromkeys(ANCHORS.values(), takes_call),
+            "cast": lambda call: False,
+        }
 
     def version(self) -> str:
         text = str(tvm.get_global_func("collage.onednn.version")())
