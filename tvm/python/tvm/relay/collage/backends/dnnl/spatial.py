@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions, pooling and resizing: what slides over an image, a line or a volume.
+
+Test: test_onednn_ops.py, test_onednn_errors.py.
+"""
+
+from ..partition.graph import Node
+from .attributes import check, is_kernel_layout, is_plain_layout, padding, per_axis
+
+
+def conv(graph, node):
+    attrs = node.attrs
+    axes = len(str(attrs.data_layout)) - 2
+    spatial = "DHW"[3 - axes :]
+    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    out_layout = str(attrs.out_layout) or data_layout
+    check(node, is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
+    check(node, is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
+    check(node, out_layout == data_layout, "out_layout", out_layout)
+    left, right = padding(attrs.padding, axes)
+    channels = data_layout.index("C")
+    groups = int(attrs.groups)
+    out_channels = graph.shapes[node.output][channels]
+    in_channels = graph.shapes[node.inputs[0]][channels]
+    even = in_channels % groups == 0 and out_channels % groups == 0
+    check(node, even, "groups", groups)
+    ints = {
+        "strides": per_axis(attrs.strides, axes),
+        "dilation": per_axis(attrs.dilation, axes),
+        "pad_l": left,
+        "pad_r": right,
+        "groups": [groups],
+    }
+    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
+    return Node("conv", node.inputs, node.output, {"ints": ints, "strings": strings})
+
+
+def deconv(graph, node):
+    attrs = node.attrs
+    axes = int(node.op[len("nn.conv")])
+    spatial = "DHW"[3 - axes :]
+    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
+    check(node, is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
+    check(node, is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
+    check(node, str(attrs.out_layout) in ("", data_layout), "out_layout", attrs.out_layout)
+    # In NC.. TVM reads the weights as IO.., whatever the letters say.
+    read_as = ("IO" + spatial, "GIO" + spatial)
+    named = data_layout != "NC" + spatial or kernel_layout in read_as
+    check(node, named, "kernel_layout", kernel_layout)
+    # Without an axis of their own TVM and oneDNN order the weights of groups differently.
+    groups = int(attrs.groups)
+    check(node, groups == 1 or "G" in kernel_layout, "groups", groups)
+    left, right = padding(attrs.padding, axes)
+    more = per_axis(attrs.output_padding, axes)
+    ints = {
+        "strides": per_axis(attrs.strides, axes),
+        "dilation": per_axis(attrs.dilation, axes),
+        "pad_l": left,
+        "pad_r": [pad - extra for pad, extra in zip(right, more)],
+        "groups": [groups],
+    }
+    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
+    return Node("deconv", node.inputs, node.output, {"ints": ints, "strings": strings})
+
+
+def pool(graph, node):
+    attrs = node.attrs
+    axes = int(node.op[len("nn.max_pool")])
+    layout = str(attrs.layout)
+    spatial = "DHW"[3 - axes :]
+    check(node, is_plain_layout(layout, "NC" + spatial), "layout", layout)
+    check(node, str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
+    left, right = padding(attrs.padding, axes)
+    kernel = per_axis(attrs.pool_size, axes)
+    dilation = per_axis(attrs.dilation, axes)
+    is_padded = any(left + right)
+    algorithm = "max"
+    if "avg" in node.op:
+        include = bool(attrs.count_include_pad) and is_padded
+        algorithm = "avg_include_padding" if include else "avg_exclude_padding"
+        # With these two TVM and oneDNN count the cells beyond the padding differently.
+        check(node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
+        check(node, all(step == 1 for step in dilation), "dilation", dilation)
+    # oneDNN wants each window to touch the image.
+    fits = all(pad < size for pad, size in zip(left, kernel))
+    check(node, fits, "padding", left + right)
+    ints = {
+        "kernel": kernel,
+        "strides": per_axis(attrs.strides, axes),
+        "dilation": dilation,
+        "pad_l": left,
+        "pad_r": right,
+    }
+    return Node(
+        "pool", node.inputs, node.output,
+        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
+    )  # fmt: skip
+
+
+def global_pool(graph, node):
+    layout = str(node.attrs.layout)
+    axes = len(layout) - 2
+    check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
+    shape = graph.shapes[node.inputs[0]]
+    kernel = [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]]
+    ones, zeros = [1] * axes, [0] * axes
+    ints = {
+        "kernel": kernel, "strides": ones, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
+    }  # fmt: skip
+    algorithm = "max" if "max" in node.op else "avg_exclude_padding"
+    return Node(
+        "pool", node.inputs, node.output,
+        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
+    )  # fmt: skip
+
+
+def resize(graph, node):
+    """Where oneDNN's points are Relay's: it reads the nearest of, or between, half pixels."""
+    attrs, layout = node.attrs, str(node.attrs.layout)
+    check(node, is_plain_layout(layout, "NCHW"), "layout", layout)
+    check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    method, mode = str(attrs.method), str(attrs.coordinate_transformation_mode)
+    points = (
+        f"{method} {mode} {attrs.rounding_method}" if "nearest" in method else f"{method} {mode}"
+    )
+    is_known = points in ("nearest_neighbor asymmetric floor", "linear half_pixel")
+    check(node, is_known, "points", points)
+    if "nearest" in method:
+        # The nearest half pixel is the one below exactly where each is repeated as often.
+        source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
+        is_whole = all(after % before == 0 for before, after in zip(source, result))
+        check(node, is_whole, "size", list(result))
+    strings = {"layout": layout, "algorithm": "linear" if method == "linear" else "nearest"}
+    return Node("resample", node.inputs, node.output, {"strings": strings})
