@@ -2,7 +2,7 @@
 """TVM's own tests of its oneDNN backend, run on our codegen and runtime from outside the tree.
 
 Set COLLAGE_TVM_TESTS to a checkout of TVM v0.19.0; without it these tests are skipped. They are not
-copied here. docs/backends/dnnl.md says what they cover. They take ten minutes on two cores.
+copied here. docs/backends/dnnl.md says what they cover. They take a quarter of an hour on two cores.
 """
 
 import os
@@ -49,6 +49,7 @@ def source() -> Path:
     return path
 
 
+@pytest.mark.timeout(7200)
 def test_tvms_dnnl_tests_pass_on_ours(tmp_path):
     shutil.copy(source(), tmp_path)
     (tmp_path / "count_partitions.py").write_text(PLUGIN)
