@@ -2,7 +2,7 @@
 """TVM's own tests of its oneDNN backend, run on our codegen and runtime from outside the tree.
 
 Set COLLAGE_TVM_TESTS to a checkout of TVM v0.19.0; without it these tests are skipped. They are not
-copied here. docs/backends/dnnl.md says what they cover. They take a quarter of an hour on two cores.
+copied here. docs/backends/dnnl.md says what they cover. They take twenty minutes on two cores.
 """
 
 import os
