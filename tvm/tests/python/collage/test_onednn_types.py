@@ -103,6 +103,13 @@ def test_types_that_no_primitive_has_are_named_with_the_op(dtype):
         lower_function(typed(relay.maximum(x, relay.var("y", shape=(2, 3), dtype=dtype))))
 
 
+def test_of_functions_of_bytes_by_themselves_there_is_relu_alone():
+    x = relay.var("x", shape=(2, 3), dtype="uint8")
+    assert lower_function(typed(nn.relu(x))).nodes[0].op == "eltwise"
+    with pytest.raises(UnsupportedOpError, match=r"eltwise \(clip\): types uint8 -> uint8"):
+        lower_function(typed(relay.clip(x, 9, 40)))
+
+
 def test_casts_that_round_are_tvms():
     x = relay.var("x", shape=(2, 3))
     for dtype in ("int32", "uint8"):

@@ -28,7 +28,7 @@ _ALIKE = {
     "slice": TYPES,
     "transpose": TYPES,
 }
-_ORDERED = ("relu", "clip")  # of integers as exact as of floats
+_ORDERED = ("relu",)  # oneDNN has no other function of integers
 
 # (from, to) -> how it rounds: what a conversion by itself may be. Exact ones are the same in both.
 _NEAREST, _TRUNCATE = "nearest", "truncate"
