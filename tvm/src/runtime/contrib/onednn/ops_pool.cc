@@ -39,57 +39,64 @@ Dims EffectiveRightPadding(const NodeDesc& node, const Dims& src, const Dims& ds
   return pad;
 }
 
+/*! \brief A node from one image to another, in oneDNN's order of axes. */
+struct ImageNode {
+  ImageNode(Planner* planner, const NodeDesc& node)
+      : order(node.Str("layout"), CanonicalLayout(node.Str("layout"), "NC")),
+        src(planner->Any(node.inputs[0])),
+        src_desc(order.To(src.desc)),
+        dst_dims(order.To(planner->shape(node.output))),
+        dst_wanted(MemDesc::Any(dst_dims, planner->type(node.output))) {}
+
+  void Emit(Planner* planner, const NodeDesc& node, PrimitiveDesc pd, const std::string& what) {
+    const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+    const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
+    planner->Emit(std::move(pd),
+                  {{DNNL_ARG_SRC, src_desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}},
+                  what);
+    planner->Define(node.output, dst);
+  }
+
+  const AxisOrder order;
+  const Value src;
+  const MemDesc src_desc;
+  const Dims dst_dims;
+  const MemDesc dst_wanted;
+};
+
 void BuildPool(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
-  const std::string& layout = node.Str("layout");
-  const AxisOrder order(layout, CanonicalLayout(layout, "NC"));
-  const Value src = planner->Any(node.inputs[0]);
-  const MemDesc src_desc = order.To(src.desc);
-  const Dims dst_dims = order.To(planner->shape(node.output));
-  const Dims pad_r = EffectiveRightPadding(node, src_desc.dims(), dst_dims);
+  ImageNode image(planner, node);
+  const Dims pad_r = EffectiveRightPadding(node, image.src_desc.dims(), image.dst_dims);
   Dims dilation = node.Ints("dilation");
   for (int64_t& d : dilation) d -= 1;
 
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
-  CheckStatus(
-      api.pooling_forward_primitive_desc_create(
-          pd.out(), api.engine, dnnl_forward_inference, PoolAlgorithm(node.Str("algorithm")),
-          src_desc.get(), MemDesc::Any(dst_dims, planner->type(node.output)).get(),
-          node.Ints("strides").data(), node.Ints("kernel").data(), dilation.data(),
-          node.Ints("pad_l").data(), pad_r.data(), attr.get()),
-      what);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
-  planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src_desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}}, what);
-  planner->Define(node.output, dst);
+  CheckStatus(api.pooling_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  PoolAlgorithm(node.Str("algorithm")), image.src_desc.get(),
+                  image.dst_wanted.get(), node.Ints("strides").data(), node.Ints("kernel").data(),
+                  dilation.data(), node.Ints("pad_l").data(), pad_r.data(), attr.get()),
+              what);
+  image.Emit(planner, node, std::move(pd), what);
 }
 
 void BuildResample(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
-  const std::string& layout = node.Str("layout");
-  const AxisOrder order(layout, CanonicalLayout(layout, "NC"));
-  const Value src = planner->Any(node.inputs[0]);
-  const MemDesc src_desc = order.To(src.desc);
-  const Dims dst_dims = order.To(planner->shape(node.output));
+  ImageNode image(planner, node);
   const bool is_linear = node.Str("algorithm") == "linear";
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
   // Without factors they are those of the shapes.
-  CheckStatus(
-      api.resampling_forward_primitive_desc_create(
-          pd.out(), api.engine, dnnl_forward_inference,
-          is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr, src_desc.get(),
-          MemDesc::Any(dst_dims, planner->type(node.output)).get(), attr.get()),
-      what);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
-  planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src_desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}}, what);
-  planner->Define(node.output, dst);
+  CheckStatus(api.resampling_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference,
+                  is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
+                  image.src_desc.get(), image.dst_wanted.get(), attr.get()),
+              what);
+  image.Emit(planner, node, std::move(pd), what);
 }
 
 [[maybe_unused]] const bool registered =
