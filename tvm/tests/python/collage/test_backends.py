@@ -7,7 +7,6 @@ import tvm
 from tvm import relay
 from tvm.relay.collage import backends
 from tvm.relay.collage.backends.registry import _BACKENDS
-from tvm.relay.collage.backends.relevant import can_occur, relevant_patterns
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.contrib.register import get_pattern_table
 
@@ -136,21 +135,6 @@ def test_a_bad_pattern_entry_is_seen_at_registration(entry, error, message):
         backends.register_backend(Bad())
     assert f"backend bad: {message}" in str(caught.value)
     assert backends.find_backend("bad") is None
-
-
-def test_relevant_patterns():
-    relu, erf = is_op("nn.relu"), is_op("erf")
-    table = [
-        ("x.relu", relu(wildcard())),
-        ("x.erf", erf(wildcard())),
-        ("x.both", relu(erf(wildcard()))),
-        ("x.either", relu(wildcard()) | erf(wildcard())),
-        ("x.attribute", erf(wildcard()).has_attr({"TOpPattern": 0})),
-    ]
-    x = relay.var("x", shape=(2,))
-    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
-    assert [entry[0] for entry in relevant_patterns(mod, table)] == ["x.relu", "x.either"]
-    assert can_occur(wildcard(), set())
 
 
 def test_builtin_backends_are_listed():

@@ -5,7 +5,6 @@
 
 #include "construct.h"
 #include "import_attrs.h"
-#include "user_error.h"
 
 namespace tvm::collage {
 namespace {
@@ -114,19 +113,6 @@ CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
     return AskOnce(takes, is_local, index, IndexSet(graph.size(), {index}));
   };
 }
-
-// A dictionary of plain values as composites' functions hold them.
-TVM_REGISTER_GLOBAL("collage.CompositeAttrs")
-    .set_body([](runtime::TVMArgs args, TVMRetValue* result) {
-      TVMRetValue value;
-      value = args[0];
-      Attrs attrs;
-      Verdict verdict = ReadAttrs(value, &attrs);
-      if (!verdict.accepted) ThrowUserError("ValueError", verdict.reason);
-      Map<String, ObjectRef> exported;
-      for (const auto& [key, plain] : attrs) exported.Set(key, ExportAttr(plain));
-      *result = exported;
-    });
 
 AttrsGetter AsAttrsGetter(const PackedFunc& getter) {
   if (getter == nullptr) return {};
