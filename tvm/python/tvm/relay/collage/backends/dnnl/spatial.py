@@ -24,15 +24,7 @@ def conv(graph, node):
     in_channels = graph.shapes[node.inputs[0]][channels]
     even = in_channels % groups == 0 and out_channels % groups == 0
     check(node, even, "groups", groups)
-    ints = {
-        "strides": per_axis(attrs.strides, axes),
-        "dilation": per_axis(attrs.dilation, axes),
-        "pad_l": left,
-        "pad_r": right,
-        "groups": [groups],
-    }
-    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
-    return Node("conv", node.inputs, node.output, {"ints": ints, "strings": strings})
+    return _convolution("conv", node, left, right)
 
 
 def deconv(graph, node):
@@ -52,15 +44,21 @@ def deconv(graph, node):
     check(node, groups == 1 or "G" in kernel_layout, "groups", groups)
     left, right = padding(attrs.padding, axes)
     more = per_axis(attrs.output_padding, axes)
+    right = [pad - extra for pad, extra in zip(right, more)]
+    return _convolution("deconv", node, left, right)
+
+
+def _convolution(kind, node, left, right):
+    attrs, axes = node.attrs, len(left)
     ints = {
         "strides": per_axis(attrs.strides, axes),
         "dilation": per_axis(attrs.dilation, axes),
         "pad_l": left,
-        "pad_r": [pad - extra for pad, extra in zip(right, more)],
-        "groups": [groups],
+        "pad_r": right,
+        "groups": [int(attrs.groups)],
     }
-    strings = {"data_layout": data_layout, "kernel_layout": kernel_layout}
-    return Node("deconv", node.inputs, node.output, {"ints": ints, "strings": strings})
+    strings = {"data_layout": str(attrs.data_layout), "kernel_layout": str(attrs.kernel_layout)}
+    return Node(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
 def pool(graph, node):
