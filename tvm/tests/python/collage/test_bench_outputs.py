@@ -30,8 +30,10 @@ def small(monkeypatch):
 
 def test_each_backend_that_is_there_is_right(capsys, tmp_path):
     file = tmp_path / "rows.json"
-    assert outputs.main(["--nets", "small,small_int8", "--output", str(file)]) == 0
+    code = outputs.main(["--nets", "small,small_int8", "--output", str(file)])
     rows = [Row(**json.loads(line)) for line in file.read_text().splitlines()]
+    assert not [r.Summary() for r in rows if r.failure or not (r.error is None or r.is_right)]
+    assert code == 0
     by_name = {(row.net, row.backend): row for row in rows}
     assert by_name["small", "tvm"].is_right and by_name["small", "dnnl"].is_right
     assert by_name["small", "dnnl"].parts == 1 and by_name["small", "tvm"].parts == 0
