@@ -2,11 +2,20 @@
 """Interleaved comparison of contestants on a virtual clock."""
 
 import collections
+import functools
 import math
+import time
+from importlib import import_module
 
 import numpy as np
 import pytest
 from measure_fakes import contestant, measure
+
+Stage = import_module(measure.__name__ + ".contestant").Stage
+
+# On a virtual clock nothing is to be warmed up for seconds of the wall's.
+compare = functools.partial(measure.compare, warm_seconds=0.0)
+measure_interleaved = functools.partial(measure.measure_interleaved, warm_seconds=0.0)
 
 
 def test_the_best_comes_first_with_exact_ratios():
@@ -15,7 +24,7 @@ def test_the_best_comes_first_with_exact_ratios():
         contestant("fast", [2e-3]),
         contestant("middle", [3e-3]),
     ]
-    results = measure.compare(contestants, reference="slow", rounds=8)
+    results = compare(contestants, reference="slow", rounds=8)
     assert [r.name for r in results] == ["fast", "middle", "slow"]
     assert [r.ratio_to_best.value for r in results] == pytest.approx([1.0, 1.5, 2.0])
     assert all(r.output_error == 0.0 and r.cost.rounds == 8 for r in results)
@@ -25,7 +34,7 @@ def test_the_best_comes_first_with_exact_ratios():
 
 def test_each_round_wakes_all_once_in_changing_order(tmp_path):
     log = str(tmp_path / "log")
-    measure.measure_interleaved([contestant(n, log=log) for n in "abc"], rounds=10, seed=3)
+    measure_interleaved([contestant(n, log=log) for n in "abc"], rounds=10, seed=3)
     text = (tmp_path / "log").read_text()
     text = text[3:]  # one run each at the opening
     runs = 4  # of a wake
@@ -38,8 +47,30 @@ def test_each_round_wakes_all_once_in_changing_order(tmp_path):
 
 def test_the_first_run_of_a_wake_is_discarded():
     """Runs of 100, 1, 1, 1 ms over and over, in step with the wakes."""
-    result = measure.measure_interleaved([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], rounds=5)
+    result = measure_interleaved([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], rounds=5)
     assert result["a"].seconds == pytest.approx([1e-3] * 5)
+
+
+def test_a_wake_warms_up_for_the_time_given():
+    asked = []
+
+    class Counted:
+        def run(self):
+            pass
+
+        def seconds(self, number):
+            asked.append(time.perf_counter())
+            return 1e-3 * number
+
+    stage = Stage()
+    with pytest.raises(RuntimeError, match="no contestant is open"):
+        stage.time(3, 2, 0.0)
+    stage._model = Counted()
+    assert stage.time(3, 2, 0.02) == pytest.approx([1e-3] * 3)
+    assert asked[-3] - asked[0] >= 0.019 and len(asked) > 4
+    asked.clear()
+    stage.time(3, 2, 0.0)
+    assert len(asked) == 4
 
 
 def test_who_fails_is_out_and_the_others_go_on():
@@ -51,7 +82,7 @@ def test_who_fails_is_out_and_the_others_go_on():
         measure.Contestant("nowhere", "nowhere:at_all"),
         measure.Contestant("cannot start", "x:y", environment={"PYTHONHOME": "/no/such/place"}),
     ]
-    results = measure.compare(contestants, reference="good", rounds=12, run_timeout=4.0)
+    results = compare(contestants, reference="good", rounds=12, run_timeout=4.0)
     statuses = {r.name: r.cost.status for r in results}
     assert statuses == {
         "good": "measured",
@@ -67,17 +98,17 @@ def test_who_fails_is_out_and_the_others_go_on():
 
 def test_a_wrong_contestant_never_wins():
     right, wrong = contestant("right", [2e-3]), contestant("wrong", [1e-3], outputs=[[1.0, 2.1]])
-    best, worst = measure.compare([wrong, right], reference="right", rounds=6)
+    best, worst = compare([wrong, right], reference="right", rounds=6)
     assert (best.name, worst.name) == ("right", "wrong")
     assert worst.cost.status == "wrong_result" and worst.output_error == pytest.approx(0.05)
     assert "off by 0.05" in worst.cost.message and worst.samples == ()
-    free = measure.compare([wrong, right], reference="right", rounds=6, rtol=None)
+    free = compare([wrong, right], reference="right", rounds=6, rtol=None)
     assert free[0].name == "wrong"
 
 
 def test_a_failed_reference_leaves_outputs_uncompared():
     broken = measure.Contestant("broken", "nowhere:at_all")
-    results = measure.compare([broken, contestant("a")], reference="broken", rounds=6)
+    results = compare([broken, contestant("a")], reference="broken", rounds=6)
     assert results[0].cost.is_usable and results[0].output_error is None
 
 
@@ -85,7 +116,7 @@ def test_the_next_reference_counts_when_the_first_has_no_outputs():
     broken = measure.Contestant("broken", "nowhere:at_all")
     wrong = contestant("wrong", outputs=[[1.0, 3.0]])
     preferred = ["broken", "a", "wrong"]
-    results = measure.compare([broken, wrong, contestant("a")], preferred, rounds=3)
+    results = compare([broken, wrong, contestant("a")], preferred, rounds=3)
     assert [(r.name, r.cost.status, r.reference) for r in results] == [
         ("a", "measured", "a"),
         ("broken", "run_failed", None),
@@ -96,35 +127,35 @@ def test_the_next_reference_counts_when_the_first_has_no_outputs():
 def test_who_is_far_too_slow_is_given_up_with_the_samples_that_it_has():
     """Its first rounds are compared with the same rounds of the best."""
     contestants = [contestant("fast"), contestant("slow", [4e-3]), contestant("close", [2e-3])]
-    results = measure.compare(contestants, rounds=9, give_up_ratio=3.0)
+    results = compare(contestants, rounds=9, give_up_ratio=3.0)
     assert [(r.name, len(r.samples)) for r in results] == [("fast", 9), ("close", 9), ("slow", 5)]
     assert results[2].cost.status == "measured"
     assert results[2].ratio_to_best == pytest.approx((4.0, 4.0, 4.0))
     assert results[2].cost.message == "given up as far too slow after 5 rounds"
-    without = measure.compare(contestants, rounds=9)
+    without = compare(contestants, rounds=9)
     assert [len(r.samples) for r in without] == [9, 9, 9]
 
 
 def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
     """Four runs of 0.6 s are no hang, though each request may take 2 s only."""
     slow = measure.Contestant("slow", "measure_fakes:sleeper", {"seconds": 0.6})
-    results = measure.compare([slow], rounds=1, run_timeout=2.0)
+    results = compare([slow], rounds=1, run_timeout=2.0)
     assert results[0].cost.is_usable, results[0].cost
 
 
 def test_modules_of_ones_own_are_imported_before_the_contestants_start():
-    result = measure.measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
+    result = measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
     assert result["a"].failure.status == "crashed"
     assert "no_such_module" in result["a"].failure.message
-    result = measure.measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
+    result = measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
     assert result["a"].failure is None
 
 
 def test_callers_errors():
     with pytest.raises(ValueError, match="'c' is none of the contestants"):
-        measure.compare([contestant("a")], reference="c")
+        compare([contestant("a")], reference="c")
     with pytest.raises(ValueError, match="names of their own"):
-        measure.measure_interleaved([contestant("a"), contestant("a")])
+        measure_interleaved([contestant("a"), contestant("a")])
 
 
 def array(*values):
@@ -160,7 +191,7 @@ def test_who_was_given_up_is_never_the_best(monkeypatch):
         "left": measure.Samples("left", [5e-3] * 2, left="given up"),
     }
     monkeypatch.setattr(measure.comparison, "measure_interleaved", lambda *_, **__: samples)
-    best, other = measure.compare([contestant("left"), contestant("stayed")])
+    best, other = compare([contestant("left"), contestant("stayed")])
     assert (best.name, other.name) == ("stayed", "left")
     assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0
     assert other.cost.message == "given up"

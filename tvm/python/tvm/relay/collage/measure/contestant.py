@@ -37,8 +37,15 @@ class Stage:
         self._model.run()
         return {"seconds": self._seconds(1)}
 
-    def time(self, runs: int, number: int) -> list[float]:
-        """Seconds of one run, `runs` times, each over `number` runs; the first wakes caches up."""
+    def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
+        """Seconds of one run, `runs` times, each over `number` runs.
+
+        Before them it runs for warm_seconds by the wall clock, or once where that takes longer.
+        """
+        warm_until = time.perf_counter() + warm_seconds
+        self._seconds(number)
+        while time.perf_counter() < warm_until:
+            self._seconds(number)
         return [self._seconds(number) / number for _ in range(runs)]
 
     def save_outputs(self, file: str) -> None:

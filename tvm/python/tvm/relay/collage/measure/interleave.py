@@ -31,9 +31,12 @@ from .scratch import ScratchFolder
 
 _logger = logging.getLogger(__name__)
 
-# Timed runs of one wake; one more goes before them and is discarded, since the caches hold another
-# contestant's data.
+# Timed runs of one wake.
 RUNS_PER_WAKE = 3
+# Runs for this long, at least one, go before them and are discarded: the caches hold another
+# contestant's data, and a scheduler may keep the threads of a process that has slept on one CPU
+# until they have been busy for some 50 ms (docs/measuring.md).
+WARM_SECONDS = 0.06
 # A request may take this many times what its runs took at the opening, over the limit given.
 _SLOWER_THAN_FIRST = 5.0
 
@@ -97,6 +100,7 @@ def measure_interleaved(
     open_timeout: float = 300.0,
     run_timeout: float = 60.0,
     sample_seconds: float = 2e-3,
+    warm_seconds: float = WARM_SECONDS,
     give_up_ratio: float | None = None,
     further: Further | None = None,
     judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
@@ -109,7 +113,7 @@ def measure_interleaved(
     `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
     give_up_ratio, further and on_round mean. While one runs the others sleep in a read.
     run_timeout: seconds that a request may take besides five times what its runs took at the
-    opening. imports: modules that every process imports, for the backends that they register.
+    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed. imports: modules that every process imports, for the backends that they register.
     ValueError for two contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
@@ -138,11 +142,12 @@ def measure_interleaved(
 
     def sample(name: str) -> float | None:
         """The median of one wake, or None when it failed."""
-        wake = {"runs": RUNS_PER_WAKE + 1, "number": numbers[name]}
-        seconds = ask(name, "time", wake, limit(name, wake["runs"] * wake["number"]))
+        wake = {"runs": RUNS_PER_WAKE, "number": numbers[name], "warm_seconds": warm_seconds}
+        runs = (RUNS_PER_WAKE + 1) * numbers[name]
+        seconds = ask(name, "time", wake, warm_seconds + limit(name, runs))
         if seconds is None:
             return None
-        results[name].seconds.append(_stdlib.median(seconds[1:]))
+        results[name].seconds.append(_stdlib.median(seconds))
         return results[name].seconds[-1]
 
     def leave(name: str, reason: str) -> None:

@@ -50,8 +50,8 @@ class Commands:
     def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return self._stage.open(factory, arguments)
 
-    def time(self, runs: int, number: int) -> list[float]:
-        return self._stage.time(runs, number)
+    def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
+        return self._stage.time(runs, number, warm_seconds)
 
     def outputs(self, file: str) -> None:
         self._stage.save_outputs(file)
