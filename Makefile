@@ -15,7 +15,7 @@ LOCKS := requirements.txt requirements-demo.txt requirements-dev.txt requirement
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --no-deps
 # More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
 ARGS ?=
-BENCHES ?= $(wildcard bench/[a-z]*.py)
+BENCHES ?= bench/peers.py
 ifneq ($(origin CXX),default)
 export CXX
 endif

@@ -56,7 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(text(records[-1]), flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(records, indent=1) + "\n")
-    return 0 if len(records) == len(options.nets) else 1
+    is_fine = len(records) == len(options.nets) and not any(map(has_fault, records))
+    return 0 if is_fine else 1
 
 
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
@@ -199,6 +200,17 @@ def text(record: dict[str, Any]) -> str:
                 line += verdict(row["ratio"], record["other_work"])
         lines.append(line + (f"  {row['message']}" if row["message"] else ""))
     return "\n".join(lines)
+
+
+def has_fault(record: dict[str, Any]) -> bool:
+    """Whether a contestant failed, or one of ours is surely above LIMIT beside a neighbour."""
+    for row in record["rows"]:
+        if row["seconds"] is None:
+            return True
+        is_judged = " beside " in row["name"] and record["other_work"] <= _MOST_OTHER_WORK
+        if is_judged and not row["name"].startswith(PEER) and row["ratio"][1] > LIMIT:
+            return True
+    return False
 
 
 def verdict(ratio: Sequence[float], other_work: float) -> str:

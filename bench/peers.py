@@ -21,15 +21,18 @@ import models
 import numpy as np
 import onnx
 from peer.build import COLLAGE, STOCK, build
-from peer.contestants import PEERS
-from peer.record import failed_alone, make_record, slowest_parts
+from peer.contestants import PEERS, untouched_variables
+from peer.record import failed_alone, make_record, ours_failed, slowest_parts
 from peer.report import net_text, plot, summary_text
 from peer.served import stock_library
 from peer.versions import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 CONTESTANTS = (COLLAGE, "alone", *PEERS, STOCK)
-REFERENCE = "onnxruntime"
+# Whose outputs count as right: the first that has some.
+REFERENCES = (*PEERS, STOCK, "tvm alone")
+# A user's variables on which figures depend.
+_THREAD_VARIABLES = ("OMP_P", "GOMP_", "KMP_", "TVM_BIND_THREADS", "MKL_")
 # Three kinds of net in minutes; all of them take hours.
 DEFAULT_NETS = "mobilenetv2,dcgan,nasrnn"
 
@@ -63,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     picture = options.output.with_suffix(".png")
     if plot(chosen, picture):
         print(f"plot: {picture}")
-    return 0
+    return 1 if COLLAGE in options.contestants and any(map(ours_failed, chosen)) else 0
 
 
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
@@ -99,8 +102,8 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
             for item, library in built.libraries.items():
                 if side == STOCK:
                     arguments = {"library": library, "inputs": inputs}
-                    factory = path_of(stock_library)
-                    contestants.append(Contestant(item, factory, arguments, environment))
+                    factory, theirs = path_of(stock_library), environment | untouched_variables()
+                    contestants.append(Contestant(item, factory, arguments, theirs))
                 else:
                     contestants.append(
                         Contestant.of_library(item, library, inputs, environment=environment)
@@ -115,7 +118,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         print(f"  measuring {', '.join(item.name for item in contestants)}", flush=True)
         comparisons = compare(
             contestants,
-            REFERENCE if REFERENCE in options.contestants else None,
+            [name for name in REFERENCES if name in {item.name for item in contestants}],
             options.rounds,
             options.rtol,
             open_timeout=options.build_timeout,
@@ -134,6 +137,9 @@ def _conditions(options: argparse.Namespace) -> dict[str, Any]:
         "asked": options.contestants,
         "rounds": options.rounds,
         "rtol": options.rtol,
+        "give_up_ratio": options.give_up_ratio,
+        "build_timeout": options.build_timeout,
+        "variables": {k: v for k, v in os.environ.items() if k.startswith(_THREAD_VARIABLES)},
         "backends": options.backends,
         "collage": options.collage,
         "versions": versions(options.contestants),
@@ -233,6 +239,10 @@ def _chosen(text: str | None) -> tuple[list[str], dict[str, str]]:
         for name in names
         if name in PEERS and not PEERS[name].is_installed()
     }
+    if len(set(names)) < len(names):
+        raise ValueError(f"a contestant is named twice: {', '.join(names)}")
+    if "alone" in names and COLLAGE not in names:
+        raise ValueError(f"contestant alone needs {COLLAGE}, whose guard builds these plans")
     if text is not None and missing:
         name, reason = next(iter(missing.items()))
         raise ValueError(f"contestant {name} is {reason}")

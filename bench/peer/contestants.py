@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Peer:
         """The environment's TVM_NUM_THREADS says how many threads it takes."""
         threads = int(environment["TVM_NUM_THREADS"])
         arguments = {"model": model, "inputs": inputs, "threads": threads}
+        environment = {**environment, **untouched_variables()}
         return Contestant(self.name, f"{__name__}:{self.factory}", arguments, environment)
 
 
@@ -42,6 +44,18 @@ PEERS = {
         Peer("inductor", "torch", "inductor_model"),
     )
 }
+
+
+# Variables that our `import tvm` sets where the user has not, with the libraries' own defaults:
+# OpenMP's spins (the one of torch), TVM's binding of its threads to CPUs (stock TVM).
+_DEFAULTS = {"GOMP_SPINCOUNT": "300000", "TVM_BIND_THREADS": "1"}
+
+
+def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
+    """For who is not ours: _DEFAULTS, or what the user had set when this process started."""
+    pairs = (item.partition("=") for item in Path(file).read_text().split("\0"))
+    users = {name: value for name, _, value in pairs}
+    return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
 
 
 def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
@@ -74,7 +88,8 @@ def openvino_model(model: str, inputs: str, threads: int) -> Any:
     def outputs(_: Any) -> list[np.ndarray]:
         return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
 
-    return _Runnable(request.infer, outputs)
+    # Shared: its outputs are not copied in each run, as nobody's are.
+    return _Runnable(lambda: request.infer(share_outputs=True), outputs)
 
 
 def inductor_model(model: str, inputs: str, threads: int) -> Any:

@@ -21,7 +21,7 @@ from tvm.relay.collage.measure.contestant import Runnable
 from tvm.relay.collage.measure.resolve import resolve
 
 LOOP = {"factory": "", "arguments": {}}
-# Until the scheduler treats the woken neighbour as one that has always run.
+# Of runs, until the scheduler treats the woken neighbour as one that has always run.
 _SETTLE_SECONDS = 0.1
 
 
@@ -38,10 +38,12 @@ class _Beside:
     def __init__(self, inner: Runnable, neighbour: Mapping[str, Any]) -> None:
         self.run, self.outputs, self._inner = inner.run, inner.outputs, inner
         folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        # The same neighbour beside each variant of ours, which differ in this one.
+        variables = {name: v for name, v in os.environ.items() if name != "GOMP_SPINCOUNT"}
         # Of the worker's process group, so that both end together.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "peer.neighbour", json.dumps(dict(neighbour))],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+            env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -53,7 +55,9 @@ class _Beside:
     def seconds(self, number: int) -> float:
         """Of so many runs beside the neighbour; RuntimeError when it has ended."""
         self._process.send_signal(signal.SIGCONT)
-        time.sleep(_SETTLE_SECONDS)
+        settled = time.perf_counter() + _SETTLE_SECONDS
+        while time.perf_counter() < settled:
+            self._inner.run()
         began = time.perf_counter()
         for _ in range(number):
             self._inner.run()

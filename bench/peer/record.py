@@ -16,6 +16,7 @@ from tvm.relay.collage.measure import Comparison
 from tvm.relay.collage.measure.comparison import paired_ratio
 
 OURS = "collage"
+_SURELY_FASTER = 1.01
 # Parts of Collage's plan that a record keeps, those that take longest.
 _PARTS = 8
 
@@ -114,11 +115,38 @@ def geometric_means(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[flo
     }
 
 
+def best_framework(records: Sequence[Mapping[str, Any]]) -> tuple[str, float, int] | None:
+    """The one framework that a user had best picked for all nets: its name, the geometric mean of
+    its ratio to ours, and the number of nets, which are those that all frameworks and ours ran."""
+    tables = [
+        {row["name"]: row["ratio"][0] for row in record["rows"] if row["is_peer"] and row["ratio"]}
+        for record in records
+    ]
+    names = {name for table in tables for name in table}
+    common = [table for table in tables if names == set(table)]
+    if not common or not names:
+        return None
+    means = {name: statistics.geometric_mean(t[name] for t in common) for name in names}
+    best = min(means, key=means.__getitem__)
+    return best, means[best], len(common)
+
+
+def ours_failed(record: Mapping[str, Any]) -> bool:
+    """Whether there is no time of ours."""
+    return not any(row["name"] == OURS and row["seconds"] is not None for row in record["rows"])
+
+
 def verdict(record: Mapping[str, Any]) -> str:
-    """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, or "no result"."""
+    """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, "failed" when ours
+    has, "no result" when every peer has.
+
+    Two processes that run the same differ by up to 1 %, so less than that is not called faster.
+    """
+    if ours_failed(record):
+        return "failed"
     if not record["ratio"]:
         return "no result"
     _, low, high = record["ratio"]
     if high < 1:
         return "slower"
-    return "faster" if low > 1 else "level"
+    return "faster" if low > _SURELY_FASTER else "level"

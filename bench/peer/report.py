@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .record import OURS, geometric_means, verdict
+from .record import OURS, best_framework, geometric_means, verdict
 
 
 def net_text(record: Mapping[str, Any]) -> str:
@@ -37,8 +37,10 @@ def net_text(record: Mapping[str, Any]) -> str:
 def verdict_text(record: Mapping[str, Any]) -> str:
     """How ours stands to the fastest peer, and where it is slower, what takes the time."""
     found = verdict(record)
+    if found == "failed":
+        return f"{record['net']}: ours FAILED"
     if found == "no result":
-        return f"{record['net']}: no result, ours or every peer failed"
+        return f"{record['net']}: no result, every peer failed"
     text = f"{record['net']}: ours is {found.upper() if found == 'slower' else found}"
     text += f", {_ratio(record['ratio'])} of {record['fastest_peer']}"
     if found == "slower":
@@ -54,13 +56,19 @@ def verdict_text(record: Mapping[str, Any]) -> str:
 
 def summary_text(records: Sequence[Mapping[str, Any]]) -> str:
     """All nets: verdicts, the slower ones last, and geometric means by framework."""
-    order = ["faster", "level", "no result", "slower"]
+    order = ["faster", "level", "no result", "slower", "failed"]
     ranked = sorted(records, key=lambda record: order.index(verdict(record)))
     lines = ["peer / ours: above 1 where ours is faster", *map(verdict_text, ranked)]
     for name, (mean, count) in geometric_means(records).items():
         lines.append(f"geometric mean over {count} nets against {name}: {mean:.3f}")
-    slower = [record["net"] for record in records if verdict(record) == "slower"]
-    lines.append(f"SLOWER than the fastest peer on: {', '.join(slower) or 'none'}")
+    best = best_framework(records)
+    if best is not None:
+        lines.append(
+            "best single framework: {}, {:.3f} over the {} nets that all ran".format(*best)
+        )
+    for kind, what in (("slower", "SLOWER than the fastest peer"), ("failed", "FAILED")):
+        nets = [record["net"] for record in records if verdict(record) == kind]
+        lines.append(f"{what} on: {', '.join(nets) or 'none'}")
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ import tvm_collage
 from .build import COLLAGE
 from .contestants import PEERS
 
+_BENCH = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("tvm_collage", "tvm_collage_runtime", "tvm_collage_pool")
 
 
@@ -29,13 +30,15 @@ def versions(contestants: Iterable[str]) -> dict[str, str]:
 
 
 def code_hash() -> str:
-    """Of what compiles and runs our side: shared libraries and Python files, by content."""
+    """Of what compiles and runs our side, makes the nets and sets the peers up: shared libraries
+    and Python files, by content."""
     from tvm.relay import collage
 
     paths = [tvm_collage.library_path(name) for name in _LIBRARIES]
     files = [Path(path) for path in paths if path is not None]
-    for package in (collage, tvm_collage):
-        files += sorted(Path(package.__file__).parent.rglob("*.py"))
+    folders = [Path(package.__file__).parent for package in (collage, tvm_collage)]
+    for folder in (*folders, *(_BENCH / name for name in ("models", "peer"))):
+        files += sorted(folder.rglob("*.py"))
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())

@@ -43,10 +43,15 @@ def test_each_backend_that_is_there_is_right(capsys, tmp_path):
     assert "| net | tvm |" in out and "WRONG" not in out
 
 
-def test_an_error_beyond_the_limit_ends_with_1(capsys):
-    assert outputs.main(["--nets", "small", "--backends", "dnnl", "--rtol", "0"]) == 1
+def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch):
+    from tvm.relay.collage.measure import comparison
+
+    monkeypatch.setattr(comparison, "output_error", lambda *_: 2e-3)
+    arguments = ["--nets", "small", "--backends", "dnnl"]
+    assert outputs.main([*arguments, "--rtol", "1e-2"]) == 0
+    assert outputs.main(arguments) == 1
     out = capsys.readouterr().out
-    assert "(limit 0)  WRONG" in out and "| small | **" in out
+    assert "(limit 0.0001)  WRONG" in out and "| small | **2.0e-03**" in out
 
 
 def test_a_build_that_fails_is_a_line_and_ends_with_1(capsys, monkeypatch):

@@ -3,6 +3,8 @@
 through all of it."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,7 +62,14 @@ def test_faster_level_and_no_result():
         {"net": "n", "batch": 1, "threads": 1}, [failed, comparison("openvino", 1e-3)],
         ["openvino"], {}, {},
     )  # fmt: skip
-    assert record.verdict(made) == "no result" and "crashed: signal 11" in report.net_text(made)
+    assert record.verdict(made) == "failed" and "crashed: signal 11" in report.net_text(made)
+    assert "\nFAILED on: n" in report.summary_text([made])
+    assert record.ours_failed(made) and not record.ours_failed(alone)
+
+
+def test_less_than_a_percent_is_not_faster_but_any_is_slower():
+    assert record.verdict(record_of(1e-3, openvino=1.005e-3)) == "level"
+    assert record.verdict(record_of(1.005e-3, openvino=1e-3)) == "slower"
 
 
 def test_backends_alone_that_failed_are_rows_with_the_reason():
@@ -81,6 +90,37 @@ def test_geometric_means_are_of_the_nets_that_both_ran():
     assert means["openvino"] == (pytest.approx(4.0, rel=0.01), 2)
     assert means["onnxruntime"] == (pytest.approx(4.0, rel=0.01), 1)
     assert means["fastest peer"] == (pytest.approx(4.0, rel=0.01), 2)
+
+
+def test_the_best_single_framework_is_over_the_nets_that_all_ran():
+    records = [
+        record_of(1e-3, openvino=2e-3, onnxruntime=3e-3),
+        record_of(1e-3, openvino=8e-3, onnxruntime=3e-3),
+        record_of(1e-3, openvino=1e-3),
+    ]
+    name, mean, count = record.best_framework(records)
+    assert (name, count) == ("onnxruntime", 2) and mean == pytest.approx(3.0, rel=0.01)
+    assert "best single framework: onnxruntime, 3.0" in report.summary_text(records)
+    assert record.best_framework([record_of(1e-3)]) is None
+
+
+def test_variables_that_only_ours_needs_are_not_the_peers(tmp_path):
+    """What the user had set before this process stays; ours are undone."""
+    started = tmp_path / "environ"
+    started.write_text("PATH=/bin\0TVM_BIND_THREADS=0\0")
+    found = contestants.untouched_variables(str(started))
+    assert found == {"GOMP_SPINCOUNT": "300000", "TVM_BIND_THREADS": "0"}
+    peer = contestants.PEERS["inductor"].contestant("m", "i", {"TVM_NUM_THREADS": "2"})
+    assert {"GOMP_SPINCOUNT", "TVM_BIND_THREADS", "TVM_NUM_THREADS"} == set(peer.environment)
+    echo = "import tvm_collage, os, tvm; print(os.environ['GOMP_SPINCOUNT'])"
+    said = subprocess.run(
+        [sys.executable, "-c", echo],
+        env={**os.environ, **found},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "300000\n"
 
 
 def small_model(batch=1):
@@ -201,6 +241,8 @@ def measured_before(tmp_path):
         ["--measure-seconds", "0.01"],
         ["--collage", "tvm_max_depth=2"],
         ["--contestants", "collage"],
+        ["--give-up-ratio", "3"],
+        ["--build-timeout", "9"],
     ],
 )
 def test_a_record_of_other_settings_is_not_used_again(measured_before, arguments):
@@ -216,6 +258,9 @@ def test_a_record_of_other_code_or_of_another_machine_is_not_used_again(
         assert not measured_before()
     with monkeypatch.context() as patch:
         patch.setattr(peers, "describe_machine", lambda: {"cpu": "other"})
+        assert not measured_before()
+    with monkeypatch.context() as patch:
+        patch.setenv("OMP_PROC_BIND", "close")
         assert not measured_before()
     assert measured_before()
 
@@ -245,6 +290,8 @@ def test_a_missing_model_file_is_a_line(tmp_path, monkeypatch, capsys):
         (["--nets", "alexnet"], "unknown net alexnet: choose of resnet50, "),
         (["--contestants", "caffe"], "unknown contestant caffe: choose of collage, alone, "),
         (["--backends", "caffe"], "unknown backend 'caffe'; known: "),
+        (["--contestants", "alone,onnxruntime"], "contestant alone needs collage, whose guard"),
+        (["--contestants", "collage,collage"], "a contestant is named twice: collage, collage"),
         (["--rounds", "0"], "--rounds must be at least 1"),
         (["--batch", "0"], "--batch must be at least 1"),
         (["--collage", "fast"], "--collage takes NAME=VALUE with one of tvm_max_depth, "),

@@ -114,7 +114,7 @@ def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
 
 
 def test_the_old_protocol_gives_seconds_or_infinity(conv):
-    assert 0 < estimate_seconds(conv, LLVM) < 1
+    assert 0 < estimate_seconds(conv, LLVM) < math.inf
     dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
     assert estimate_seconds(dynamic, LLVM) == math.inf
     assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(conv, LLVM) > 0

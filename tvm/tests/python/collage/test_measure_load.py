@@ -58,7 +58,7 @@ def test_an_estimator_looks_before_it_measures_and_tells_at_its_end(load, monkey
 
 def test_costs_from_a_busy_machine_carry_its_load(monkeypatch):
     monkeypatch.setattr(module, "load_per_core", lambda: 3.0)
-    with measure.MeasuredCostEstimator(fake_options(run_timeout=1, build_timeout=1)) as it:
+    with measure.MeasuredCostEstimator(fake_options(run_timeout=4, build_timeout=4)) as it:
         batch = [fake_candidate("a"), fake_candidate("b", "raise"), fake_candidate("c", "hang")]
         measured, failed, late = it.estimate(batch)
         assert (measured.load, failed.load, late.load) == (3.0, 0.0, 3.0)

@@ -171,10 +171,10 @@ def test_the_machine_is_looked_at_only_where_that_decides(path, monkeypatch):
 
 
 def test_a_timeout_counts_for_limits_up_to_its_own(path):
-    with estimator(path, run_timeout=1, build_timeout=1) as first:
+    with estimator(path, run_timeout=4, build_timeout=4) as first:
         assert first.estimate([fake_candidate("slow", "hang")])[0].status == "timeout"
     batch = [fake_candidate("slow")]
-    assert reasons(path, batch, run_timeout=0.5, build_timeout=0.5)[1][0].status == "timeout"
+    assert reasons(path, batch, run_timeout=2, build_timeout=2)[1][0].status == "timeout"
     missed, [cost] = reasons(path, batch, run_timeout=30, build_timeout=30)
     assert missed == {"measured with less time": 1} and cost.status == "measured"
 
