@@ -63,9 +63,8 @@ def summary_text(records: Sequence[Mapping[str, Any]]) -> str:
         lines.append(f"geometric mean over {count} nets against {name}: {mean:.3f}")
     best = best_framework(records)
     if best is not None:
-        lines.append(
-            "best single framework: {}, {:.3f} over the {} nets that all ran".format(*best)
-        )
+        name, mean, count = best
+        lines.append(f"best single framework: {name}, {mean:.3f} over the {count} nets all ran")
     for kind, what in (("slower", "SLOWER than the fastest peer"), ("failed", "FAILED")):
         nets = [record["net"] for record in records if verdict(record) == kind]
         lines.append(f"{what} on: {', '.join(nets) or 'none'}")

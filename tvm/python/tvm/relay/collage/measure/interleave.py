@@ -113,7 +113,8 @@ def measure_interleaved(
     `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
     give_up_ratio, further and on_round mean. While one runs the others sleep in a read.
     run_timeout: seconds that a request may take besides five times what its runs took at the
-    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed. imports: modules that every process imports, for the backends that they register.
+    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed.
+    imports: modules that every process imports, for the backends that they register.
     ValueError for two contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
