@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets to measure on: built as ONNX models with seeded random weights and checked against the
-published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8` and
-`<net>_fp16` are an image net in 8 bits and in float16 (low_precision.py).
+published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8`,
+`<net>_fp16` and `<net>_bf16` are an image net in 8 bits, float16, bfloat16 (low_precision.py).
 
 Test: tvm/tests/python/collage/test_bench_models.py.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any image net in 8 bits (QDQ, as quantisers write it) or in float16. Test: test_low_precision.py.
+"""Any image net in 8 bits (QDQ, as quantisers write it), in float16, any net in bfloat16. Test:
+test_low_precision.py.
 
 The weights are random, so nothing is said of a classifier's accuracy: these nets are there to run
 the operators, and to compare outputs with onnxruntime's on the same model.
@@ -17,10 +18,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from .count import infer_shapes
 from .net import Net, random_inputs
+from .relay_import import MIXED_PRECISION
 
 # Seven bits: without VNNI onnxruntime adds pairs of products of 8 bits in 16, which overflows.
 _MOST_WEIGHT = 63
-LOW_PRECISION = ("int8", "fp16")
+LOW_PRECISION = ("int8", "fp16", "bf16")
 
 
 def in_low_precision(net: Net, kind: str) -> Net:
@@ -28,7 +30,9 @@ def in_low_precision(net: Net, kind: str) -> Net:
 
     def build(batch: int) -> onnx.ModelProto:
         model = net.build(batch)
-        return halve(model) if kind == "fp16" else quantise(model, random_inputs(net, model))
+        if kind == "int8":
+            return quantise(model, random_inputs(net, model))
+        return halve(model) if kind == "fp16" else in_bfloat16(model)
 
     return dataclasses.replace(net, name=f"{net.name}_{kind}", build=build)
 
@@ -75,6 +79,15 @@ def halve(model: onnx.ModelProto) -> onnx.ModelProto:
     ]
     weights = [_half(item) for item in graph.initializer]
     return _model(model, nodes, weights, graph.input, graph.output)
+
+
+def in_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in float32, as onnxruntime's CPU provider has no bfloat16, marked for to_relay,
+    which has TVM's ToMixedPrecision make it."""
+    marked = onnx.ModelProto()
+    marked.CopyFrom(model)
+    helper.set_model_props(marked, {MIXED_PRECISION: "bfloat16"})
+    return marked
 
 
 class _Quantised:

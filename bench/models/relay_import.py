@@ -15,13 +15,18 @@ from typing import Any
 import onnx
 from onnx import helper
 
+# Metadata of a model whose Relay module is to compute in the type that it names.
+MIXED_PRECISION = "mixed_precision"
+
 
 def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     """Module and parameters; the model's shapes are static.
 
-    Pairs of QuantizeLinear and DequantizeLinear become operators on integers.
+    Pairs of QuantizeLinear and DequantizeLinear become operators on integers. Under the metadata
+    MIXED_PRECISION what TVM thinks fit is computed in that type.
     """
     from tvm import relay
+    from tvm.relay import transform
 
     # Shapes that are computed need the numbers they are computed from.
     is_computed = any(node.op_type == "Shape" for node in model.graph.node)
@@ -29,25 +34,26 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
         source = model if is_computed else _with_constant_nodes(model)
         mod, params = relay.frontend.from_onnx(source, freeze_params=is_computed)
     if is_computed:
-        mod = relay.transform.DynamicToStatic()(mod)
+        mod = transform.DynamicToStatic()(mod)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
-        mod, params = _in_integers(mod, params), {}
+        # Scales are looked at, so they must be constants.
+        passes = [transform.FoldConstant(), transform.FakeQuantizationToInteger()]
+        mod, params = _transformed(mod, params, passes), {}
+    kinds = {item.key: item.value for item in model.metadata_props}
+    if MIXED_PRECISION in kinds:
+        mixed = transform.ToMixedPrecision(kinds[MIXED_PRECISION])
+        mod, params = _transformed(mod, params, [transform.SimplifyInference(), mixed]), {}
     return mod, params
 
 
-def _in_integers(mod: Any, params: dict[str, Any]) -> Any:
+def _transformed(mod: Any, params: dict[str, Any], passes: list[Any]) -> Any:
+    """The module with its parameters bound, after the passes."""
     import tvm
-    from tvm import relay
+    from tvm.relay import build_module, transform
 
-    # Scales are looked at, so they must be constants.
-    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
-    transform = relay.transform
-    passes = [
-        transform.InferType(),
-        transform.FoldConstant(),
-        transform.FakeQuantizationToInteger(),
-    ]
-    return tvm.transform.Sequential([*passes, transform.InferType()])(mod)
+    mod["main"] = build_module.bind_params_by_name(mod["main"], params)
+    infer = transform.InferType()
+    return tvm.transform.Sequential([infer, *passes, infer])(mod)
 
 
 def _with_constant_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
