@@ -49,9 +49,12 @@ def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch):
     monkeypatch.setattr(comparison, "output_error", lambda *_: 2e-3)
     arguments = ["--nets", "small", "--backends", "dnnl"]
     assert outputs.main([*arguments, "--rtol", "1e-2"]) == 0
-    assert outputs.main(arguments) == 1
+    assert outputs.main([*arguments, "--rtol", "1e-3"]) == 1
     out = capsys.readouterr().out
-    assert "(limit 0.0001)  WRONG" in out and "| small | **2.0e-03**" in out
+    assert "(limit 0.001)  WRONG" in out and "| small | **2.0e-03**" in out
+    # In a net that enlarges roundings, nobody is known to be right within the types' limit.
+    assert outputs.main(arguments) == 0
+    assert "(limit 0.006)" in capsys.readouterr().out
 
 
 def test_a_build_that_fails_is_a_line_and_ends_with_1(capsys, monkeypatch):
