@@ -4,6 +4,7 @@
 import re
 
 import numpy as np
+import pytest
 from onednn_nets import check, constant
 from tvm import relay
 
@@ -65,6 +66,36 @@ def test_summand_that_is_an_output_too():
     x = relay.var("x", shape=(1, 16, 9, 9))
     stem = nn.relu(conv(x, 1, 16, 16))
     check(relay.Tuple([relay.add(conv(stem, 2, 16, 16), stem), stem]))
+
+
+# Slices that begin where their source does: shape, last index of the slice.
+PREFIXES = {
+    "rows": ((4, 8), (2, 8)),
+    "channels_of_one_image": ((1, 6, 5, 4), (1, 3, 5, 4)),
+    "token_of_one_image": ((1, 7, 8), (1, 1, 8)),
+    "inner_box": ((4, 8), (2, 3)),
+}
+
+
+def both(a, b):
+    return relay.concatenate([relay.reshape(a, (-1,)), relay.reshape(b, (-1,))], axis=0)
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_a_prefix_and_its_source_do_not_overwrite_each_other(name):
+    shape, end = PREFIXES[name]
+    whole = relay.exp(relay.var("x", shape=shape))
+    part = relay.strided_slice(whole, [0] * len(shape), end)
+    check(both(part, relay.tanh(whole)))
+    check(both(relay.tanh(part), whole))
+    check(both(relay.tanh(part), relay.log(whole)))
+
+
+def test_a_sum_onto_a_prefix_leaves_its_source():
+    whole = relay.exp(relay.var("x", shape=(4, 8)))
+    part = relay.strided_slice(whole, [0, 0], [2, 8])
+    out = nn.dense(relay.var("y", shape=(2, 5)), constant(1, 8, 5)) + part
+    check(both(out, whole))
 
 
 def test_branches_and_concatenation():

@@ -2,7 +2,7 @@
 /*!
  * \file ops_view.cc
  * \brief Reshape and transpose: other views of the same memory, where the layout allows it; slices,
- * which are copied; conversion to another element type.
+ * which are copied unless they lie there densely; conversion to another element type.
  *
  * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
  * number an axis; convert rounds to the nearest and saturates. Tested by test_onednn_ops.py and
@@ -39,7 +39,8 @@ void BuildTranspose(Planner* planner, const NodeDesc& node) {
   planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer});
 }
 
-/*! \brief A copy, so that the result's readers find a dense layout that begins where it should. */
+/*! \brief A copy, so that the result's readers find a dense layout that begins where it should; a
+ * view of the source's memory where that is so already (its first rows). */
 void BuildSlice(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
   const Dims& dims = planner->shape(node.output);
@@ -55,8 +56,12 @@ void BuildSlice(Planner* planner, const NodeDesc& node) {
     box = value.desc.Box(begin, dims);
   }
   ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
-  planner->Define(node.output,
-                  planner->RequireFrom({*box, value.buffer}, planner->Plain(node.output)));
+  const Value part = planner->RequireFrom({*box, value.buffer}, planner->Plain(node.output));
+  if (part.buffer == value.buffer) {
+    planner->DefineView(node.output, source, part);
+  } else {
+    planner->Define(node.output, part);
+  }
 }
 
 void BuildConvert(Planner* planner, const NodeDesc& node) {
