@@ -109,6 +109,17 @@ def test_unknown_node_kind():
         module["__init_f"]([])
 
 
+def test_a_reshape_to_another_number_of_elements():
+    create = tvm.get_global_func("collage.onednn.create")
+    text = (
+        '{"format":1,"shapes":[[2,3],[1]],"inputs":[0],"outputs":[1],"constants":[],'
+        '"nodes":[{"kind":"reshape","inputs":[0],"output":1}]}'
+    )
+    module = create("f", text, [])
+    with pytest.raises(Exception, match="reshape 2x3 -> 1: not as many elements"):
+        module["__init_f"]([])
+
+
 def test_inconsistent_description():
     create = tvm.get_global_func("collage.onednn.create")
     text = '{"format":1,"shapes":[[2]],"inputs":[],"outputs":[0],"constants":[],"nodes":[]}'

@@ -363,6 +363,25 @@ def test_reduce(op):
     check(nn.relu(op(x)))
 
 
+@pytest.mark.parametrize("op", [relay.mean, relay.sum, relay.max, relay.min, relay.variance])
+def test_reduce_over_an_empty_list_of_axes(op):
+    """Relay takes it for all of them."""
+    x = var("x", 2, 6, 5)
+    whole = op(x, keepdims=True)
+    # TVM's type says so; what it makes of them has the shape of x, and it refuses to run that.
+    check(relay.exp(op(x, axis=[])), relay.exp(op(x)))
+    check(op(x, axis=[], keepdims=True), whole)
+    check(op(x, axis=[], exclude=True, keepdims=True), whole)
+
+
+@pytest.mark.parametrize("op", [relay.mean, relay.sum, relay.max, relay.min, relay.variance])
+def test_reduce_over_axes_of_one(op):
+    x = nn.relu(var("x", 2, 6, 1, 1))
+    check(op(x, axis=[2, 3]))
+    check(op(x, axis=[2, 3], keepdims=True))
+    check(relay.exp(op(x, axis=[1, 2])))
+
+
 def test_powers():
     x = var("x", 2, 6)
     check(relay.power(x, relay.const(2.0)))

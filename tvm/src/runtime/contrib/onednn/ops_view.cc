@@ -26,8 +26,8 @@ void BuildReshape(Planner* planner, const NodeDesc& node) {
     value = planner->Require(source, planner->Plain(source));
     view = value.desc.Reshape(dims);
   }
-  planner->DefineView(node.output, source,
-                      {view ? *view : planner->Plain(node.output), value.buffer});
+  ICHECK(view) << Summary(planner->graph(), node) << ": not as many elements as its operand";
+  planner->DefineView(node.output, source, {*view, value.buffer});
 }
 
 void BuildTranspose(Planner* planner, const NodeDesc& node) {

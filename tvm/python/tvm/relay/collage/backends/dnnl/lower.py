@@ -130,10 +130,12 @@ def _reduce(graph, node):
     attrs = node.attrs
     source = graph.shapes[node.inputs[0]]
     rank = len(source)
-    axes = {int(axis) % rank for axis in attrs.axis} if attrs.axis is not None else set(range(rank))
-    if attrs.exclude:
+    # Relay's type takes none and an empty list for all axes, whatever is to be excluded.
+    axes = {int(axis) % rank for axis in attrs.axis or range(rank)}
+    if attrs.axis and attrs.exclude:
         axes = set(range(rank)) - axes
-    if not axes:
+    # oneDNN wants something to reduce.
+    if all(source[axis] == 1 for axis in axes):
         return identity(graph, node)
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
     strings = {"algorithm": node.op}
