@@ -248,6 +248,19 @@ def test_dense_of_many_axes():
     check(out + y, same + y)
 
 
+@pytest.mark.parametrize("name", ["product", "second_sum"])
+def test_dense_of_many_axes_with_a_transposed_operand(name):
+    x, y, z = var("x", 2, 3, 24), var("y", 3, 2, 10), var("z", 2, 3, 10)
+    out = nn.dense(x, constant(1, 10, 24))
+    rows = nn.dense(relay.reshape(x, (6, 24)), constant(1, 10, 24))
+    same = relay.reshape(rows, (2, 3, 10))
+    other = relay.transpose(y, (1, 0, 2))
+    if name == "product":
+        check(out * other, same * other)
+    else:
+        check(out + z + other, same + z + other)
+
+
 @pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
 def test_batch_matmul(transposed):
     a_shape = (3, 6, 5) if transposed[0] else (3, 5, 6)

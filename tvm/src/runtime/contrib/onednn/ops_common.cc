@@ -107,23 +107,21 @@ Value WithRank(Planner* planner, int tensor, size_t rank) {
   return {*value.desc.Reshape(wider), value.buffer};
 }
 
-PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const ToLogical& to_logical,
+PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand,
                          bool may_sum)
     : result_(node.output) {
   const Api& api = GetApi();
-  const size_t rank = planner->shape(node.output).size();
   PostOps post_ops;
   CheckStatus(api.post_ops_create(post_ops.out()), "post-ops");
   auto append_eltwise = [&](dnnl_alg_kind_t algorithm, float alpha, float beta) {
     CheckStatus(api.post_ops_append_eltwise(post_ops.get(), algorithm, alpha, beta), "post-op");
   };
   auto append_binary = [&](int tensor, dnnl_alg_kind_t algorithm) {
-    const Value operand = WithRank(planner, tensor, rank);
-    const MemDesc desc = to_logical(operand.desc);
-    CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), "post-op");
+    const Value value = operand(tensor);
+    CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, value.desc.get()), "post-op");
     const int position = api.post_ops_len(post_ops.get()) - 1;
     operands_.push_back(
-        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc, operand.buffer});
+        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, value.desc, value.buffer});
   };
   for (const PostOpDesc& op : node.post_ops) {
     if (op.kind == "sum" && may_sum && summand_ < 0) {

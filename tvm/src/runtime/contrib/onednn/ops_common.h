@@ -38,12 +38,11 @@ std::string CanonicalLayout(const std::string& layout, const std::string& head);
 /*! \brief A node's post-ops for oneDNN, with their operands as steps' arguments. */
 class PostOpChain {
  public:
-  /*! \brief Turns a desc of the rank of the node's Relay result to the primitive's own axes. */
-  using ToLogical = std::function<MemDesc(const MemDesc&)>;
+  /*! \brief An operand, a tensor as a value in the axes of the primitive's own result. */
+  using Operand = std::function<Value(int)>;
 
   /*! \param may_sum whether the primitive can add to what is in its destination already. */
-  PostOpChain(Planner* planner, const NodeDesc& node, const ToLogical& to_logical,
-              bool may_sum = true);
+  PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand, bool may_sum = true);
 
   const_dnnl_primitive_attr_t attr() const { return attr_.get(); }
   /*! \brief The result's memory: new, or the summand's (reordered to desc where it has to be). */

@@ -57,7 +57,10 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   Dims dilates = node.Ints("dilation");
   for (int64_t& d : dilates) d -= 1;
 
-  const PostOpChain chain(planner, node, [&](const MemDesc& desc) { return order.To(desc); });
+  const PostOpChain chain(planner, node, [&](int tensor) -> Value {
+    const Value value = WithRank(planner, tensor, dst_dims.size());
+    return {order.To(value.desc), value.buffer};
+  });
   PrimitiveDesc pd;
   const auto create = is_transposed ? api.deconvolution_forward_primitive_desc_create
                                     : api.convolution_forward_primitive_desc_create;

@@ -56,7 +56,9 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
   const MemDesc b_wanted =
       is_same_shape ? desc : MemDesc::Any(b.desc.dims(), planner->type(second));
-  const PostOpChain chain(planner, node, [](const MemDesc& d) { return d; }, /*may_sum=*/false);
+  const PostOpChain chain(
+      planner, node, [&](int tensor) { return WithRank(planner, tensor, dims.size()); },
+      /*may_sum=*/false);
   PrimitiveDesc pd;
   CheckStatus(
       api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm), desc.get(),

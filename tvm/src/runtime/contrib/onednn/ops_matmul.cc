@@ -48,11 +48,7 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
       has_bias ? MemDesc::Plain({dst_dims[1]}, planner->type(node.inputs[2])) : MemDesc();
 
   // Operands of post-ops are whole results, one number a column, or one number.
-  const PostOpChain chain(planner, node, [&](const MemDesc& desc) {
-    std::optional<MemDesc> flat = desc.Reshape(Flat(desc.dims()));
-    ICHECK(flat) << what << ": operand of a post-op can't be seen as a matrix";
-    return *flat;
-  });
+  const PostOpChain chain(planner, node, [&](int tensor) { return Flatten(planner, tensor); });
   PrimitiveDesc pd;
   // Shapes beyond a matrix need a plain result to get their leading axes back.
   const dnnl_data_type_t dst_type = planner->type(node.output);
@@ -109,7 +105,8 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   };
   const auto [a, a_wanted] = operand(node.inputs[0], node.Int("transpose_a") != 0);
   const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
-  const PostOpChain chain(planner, node, [](const MemDesc& desc) { return desc; });
+  const PostOpChain chain(planner, node,
+                          [&](int tensor) { return WithRank(planner, tensor, dst_dims.size()); });
   PrimitiveDesc pd;
   CheckStatus(
       api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(), b_wanted.get(),
