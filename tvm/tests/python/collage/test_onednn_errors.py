@@ -25,6 +25,10 @@ def var(*shape, dtype="float32", name="x"):
     return relay.var(name, shape=shape, dtype=dtype)
 
 
+def layer_norm(x):
+    return relay.nn.layer_norm(x, constant(1, 6), constant(2, 6))
+
+
 @pytest.mark.parametrize(
     "body, words",
     [
@@ -45,6 +49,16 @@ def var(*shape, dtype="float32", name="x"):
             ),
             ["nn.avg_pool2d", "ceil_mode=1"],
         ),
+        (
+            relay.nn.avg_pool2d(var(1, 4, 9, 9), (2, 2), padding=(0, 0, 3, 3)),
+            ["nn.avg_pool2d", "padding=[0, 0, 3, 3]"],
+        ),
+        (  # the last windows lie beyond the image
+            relay.nn.avg_pool2d(var(1, 4, 5, 5), (1, 1), strides=(3, 3), ceil_mode=True),
+            ["nn.avg_pool2d", "padding=[0, 0, 0, 0]"],
+        ),
+        (layer_norm(var(6)), ["layer_norm", "number of axes=1"]),
+        (layer_norm(var(1, 2, 1, 2, 1, 6)), ["layer_norm", "number of axes=6"]),
         (  # TVM reads the weights in another order than these letters say
             relay.nn.conv2d_transpose(
                 var(1, 4, 5, 5), var(4, 4, 3, 3, name="w"), channels=4, kernel_size=(3, 3),

@@ -6,7 +6,7 @@ import pytest
 import tvm
 from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
-from tvm.relay.collage.backends import get_backend, greedy_partition
+from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 
 ROWS, COLUMNS = (2, 5), 12
@@ -113,6 +113,21 @@ def test_a_row_shift_or_one_number_is_not_a_column():
     assert lowered(normalised(X) + constant(2, ROWS[1], 1)) == ["layer_norm", "binary"]
     assert lowered(normalised(X) * relay.const(2.0)) == ["layer_norm", "eltwise"]
     check(normalised(X) + constant(2, ROWS[1], 1))
+
+
+def test_a_column_of_more_axes_than_the_rows_is_not_the_norms():
+    """The result has an axis more, which the primitive's has not."""
+    rows = normalised(var("x", ROWS[1], COLUMNS))
+    assert lowered(rows * constant(1, 1, COLUMNS)) == ["layer_norm"]
+    with pytest.raises(UnsupportedOpError, match="multiply: shape of the first operand"):
+        lowered(rows * constant(1, 1, 1, COLUMNS))
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 2, 1, 2, 1, 6)])
+def test_numbers_of_axes_that_the_primitive_lacks_stay_single_ops(shape):
+    body = normalised(var("x", *shape))
+    assert "layer_norm" not in lowered(body)
+    check(body)
 
 
 def test_large_values_keep_their_precision():

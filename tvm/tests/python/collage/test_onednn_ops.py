@@ -283,6 +283,9 @@ POOLS = {
     "avg_include": lambda x: nn.avg_pool2d(
         x, (3, 3), strides=(2, 2), padding=(1, 1), count_include_pad=True
     ),
+    "avg_right_padding_that_is_not_reached": lambda x: nn.avg_pool2d(
+        x, (2, 2), strides=(5, 4), padding=(0, 0, 3, 3)
+    ),
     "global_avg": nn.global_avg_pool2d,
     "global_max": nn.global_max_pool2d,
 }

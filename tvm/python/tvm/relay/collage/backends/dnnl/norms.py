@@ -18,6 +18,9 @@ from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 from ..errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, reshaped
 from ..walk import key_of
+from .attributes import check
+
+_RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 
 
 @dataclasses.dataclass
@@ -59,7 +62,8 @@ class _Finder:
         for op, field in (("add", "shift"), ("multiply", "scale")):
             for value, column in self._ordered(node, op):
                 producer = self._producers.get(value)
-                if producer is None or not self._is_inner(value) or not self._is_column(column):
+                is_scaled = self._is_inner(value) and self._is_column(column, value)
+                if producer is None or not is_scaled:
                     continue
                 before = self.ending_at(producer)
                 if before and before[0].shift is None and getattr(before[0], field) is None:
@@ -128,7 +132,8 @@ class _Finder:
         # By shapes: reducing an axis of one changes nothing, so these say it all but for a last
         # axis of one, which is nothing to normalise.
         shape = self._graph.shapes[x]
-        return len(shape) > 0 and shape[-1] > 1 and self._graph.shapes[reduced] == (*shape[:-1], 1)
+        is_known = len(shape) in _RANKS and shape[-1] > 1
+        return is_known and self._graph.shapes[reduced] == (*shape[:-1], 1)
 
     def _made_by(self, tensor: int, op: str) -> Node | None:
         node = self._producers.get(tensor)
@@ -143,10 +148,12 @@ class _Finder:
     def _is_inner(self, tensor: int) -> bool:
         return len(self._users.get(tensor, [])) == 1 and tensor not in self._graph.outputs
 
-    def _is_column(self, tensor: int) -> bool:
+    def _is_column(self, tensor: int, rows: int) -> bool:
+        """Whether it is one number a column, and gives the rows no further axis."""
         shape = self._graph.shapes[tensor]
         is_flat = len(shape) == 1 or tensor in self._graph.constants
-        return is_flat and len(shape) > 0 and math.prod(shape) == shape[-1] > 1
+        has_axes = 0 < len(shape) <= len(self._graph.shapes[rows])
+        return is_flat and has_axes and math.prod(shape) == shape[-1] > 1
 
     def _flat(self, tensor: int) -> int:
         if len(self._graph.shapes[tensor]) == 1:
@@ -158,7 +165,8 @@ class _Finder:
 def lower_layer_norm(graph: Graph, node: Node) -> Node:
     """Return oneDNN's node: inputs x and, by its flags, scale and shift."""
     norm: LayerNorm = node.attrs
-    columns = graph.shapes[norm.x][-1:]
+    rank, columns = len(graph.shapes[norm.x]), graph.shapes[norm.x][-1:]
+    check(node, rank in _RANKS, "number of axes", rank)
     for tensor in norm.inputs()[1:]:
         if graph.shapes[tensor] != columns:
             shape = graph.shapes[tensor]

@@ -79,12 +79,15 @@ def pool(graph, node):
         # With these two TVM and oneDNN count the cells beyond the padding differently.
         check(node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
         check(node, all(step == 1 for step in dilation), "dilation", dilation)
-    # oneDNN wants each window to touch the image.
-    fits = all(pad < size for pad, size in zip(left, kernel))
-    check(node, fits, "padding", left + right)
+    strides = per_axis(attrs.strides, axes)
+    # oneDNN wants each window to touch the image: the first one to end, the last to begin, in it.
+    for i, axis in enumerate(spatial):
+        source, result = (graph.shapes[t][layout.index(axis)] for t in (*node.inputs, node.output))
+        fits = left[i] < kernel[i] and (result - 1) * strides[i] - left[i] < source
+        check(node, fits, "padding", left + right)
     ints = {
         "kernel": kernel,
-        "strides": per_axis(attrs.strides, axes),
+        "strides": strides,
         "dilation": dilation,
         "pad_l": left,
         "pad_r": right,
