@@ -11,7 +11,7 @@ import math
 
 import tvm
 
-from ..partition.graph import Graph, Node, PostOp, reshaped
+from ..partition.graph import Graph, Node, PostOp
 from .conversions import is_for_integers, sums_by_type, take_conversion
 
 _WITH_BIAS = {"conv", "deconv", "inner_product", "matmul"}
@@ -106,7 +106,7 @@ def _take_in_binary(graph, anchor, consumer):
     if algorithm == "mul" and _scale_weights(graph, anchor, second):
         return True
     if algorithm == "add" and _can_be_bias(graph, anchor, second):
-        anchor.inputs = [*anchor.inputs, _flat_constant(graph, second)]
+        anchor.inputs = [*anchor.inputs, graph.flattened(second)]
         return True
     if "float" not in graph.dtypes[anchor.output]:
         return False
@@ -167,10 +167,3 @@ def _scale_weights(graph, anchor, tensor) -> bool:
     scaled = values * constants[tensor].numpy().reshape(shape)
     anchor.inputs = [anchor.inputs[0], graph.new_constant(tvm.nd.array(scaled))]
     return True
-
-
-def _flat_constant(graph, tensor) -> int:
-    if len(graph.shapes[tensor]) == 1:
-        return tensor
-    array = graph.constants[tensor]
-    return graph.new_constant(reshaped(array, (math.prod(array.shape),)))

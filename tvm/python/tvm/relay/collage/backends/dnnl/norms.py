@@ -16,7 +16,7 @@ from tvm import relay
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 
 from ..errors import UnsupportedOpError
-from ..partition.graph import Graph, Node, reshaped
+from ..partition.graph import Graph, Node
 from ..walk import key_of
 from .attributes import check
 
@@ -67,7 +67,7 @@ class _Finder:
                     continue
                 before = self.ending_at(producer)
                 if before and before[0].shift is None and getattr(before[0], field) is None:
-                    norm = dataclasses.replace(before[0], **{field: self._flat(column)})
+                    norm = dataclasses.replace(before[0], **{field: self._graph.flattened(column)})
                     return norm, {*before[1], value}
         return None
 
@@ -154,12 +154,6 @@ class _Finder:
         is_flat = len(shape) == 1 or tensor in self._graph.constants
         has_axes = 0 < len(shape) <= len(self._graph.shapes[rows])
         return is_flat and has_axes and math.prod(shape) == shape[-1] > 1
-
-    def _flat(self, tensor: int) -> int:
-        if len(self._graph.shapes[tensor]) == 1:
-            return tensor
-        array = self._graph.constants[tensor]
-        return self._graph.new_constant(reshaped(array, (math.prod(array.shape),)))
 
 
 def lower_layer_norm(graph: Graph, node: Node) -> Node:

@@ -6,6 +6,7 @@ primitives (each backend's lower.py), so that each step of a codegen is a functi
 graph. Test: test_onednn_codegen.py.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,6 +64,13 @@ class Graph:
         tensor = self.new_tensor(array.shape, str(array.dtype))
         self.constants[tensor] = array
         return tensor
+
+    def flattened(self, tensor: int) -> int:
+        """Return a tensor of one axis with the same numbers: itself, or a constant's copy."""
+        if len(self.shapes[tensor]) == 1:
+            return tensor
+        array = self.constants[tensor]
+        return self.new_constant(reshaped(array, (math.prod(array.shape),)))
 
     def scalar(self, tensor: int) -> float | None:
         """Return the value of a constant of one element, or None."""
