@@ -26,7 +26,6 @@ const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
       {"hardswish", dnnl_eltwise_hardswish},      // x * min(1, max(0, alpha * x + beta))
       {"hardsigmoid", dnnl_eltwise_hardsigmoid},  // min(1, max(0, alpha * x + beta))
       {"mish", dnnl_eltwise_mish},
-      {"elu", dnnl_eltwise_elu},
       {"exp", dnnl_eltwise_exp},
       {"log", dnnl_eltwise_log},
       {"sqrt", dnnl_eltwise_sqrt},
