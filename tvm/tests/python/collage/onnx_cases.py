@@ -132,6 +132,7 @@ CASES = {
     "sum exclude": ([f(2, 3, 4)], lambda x: relay.sum(x, axis=1, exclude=True)),
     "sum of none": ([f(2, 3)], lambda x: relay.sum(x, axis=(0, 1), exclude=True)),
     "max of none": ([f(2, 3)], lambda x: relay.max(x, (0, 1), True, exclude=True)),
+    "sum of an empty list excluded": ([f(2, 3)], lambda x: relay.sum(x, [], exclude=True)),
     "mean int": ([i("int32", 9, 3, 2)], lambda x: relay.mean(x - relay.const(6), 1)),
     "variance": ([f(2, 3, 4)], lambda x: relay.variance(x, -1, True)),
     "variance flat": ([f(2, 3, 4)], lambda x: relay.variance(x, (1, 2))),
@@ -214,6 +215,23 @@ CASES = {
             ((7, 5, 3, 2), "ceil", "half_pixel"),
         )
     },
+    **{
+        f"resize2d NHWC {method}": (
+            [f(1, 4, 6, 2)],
+            lambda x, method=method: relay.image.resize2d(
+                x, (8, 9), layout="NHWC", method=method, rounding_method="floor",
+            ),
+        )
+        for method in ("nearest_neighbor", "linear")
+    },
+    "upsampling NHWC": ([f(1, 3, 4, 2)], lambda x: nn.upsampling(x, 2, 3, layout="NHWC")),
+    **{
+        f"depth_to_space NHWC {mode}": (
+            [f(1, 2, 3, 8)], lambda x, mode=mode: nn.depth_to_space(x, 2, "NHWC", mode),
+        )
+        for mode in ("DCR", "CRD")
+    },
+    "space_to_depth NHWC": ([f(1, 4, 6, 2)], lambda x: nn.space_to_depth(x, 2, "NHWC")),
     "upsampling corners": ([f(1, 2, 3, 4)], lambda x: nn.upsampling(x, 2, 2, align_corners=True)),
     "depth_to_space": ([f(1, 8, 2, 3)], lambda x: nn.depth_to_space(x, 2)),
     "depth_to_space CRD": ([f(1, 8, 2, 3)], lambda x: nn.depth_to_space(x, 2, mode="CRD")),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relay -> ONNX, op by op: onnxruntime's results against TVM's, and what is refused."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -27,6 +29,11 @@ REFUSED = {
     ),
     "avg_pool ceil": (
         [f(1, 1, 5, 5)], lambda x: nn.avg_pool2d(x, 2, 2, ceil_mode=True), "ceil_mode=1",
+    ),
+    "a layout in blocks": (
+        [f(1, 1, 4, 4, 4)],
+        lambda x: relay.image.resize2d(x, (8, 8), layout="NCHW4c"),
+        "layout=NCHW4c",
     ),
     "uneven": (
         [f(1, 1, 5, 5)], lambda x: nn.adaptive_avg_pool2d(x, (2, 2)), "output_size=[2, 2]",
@@ -97,6 +104,23 @@ def test_an_op_in_onnxruntime_gives_what_it_gives_in_tvm(name, expected):
     (result,) = run(model, arrays(types))
     assert result.dtype == expected[name].dtype and result.shape == expected[name].shape
     np.testing.assert_allclose(result, expected[name], rtol=1e-4, atol=1e-5)
+
+
+REDUCTIONS = ["sum", "mean", "max", "min", "prod", "variance"]
+
+
+@pytest.mark.parametrize(
+    "name, keep", [*itertools.product(REDUCTIONS, (False, True)), ("argmax", False)]
+)
+def test_an_empty_list_of_axes_is_all_axes(name, keep):
+    """So says Relay's type; TVM's own kernel reduces none then, and fails when it runs."""
+    types = [f(2, 3)]
+    model = export_function(typed(types, lambda x: getattr(relay, name)(x, [], keep)))
+    (data,) = arrays(types)
+    (result,) = run(model, [data])
+    wanted = getattr(np, name.replace("variance", "var"))(data, keepdims=keep)
+    assert result.shape == np.shape(wanted)
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
 
 
 def test_every_op_of_the_table_has_a_case():

@@ -9,6 +9,9 @@ import numpy as np
 from ..errors import UnsupportedOpError
 from .builder import GraphBuilder, Value
 
+# The axes of space, by their number, as layouts name them.
+SPACE = {1: "W", 2: "HW", 3: "DHW"}
+
 
 @dataclasses.dataclass(frozen=True)
 class ExportedCall:
@@ -45,6 +48,17 @@ class ExportedCall:
     def result(self, operator: str, inputs: list[Value | None], **attrs) -> Value:
         """Add the node that gives the call's result."""
         return self.graph.node(operator, inputs, self.shape, self.dtype, **attrs)
+
+    def result_in(self, layout: str, operator: str, inputs, **attrs) -> Value:
+        """Add the node that gives the call's result, on NC.. inputs, and bring it into a layout."""
+        plain = "NC" + SPACE[len(layout) - 2]
+        shape = [self.shape[layout.index(axis)] for axis in plain]
+        result = self.graph.node(operator, inputs, shape, self.dtype, **attrs)
+        return self.in_layout(result, plain, layout)
+
+    def in_layout(self, value: Value, layout: str, wanted: str) -> Value:
+        """Return a value of one layout in another of the same letters."""
+        return self.transposed(value, [layout.index(axis) for axis in wanted])
 
     def transposed(self, value: Value, order) -> Value:
         """Return a value with its axes in that order: constants at once, others by a node."""

@@ -140,8 +140,8 @@ def _axes(call) -> list[int]:
     """The reduced axes, sorted and not negative."""
     rank = call.values[0].rank
     axes = {axis % rank for axis in ints_of(call.attrs.axis)}
-    if not axes and call.attrs.axis is None:
-        axes = set(range(rank))
+    if not axes:  # neither for an empty list nor for none does Relay look at `exclude`
+        return list(range(rank))
     return sorted(set(range(rank)) - axes if call.attrs.exclude else axes)
 
 

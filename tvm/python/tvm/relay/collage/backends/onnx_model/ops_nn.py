@@ -5,9 +5,7 @@ ONNX has one layout, NC and then the axes of space; others get transposes around
 runtimes move or drop.
 """
 
-from .call import pads_of, per_axis
-
-_SPACE = {1: "W", 2: "HW", 3: "DHW"}
+from .call import SPACE, pads_of, per_axis
 
 
 def _conv(call, axes, is_transposed=False):
@@ -15,13 +13,13 @@ def _conv(call, axes, is_transposed=False):
     attrs = call.attrs
     data, weight = call.values
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
-    plain = "NC" + _SPACE[axes]
-    wanted = ("IO" if is_transposed else "OI") + _SPACE[axes]
+    plain = "NC" + SPACE[axes]
+    wanted = ("IO" if is_transposed else "OI") + SPACE[axes]
     call.require(sorted(layout) == sorted(plain), "data_layout", layout)
     call.require(sorted(kernel_layout) == sorted(wanted), "kernel_layout", kernel_layout)
     call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
     call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
-    kernel = _in_layout(call, weight, kernel_layout, wanted)
+    kernel = call.in_layout(weight, kernel_layout, wanted)
     groups = int(attrs.groups)
     if is_transposed:
         call.require(groups == 1, "groups", groups)
@@ -43,28 +41,15 @@ def _conv(call, axes, is_transposed=False):
     if is_transposed:
         fields["output_padding"] = per_axis(attrs.output_padding, axes)
     operator = "ConvTranspose" if is_transposed else "Conv"
-    return _windowed(
-        call, operator, [_in_layout(call, data, layout, plain), kernel], layout, fields
-    )
-
-
-def _windowed(call, operator, inputs, layout, fields):
-    """Add a node on NC.. inputs and bring its result into the call's layout."""
-    plain = "NC" + _SPACE[len(layout) - 2]
-    shape = [call.shape[layout.index(axis)] for axis in plain]
-    result = call.graph.node(operator, inputs, shape, call.dtype, **fields)
-    return _in_layout(call, result, plain, layout)
-
-
-def _in_layout(call, value, layout, wanted):
-    return call.transposed(value, [layout.index(axis) for axis in wanted])
+    inputs = [call.in_layout(data, layout, plain), kernel]
+    return call.result_in(layout, operator, inputs, **fields)
 
 
 def _pool(call, axes, operator):
     call.require_dtypes("float32")
     attrs = call.attrs
     layout = str(attrs.layout)
-    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
+    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
     call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
     fields = {
         "kernel_shape": per_axis(attrs.pool_size, axes),
@@ -80,10 +65,10 @@ def _pool(call, axes, operator):
         call.require(not attrs.ceil_mode, "ceil_mode", attrs.ceil_mode)
         call.require(all(step == 1 for step in dilation), "dilation", dilation)
         fields["count_include_pad"] = int(attrs.count_include_pad)
-    data = _in_layout(call, call.values[0], layout, "NC" + _SPACE[axes])
+    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
     fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
     call.require(fits, "padding", fields["pads"])
-    wanted = [call.shape[layout.index(axis)] for axis in _SPACE[axes]]
+    wanted = [call.shape[layout.index(axis)] for axis in SPACE[axes]]
     # Relay keeps a last window that lies beyond the image, where runtimes drop it.
     inside = all(
         (count - 1) * stride < size + pad
@@ -92,31 +77,31 @@ def _pool(call, axes, operator):
         )
     )
     call.require(inside, "ceil_mode", attrs.ceil_mode)
-    return _windowed(call, operator, [data], layout, fields)
+    return call.result_in(layout, operator, [data], **fields)
 
 
 def _global_pool(call, operator):
     call.require_dtypes("float32")
     layout = str(call.attrs.layout)
     axes = len(layout) - 2
-    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
-    data = _in_layout(call, call.values[0], layout, "NC" + _SPACE[axes])
-    return _windowed(call, operator, [data], layout, {})
+    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
+    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
+    return call.result_in(layout, operator, [data])
 
 
 def _adaptive_pool(call, axes, operator):
     """Pools to a given size, where every window has the same size."""
     call.require_dtypes("float32")
     layout = str(call.attrs.layout)
-    call.require(sorted(layout) == sorted("NC" + _SPACE[axes]), "layout", layout)
-    plain = "NC" + _SPACE[axes]
-    data = _in_layout(call, call.values[0], layout, plain)
+    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
+    plain = "NC" + SPACE[axes]
+    data = call.in_layout(call.values[0], layout, plain)
     wanted = [call.shape[layout.index(axis)] for axis in plain[2:]]
     sizes = list(data.shape[2:])
     even = all(size % part == 0 for size, part in zip(sizes, wanted))
     call.require(even, "output_size", wanted)
     window = [size // part for size, part in zip(sizes, wanted)]
-    return _windowed(call, operator, [data], layout, {"kernel_shape": window, "strides": window})
+    return call.result_in(layout, operator, [data], kernel_shape=window, strides=window)
 
 
 def _dense(call):
@@ -150,7 +135,7 @@ def _bias_add(call):
 def _by_axes(name, converter, *rest):
     """Entries for an op with a number in its name: nn.conv{}d -> nn.conv1d, ..."""
     return {
-        name.format(axes): lambda call, axes=axes: converter(call, axes, *rest) for axes in _SPACE
+        name.format(axes): lambda call, axes=axes: converter(call, axes, *rest) for axes in SPACE
     }
 
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from .call import ints_of, per_axis
+from .call import ints_of
 from .nearest import nearest_mode
 
 _NUMBER = ("float32", "int32", "int64")
@@ -137,11 +137,11 @@ def _full(call):
 # Relay's method -> ONNX's mode.
 _METHODS = {"nearest_neighbor": "nearest", "bilinear": "linear", "linear": "linear"}
 _COORDINATES = ("half_pixel", "align_corners", "asymmetric")
+_PLAIN = "NCHW"  # the one layout of ONNX
 
 
 def _resize(call):
     attrs = call.attrs
-    call.require(str(attrs.layout) == "NCHW", "layout", attrs.layout)
     call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
     call.require(coordinates in _COORDINATES, "coordinate_transformation_mode", coordinates)
@@ -152,15 +152,15 @@ def _resize(call):
 
 def _upsampling(call):
     attrs = call.attrs
-    call.require(str(attrs.layout) == "NCHW", "layout", attrs.layout)
     coordinates = "align_corners" if attrs.align_corners else "asymmetric"
     return _resized(call, str(attrs.method), coordinates, "")
 
 
 def _resized(call, method, coordinates, rounding):
-    call.require_dtypes("float32")
     call.require(method in _METHODS, "method", method)
-    sizes, wanted = call.values[0].shape[2:], call.shape[2:]
+    layout, data = _image(call)
+    shape = [call.shape[layout.index(axis)] for axis in _PLAIN]
+    sizes, wanted = data.shape[2:], shape[2:]
     # The corners of one element are not two.
     aligned = coordinates != "align_corners" or min(wanted) > 1
     call.require(aligned, "size", list(wanted))
@@ -170,22 +170,27 @@ def _resized(call, method, coordinates, rounding):
         what = f"{rounding!r} of {list(sizes)} to {list(wanted)}"
         call.require(mode is not None, "rounding_method", what)
         fields["nearest_mode"] = mode
-    shape = call.graph.ints(call.shape)
-    return call.result("Resize", [call.values[0], None, None, shape], **fields)
+    inputs = [data, None, None, call.graph.ints(shape)]
+    return call.result_in(layout, "Resize", inputs, **fields)
+
+
+def _image(call):
+    """The layout, and the operand as NCHW."""
+    call.require_dtypes("float32")
+    layout = str(call.attrs.layout)
+    call.require(sorted(layout) == sorted(_PLAIN), "layout", layout)
+    return layout, call.in_layout(call.values[0], layout, _PLAIN)
 
 
 def _depth_to_space(call):
-    call.require_dtypes("float32")
-    call.require(str(call.attrs.layout) == "NCHW", "layout", call.attrs.layout)
-    size = per_axis(call.attrs.block_size, 1)[0]
-    return call.result("DepthToSpace", [call.values[0]], blocksize=size, mode=str(call.attrs.mode))
+    layout, data = _image(call)
+    size, mode = int(call.attrs.block_size), str(call.attrs.mode)
+    return call.result_in(layout, "DepthToSpace", [data], blocksize=size, mode=mode)
 
 
 def _space_to_depth(call):
-    call.require_dtypes("float32")
-    call.require(str(call.attrs.layout) == "NCHW", "layout", call.attrs.layout)
-    size = per_axis(call.attrs.block_size, 1)[0]
-    return call.result("SpaceToDepth", [call.values[0]], blocksize=size)
+    layout, data = _image(call)
+    return call.result_in(layout, "SpaceToDepth", [data], blocksize=int(call.attrs.block_size))
 
 
 # Relay op -> function of an ExportedCall that adds its nodes and returns the result, or results.
