@@ -6,6 +6,7 @@ A library that is not installed is skipped, with the reason that `available()` g
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -88,6 +89,70 @@ def test_every_op_gives_what_it_gives_in_tvm(backend, ops):
     got = run_all(placed, inputs)
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+BIG = np.array([777777777, 16777217, -16777219, -777777777])
+COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+REDUCTIONS = ("max", "mean", "min", "sum")
+# Op -> (its call, its operands); of integers OpenVINO computes these in float32, ...
+IN_FLOAT32 = {
+    "divide": (relay.divide, (BIG, np.array([11, 3, 7, -2]))),
+    "nn.pad": (lambda x, y: relay.nn.pad(x, ((1, 1),), y), (BIG, np.array(777777777))),
+    **{name: (getattr(relay, name), (BIG, BIG - np.array([1, 0, -1, 1]))) for name in COMPARISONS},
+    **{name: (getattr(relay, name), (BIG // 8,)) for name in REDUCTIONS},
+}
+# ... and these not.
+IN_INTEGERS = {
+    "argmax": (relay.argmax, (np.array([16777216, 16777217]),)),
+    "prod": (relay.prod, (np.array([16777217, 3, 5]),)),
+    **{
+        name: (getattr(relay, name), (BIG, np.array([1, 2, -1, 2])))
+        for name in ("add", "subtract", "multiply", "maximum", "minimum")
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded):
+    """Operands from outside, and constants, which the libraries fold in other ways."""
+    bodies, inputs = [], {}
+    for name, (op, operands) in {**IN_FLOAT32, **IN_INTEGERS}.items():
+        arguments = []
+        for i, operand in enumerate(operands):
+            array = operand.astype(dtype)
+            if is_folded or array.ndim == 0:
+                arguments.append(relay.const(array, dtype))
+            else:
+                inputs[f"{name}_{i}"] = array
+                arguments.append(relay.var(f"{name}_{i}", shape=array.shape, dtype=dtype))
+        bodies.append(op(*arguments))
+    function = function_of(relay.Tuple(bodies))
+    placed = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    with_tvm = set(re.findall(r" ([a-z_.]+)\(", placed["main"].astext(show_meta_data=False)))
+    refused = set(IN_FLOAT32) if backend == "openvino" else set()
+    assert with_tvm - {"fn"} == refused
+    wanted = reference(function, inputs)
+    for name, got, right in zip([*IN_FLOAT32, *IN_INTEGERS], run(build(placed), inputs), wanted):
+        np.testing.assert_array_equal(got, right, err_msg=name)
+
+
+def test_quotients_of_integers_are_truncated_or_refused(backend):
+    signs = np.array([7, -7, 7, -7], "int32"), np.array([2, 2, -2, -2], "int32")
+    body = relay.divide(*(relay.const(array) for array in signs))
+    placed = greedy_partition(tvm.IRModule.from_expr(relay.Function([], body)), backend)
+    assert run(build(placed), {})[0].tolist() == [3, -3, -3, 3]
+
+
+@pytest.mark.parametrize("name", ["openvino", "openvino_bf16"])
+def test_why_openvino_divides_no_integers(name):
+    x = relay.var("x", shape=(4,), dtype="int32")
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.divide(x, relay.const(2))))
+    function = relay.transform.InferType()(mod)["main"]
+    reason = get_backend(name).op_predicates["divide"].with_reason(function.body)
+    assert "cannot run divide: dtype=int32: it computes them in float32" in reason
+    with pytest.raises(UnsupportedOpError, match=f"{name} cannot run divide: dtype=int32"):
+        get_backend(name).compile(function.with_attr("global_symbol", "part"))
 
 
 def test_graph_executor(backend, net):

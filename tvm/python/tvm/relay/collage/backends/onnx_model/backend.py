@@ -16,10 +16,13 @@ _MOST_BYTES = 2**31 - 1
 class OnnxModelBackend(Backend):
     """Float32 regions (with int32, int64 and bool between) of static shapes. Subclass and name it.
 
+    `floats_alone`: the ops whose results on integers the library gets wrong, so they are refused.
+
     The library is known to the C++ runtime (onnx_model/engine.cc) by the backend's name. It brings
     a pool of threads of its own, which it keeps asleep between calls.
     """
 
+    floats_alone: frozenset[str] = frozenset()
     kind = GRAPH_LEVEL
     local_predicates = True
     restrictions = (
@@ -31,7 +34,8 @@ class OnnxModelBackend(Backend):
 
     def __init__(self) -> None:
         self.op_predicates = {
-            op: functools.partial(_takes, backend=self.name) for op in sorted(EXPORTED_OPS)
+            op: functools.partial(_takes, backend=self.name, floats_alone=self.floats_alone)
+            for op in sorted(EXPORTED_OPS)
         }
 
     def version(self) -> str:
@@ -45,7 +49,7 @@ class OnnxModelBackend(Backend):
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         symbol = str(function.attrs["global_symbol"])
-        model = export_function(function, self.name)
+        model = export_function(function, self.name, self.floats_alone)
         size = model.ByteSize()
         if size > _MOST_BYTES:
             raise ValueError(
@@ -64,9 +68,9 @@ class OnnxModelBackend(Backend):
         return {}
 
 
-def _takes(call, backend):
+def _takes(call, backend, floats_alone):
     """True, or why not."""
-    return why_not_exported(call, backend) or True
+    return why_not_exported(call, backend, floats_alone) or True
 
 
 _DTYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}

@@ -30,25 +30,30 @@ DTYPES = ("float32", "int64", "int32", "bool")
 _SMALL = 16
 
 
-def export_function(function: relay.Function, backend: str = "onnx") -> onnx.ModelProto:
+def export_function(
+    function: relay.Function, backend: str = "onnx", floats_alone: frozenset[str] = frozenset()
+) -> onnx.ModelProto:
     """Return the ONNX model of a function: input_0, ... in the order of its parameters, and
     output_0, ... in that of its results, tuples one by one.
 
-    `backend` is who is named in an UnsupportedOpError.
+    `backend` is who is named in an UnsupportedOpError, `floats_alone` the ops that it gets no
+    integers of.
     """
     graph = GraphBuilder()
     scope = {
         key_of(param): _input(graph, param.checked_type, param.name_hint, backend)
         for param in function.params
     }
-    result = evaluate(function.body, scope, _Visitor(graph, backend))
+    result = evaluate(function.body, scope, _Visitor(graph, backend, floats_alone))
     return graph.model(list(result) if isinstance(result, tuple) else [result])
 
 
-def why_not_exported(call: relay.Call, backend: str) -> str:
+def why_not_exported(
+    call: relay.Call, backend: str, floats_alone: frozenset[str] = frozenset()
+) -> str:
     """Return why a call by itself cannot be exported, "" when it can."""
     graph = GraphBuilder()
-    visit = _Visitor(graph, backend)
+    visit = _Visitor(graph, backend, floats_alone)
     try:
         visit(call, [_operand(graph, argument, backend) for argument in call.args])
     except UnsupportedOpError as error:
@@ -59,8 +64,8 @@ def why_not_exported(call: relay.Call, backend: str) -> str:
 class _Visitor:
     """Adds the nodes of one expression after the other, for `evaluate`."""
 
-    def __init__(self, graph: GraphBuilder, backend: str) -> None:
-        self._graph, self._backend = graph, backend
+    def __init__(self, graph: GraphBuilder, backend: str, floats_alone: frozenset[str]) -> None:
+        self._graph, self._backend, self._floats_alone = graph, backend, floats_alone
 
     def __call__(self, expr, values):
         if isinstance(expr, relay.Constant):
@@ -74,6 +79,9 @@ class _Visitor:
         types = _fields(expr.checked_type)
         results = [_static(each, name, self._backend) for each in types]
         call = ExportedCall(self._graph, self._backend, name, expr.attrs, values, results)
+        if name in self._floats_alone and values[0].dtype.startswith("int"):
+            reason = f"dtype={values[0].dtype}: it computes them in float32, wrong beyond 2^24"
+            raise UnsupportedOpError(self._backend, name, reason)
         answer = _CONVERTERS[name](call)
         return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
 
