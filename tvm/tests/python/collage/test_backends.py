@@ -68,6 +68,20 @@ def test_a_second_registration_replaces_the_first(doubler):
     assert tvm.ir.Op.get("nn.relu").get_attr("target.doubler") is None
 
 
+def test_a_second_registration_has_its_own_naming_of_constants(doubler):
+    """TVM asks the first class's `constants` no more."""
+    updater = "relay.ext.doubler.constant_updater"
+
+    class Naming(Doubler):
+        def constants(self, function, symbol):
+            return {"doubler_of_the_first": tvm.nd.empty((1,))}
+
+    backends.register_backend(Naming())
+    assert tvm.get_global_func(updater)
+    backends.register_backend(Doubler())
+    assert tvm.get_global_func(updater, allow_missing=True) is None
+
+
 def test_unknown_backend():
     with pytest.raises(backends.UnknownBackendError, match="unknown backend 'dnn'; known: .*dnnl"):
         backends.get_backend("dnn")

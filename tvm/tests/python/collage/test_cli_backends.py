@@ -3,6 +3,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 import tvm
@@ -127,10 +128,21 @@ def test_asking_for_one_that_is_missing_is_an_error_and_the_others_go_on(absent,
 
 
 @pytest.mark.parametrize("answer", [True, False, 3])
-def test_available_answers_none_or_a_text(absent, monkeypatch, answer):
+def test_available_answers_none_or_a_text(absent, capsys, monkeypatch, answer):
+    """Another answer is an error for who asks for the backend, and keeps no other back."""
     monkeypatch.setattr(absent, "available", lambda: answer)
-    with pytest.raises(TypeError, match="backend absent: available.. returns None, or a text"):
+    text = f"available() returns None, or a text that says why not; got {answer!r}"
+    error = re.escape(f"backend 'absent' is not available: {text}")
+    with pytest.raises(collage.BackendUnavailableError, match=error):
         backends.require_backend("absent")
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    with pytest.raises(collage.BackendUnavailableError, match=error):
+        collage.optimize(mod, None, ["llvm", "absent"])
+    assert f"absent  op-level  NOT AVAILABLE: {text}\n" in listed(capsys)
+    names = [target.kind.name for target in collage.available_targets()]
+    exact = [each for each in backends.list_backends() if not each.trades_accuracy]
+    assert names == ["llvm", *(e.name for e in exact if backends.why_unavailable(e) is None)]
 
 
 def test_backends_show_what_they_are(absent):

@@ -5,6 +5,7 @@ import importlib
 import re
 
 import tvm
+from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
 from ..measure.tolerance import RELATIVE
@@ -45,9 +46,11 @@ def register_backend(backend: Backend) -> Backend:
     _BACKENDS[backend.name] = backend
     prefix = f"relay.ext.{backend.name}"
     tvm.register_func(prefix, _of_part(backend, "compile"), override=True)
+    updater = f"{prefix}.constant_updater"
     if type(backend).constants is not Backend.constants:
-        updater = _of_part(backend, "constants")
-        tvm.register_func(f"{prefix}.constant_updater", updater, override=True)
+        tvm.register_func(updater, _of_part(backend, "constants"), override=True)
+    else:  # TVM's own naming; a backend that had the name before may have had another
+        remove_global_func(updater)
     tell_tvm(backend)
     _register_op_predicates(backend)
     return backend

@@ -30,6 +30,7 @@ class PartitionCodegen:
         """Return the runtime module of a partition's function."""
         symbol = str(function.attrs["global_symbol"])
         graph = self.lower(function)
+        graph.shapes = [shape or (1,) for shape in graph.shapes]  # libraries know no rank 0
         create = tvm.get_global_func(f"collage.{self.kind}.create")
         return create(symbol, to_json(graph), list(self._named_constants(graph, symbol)))
 
@@ -51,7 +52,7 @@ def to_json(graph: Graph) -> str:
     return json.dumps(
         {
             "format": _FORMAT,
-            "shapes": [list(graph.shapes[tensor]) or [1] for tensor in number],
+            "shapes": [list(graph.shapes[tensor]) for tensor in number],
             "dtypes": [graph.dtypes[tensor] for tensor in number],
             "inputs": [number[tensor] for tensor in graph.inputs],
             "outputs": [number[tensor] for tensor in graph.outputs],
