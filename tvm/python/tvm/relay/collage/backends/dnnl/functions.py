@@ -15,10 +15,15 @@ import numpy as np
 from ..partition.graph import Graph, Node, PostOp
 
 _MAX_OPS = 12
-# Near 0 the functions differ in shape; far out in where they saturate, as clip(x, 0, 255) does.
-_NEAR = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
-_FAR = np.concatenate([np.geomspace(13.0, 1e8, 60), [1e12, 1e18, 1e24, 1e30]])
-_POINTS = np.concatenate([_NEAR, _FAR, -_FAR])
+# Small ones tell slopes and what is added before a root, middle ones shapes, far ones where
+# functions saturate: clip(2 * x, -0.1, 0.1), clip(x, 0, 255), an attention mask's lower limit.
+_SMALL = np.geomspace(1e-7, 0.2, 50)
+_MIDDLE = np.concatenate([np.linspace(-12.0, 12.0, 97), [-0.37, 0.123, 1.7, 3.1]])
+_FAR = np.concatenate([np.geomspace(13.0, 1e8, 60), np.geomspace(1e12, 1e36, 5), [3e38, math.inf]])
+_POINTS = np.concatenate([_MIDDLE, _SMALL, -_SMALL, _FAR, -_FAR])
+# Values near 0 come of cancelled terms, but where the functions themselves are 0: at 0 and far
+# out. There they are compared relatively, since what follows may divide by them.
+_MAY_CANCEL = (np.abs(_POINTS) > _SMALL[-1]) & (np.abs(_POINTS) < 1e3)
 # Scalars of a model are float32: half a unit in their last place may be amplified.
 _EXACT = 2e-6
 _PRECISION = {"bfloat16": 2e-2}
@@ -78,7 +83,7 @@ def _guess_leaky(f):
 
 
 def _guess_clip(f):
-    return f(-1e32), f(1e32)
+    return f(-math.inf), f(math.inf)
 
 
 def _guess_hardsigmoid(f):
@@ -110,7 +115,7 @@ def _no_parameters(_):
 # oneDNN's name, its value from x, alpha, beta, and how alpha and beta are read off a function.
 _KNOWN = [
     ("linear", lambda x, a, b: a * x + b, _guess_linear),
-    ("relu", lambda x, a, b: np.where(x > 0, x, a * x), _guess_leaky),
+    ("relu", lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0), _guess_leaky),
     ("clip", lambda x, a, b: np.clip(x, a, b), _guess_clip),
     ("sigmoid", lambda x, a, b: _sigmoid(x), _no_parameters),
     ("tanh", lambda x, a, b: np.tanh(x), _no_parameters),
@@ -234,15 +239,19 @@ def match_function(function, precision: float = _EXACT) -> PostOp | None:
     """
     with np.errstate(all="ignore"):
         wanted = function(_POINTS)
-        near = wanted[: len(_NEAR)]
-        largest = np.max(np.abs(near[np.isfinite(near)]), initial=0.0)
-        # Values near 0 come of cancelled terms; small functions are compared as closely as others.
-        tolerance = precision / 10 * min(1.0, largest)
+        middle = wanted[: len(_MIDDLE)]
+        largest = np.max(np.abs(middle[np.isfinite(middle)]), initial=0.0)
+        # Small functions are compared as closely as others.
+        tolerance = _MAY_CANCEL * (precision / 10 * min(1.0, largest))
+        # What is no number at infinity depends on how the model spells the function.
+        asked = ~(np.isinf(_POINTS) & np.isnan(wanted))
         for kind, value, guess in _KNOWN:
             alpha, beta = guess(lambda point: float(function(np.array([point]))[0]))
             if not (math.isfinite(alpha) and math.isfinite(beta)):
                 continue
-            got = value(_POINTS, alpha, beta)
-            if np.allclose(got, wanted, rtol=precision, atol=tolerance, equal_nan=True):
+            is_close = np.isclose(
+                value(_POINTS, alpha, beta), wanted, precision, tolerance, equal_nan=True
+            )
+            if np.all(is_close[asked]):
                 return PostOp(kind, alpha, beta)
     return None
