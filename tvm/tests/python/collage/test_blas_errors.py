@@ -107,9 +107,53 @@ def test_missing_library(backend):
     assert text.count(f"or name the file in {variable}. Tried: /nonexistent/lib.so: ") == 3
 
 
+def compiled(tmp_path, text):
+    source, library = tmp_path / "other.c", tmp_path / "other.so"
+    source.write_text(text)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
+    return library
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_library_of_another_kind(backend, tmp_path):
-    source, library = tmp_path / "other.c", tmp_path / "other.so"
-    source.write_text("int nothing_of_blas;\n")
-    subprocess.run(["gcc", "-shared", "-o", library, source], check=True, timeout=60)
+    library = compiled(tmp_path, "int nothing_of_blas;\n")
     assert f"{library}: lacks function " in say(backend, library)
+
+
+PRODUCTS = "".join(
+    f"void cblas_{name}(void) {{}}\n" for name in ("sgemm", "dgemm", "sgemv", "dgemv")
+)
+OPENBLAS = """
+void openblas_set_num_threads(int count) {}
+const char* openblas_get_config(void) { return "OpenBLAS 0.3.28 %s Haswell MAX_THREADS=64"; }
+"""
+MKL = """
+int MKL_Set_Interface_Layer(int layer) { return %d; }
+int MKL_Set_Threading_Layer(int layer) { return layer; }
+void MKL_Get_Version_String(char* text, int size) { text[0] = '1'; }
+long cblas_sgemm_pack_get_size(void) { return 0; }
+void cblas_sgemm_pack(void) {}
+void cblas_sgemm_compute(void) {}
+void cblas_gemm_s8u8s32(void) {}
+"""
+
+
+@pytest.mark.parametrize(
+    "backend, text, reason",
+    [
+        ("cblas", OPENBLAS % "DYNAMIC_ARCH", ""),
+        ("cblas", OPENBLAS % "USE64BITINT", "is built with 64-bit sizes (OpenBLAS 0.3.28 USE64BIT"),
+        ("mkl", MKL % 0, ""),
+        ("mkl", MKL % 1, "is in use already with 64-bit sizes"),
+    ],
+    ids=["openblas", "openblas of 64 bits", "mkl", "mkl of 64 bits"],
+)
+def test_a_library_of_64_bit_sizes(backend, text, reason, tmp_path):
+    """Its names may be those of 32-bit sizes."""
+    library = compiled(tmp_path, PRODUCTS + text)
+    said = say(backend, library)
+    if reason:
+        assert f"SUMMARY {backend} (op-level): not available" in said
+        assert f"{library}: {reason}" in said
+    else:
+        assert f"SUMMARY {backend} (op-level): version" in said

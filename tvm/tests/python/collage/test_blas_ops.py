@@ -5,8 +5,17 @@ import itertools
 
 import numpy as np
 import pytest
-from blas_nets import assert_equal, backend, run_partition, swapped, values  # noqa: F401
+import tvm
+from blas_nets import (  # noqa: F401
+    assert_equal,
+    backend,
+    partition,
+    run_partition,
+    swapped,
+    values,
+)
 from tvm import relay
+from tvm.relay.collage.backends import get_backend
 
 FLAGS = list(itertools.product([False, True], repeat=2))
 # Rows, columns, depth: one row, one column, no multiple of any block, tall, wide, deep.
@@ -135,10 +144,42 @@ def test_large_and_special_values(backend):  # noqa: F811
     assert np.isposinf(np.delete(large, 3, 0)).all()
 
 
-def test_negative_zero_bias_and_reused_memory(backend):  # noqa: F811
-    """What lies in the result's memory before a call never shows in it."""
-    a, b = values(1, (33, 16)), values(2, (48, 16))
-    body = relay.nn.dense(variable("x", a), relay.const(b))
-    for factor in (1, np.nan, 1):
-        got = run_partition(backend, body, {"x": a * np.float32(factor)})[0]
-    assert_equal(got, product(a, b.T))
+def compiled(backend, body):  # noqa: F811
+    """The module of the expression as one partition, ready to be called."""
+    function = partition(backend, body)["part"]
+    library = get_backend(backend)
+    module = library.compile(function)
+    module["__init_part"](list(library.constants(function, "part").values()))
+    return module["part"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("m, n, k", [(33, 48, 16), (1, 300, 257), (2, 200, 130)])  # gemm, gemv
+def test_what_the_result_held_before_never_shows(backend, m, n, k, transpose_b, is_constant, dtype):  # noqa: F811
+    a, b = values(1, (m, k), dtype), values(2, (k, n), dtype)
+    wanted = product(a, b)
+    b = swapped(b) if transpose_b else b
+    x, y = variable("x", a), relay.const(b, dtype) if is_constant else variable("y", b)
+    call = compiled(backend, relay.nn.matmul(x, y, transpose_b=transpose_b))
+    out = tvm.nd.empty((m, n), dtype)
+    for factor in (1, -2):
+        out.copyfrom(np.full((m, n), np.nan, dtype))
+        given = [a * factor] if is_constant else [a * factor, b]
+        call(*map(tvm.nd.array, given), out)
+        assert_equal(out.numpy(), wanted * factor)
+
+
+def test_what_an_inner_result_held_before_never_shows(backend):  # noqa: F811
+    """A call leaves NaN in memory that the next one has for the same results."""
+    a, b, c = values(1, (33, 40)), values(2, (20, 40)), values(3, (50, 20))
+    first = relay.nn.bias_add(
+        relay.nn.dense(variable("x", a), relay.const(b)), relay.const(b[:, 0])
+    )
+    call = compiled(backend, relay.nn.dense(relay.nn.relu(first), relay.const(c)))
+    out = tvm.nd.empty((33, 50))
+    call(tvm.nd.array(a * np.float32(np.nan)), out)
+    assert np.isnan(out.numpy()).all()
+    call(tvm.nd.array(a), out)
+    assert_equal(out.numpy(), product(np.maximum(product(a, b.T) + b[:, 0], 0), c.T))

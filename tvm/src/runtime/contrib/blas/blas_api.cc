@@ -37,7 +37,7 @@ void FindCommon(void* handle, const std::string& prefix, Api* api, std::string* 
 }
 
 std::string LoadOpenBlas(void* handle, Library* library) {
-  // Builds for SciPy prefix their names; a build with 64-bit sizes has a suffix and is not found.
+  // Builds for SciPy prefix their names.
   const std::string prefix = dlsym(handle, "scipy_cblas_sgemm") ? "scipy_" : "";
   std::string missing;
   void (*set_num_threads)(int) = nullptr;
@@ -46,10 +46,15 @@ std::string LoadOpenBlas(void* handle, Library* library) {
   Find(handle, prefix + "openblas_set_num_threads", &set_num_threads, &missing);
   Find(handle, prefix + "openblas_get_config", &get_config, &missing);
   if (!missing.empty()) return missing;
+  // Most builds with 64-bit sizes have a suffix to their names; this tells of all.
+  const std::string config = get_config();
+  if (config.find("USE64BITINT") != std::string::npos) {
+    return "is built with 64-bit sizes (" + config + "), and ours are of 32 bits";
+  }
   set_num_threads(1);
   // As in "OpenBLAS 0.3.34.481.3 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64": the kernels'
   // name counts, as a variable can change it.
-  library->version = get_config();
+  library->version = config;
   return "";
 }
 
@@ -70,7 +75,7 @@ std::string LoadMkl(void* handle, Library* library) {
   // Before the first product, which opens the layers: neither Intel's OpenMP nor TBB is loaded.
   constexpr int kSequential = 1;
   constexpr int kLp64 = 0;
-  set_interface_layer(kLp64);
+  if (set_interface_layer(kLp64) != kLp64) return "is in use already with 64-bit sizes";
   const int layer = set_threading_layer(kSequential);
   if (layer != kSequential) {
     return "is in use already with threads of its own (layer " + std::to_string(layer) + ")";
