@@ -307,6 +307,30 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     assert list(module["get_const_vars"]()) == []
 
 
+def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
+    """It can be looked at until it runs; then the library that runs it has the weights."""
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    built = build(partitioned(function, backend))
+    run(built, inputs)
+    built.export_library(path)  # what was built here keeps the model, also when it has run
+    loaded = tvm.runtime.load_module(path)
+    part = _module_of_kind(loaded, "collage.onnx_model")
+    assert onnx.load_model_from_string(bytes(part["get_onnx"]())).graph.node
+    for _ in range(2):
+        assert_close(run(loaded, inputs), wanted)
+    assert f"{backend}: ONNX model of" in part.get_source()
+    with pytest.raises(ValueError, match="loaded from a library and has run.*load the library ag"):
+        part["get_onnx"]()
+
+
+def _module_of_kind(module, kind):
+    if module.type_key == kind:
+        return module
+    found = (_module_of_kind(each, kind) for each in module.imported_modules)
+    return next((each for each in found if each), None)
+
+
 def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):
     x = relay.var("x", shape=(2, 3))
     function = function_of(relay.exp(relay.round(relay.exp(x))))

@@ -5,8 +5,9 @@
  *
  * Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs)`, a spec
  * being "float32 1 3 224 224". The model holds its weights, so the module asks TVM for no
- * constants. The library is opened, and the model made ready, at the first run. Tested by
- * test_onnx_backends.py.
+ * constants. The library is opened, and the model made ready, at the first run. Then a module that
+ * was loaded drops its copy of the model, as the library has one: nothing that TVM loaded from a
+ * file can be saved again. Tested by test_onnx_backends.py.
  */
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
@@ -61,8 +62,13 @@ std::vector<TensorSpec> SpecsFromTexts(const std::vector<std::string>& texts) {
 class OnnxModelModuleNode final : public ModuleNode {
  public:
   OnnxModelModuleNode(std::string library, std::string symbol, std::string bytes,
-                      std::vector<std::string> inputs, std::vector<std::string> outputs)
-      : library_(std::move(library)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+                      std::vector<std::string> inputs, std::vector<std::string> outputs,
+                      bool is_loaded)
+      : library_(std::move(library)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        num_bytes_(bytes.size()),
+        is_loaded_(is_loaded) {
     model_.symbol = std::move(symbol);
     model_.bytes = std::move(bytes);
     model_.inputs = SpecsFromTexts(inputs_);
@@ -77,7 +83,7 @@ class OnnxModelModuleNode final : public ModuleNode {
   }
   String GetSource(const String& format) final {
     std::ostringstream os;
-    os << library_ << ": ONNX model of " << model_.bytes.size() << " bytes";
+    os << library_ << ": ONNX model of " << num_bytes_ << " bytes";
     for (const std::string& text : inputs_) os << "\n  input " << text;
     for (const std::string& text : outputs_) os << "\n  output " << text;
     return os.str();
@@ -92,6 +98,8 @@ class OnnxModelModuleNode final : public ModuleNode {
     }
     if (name == "get_onnx") {  // for people: the file to look at
       return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
+        std::lock_guard<std::mutex> lock(init_mutex_);
+        CheckModelIsKept();
         const TVMByteArray bytes{model_.bytes.data(), model_.bytes.size()};
         *rv = bytes;
       });
@@ -103,6 +111,8 @@ class OnnxModelModuleNode final : public ModuleNode {
   }
 
   void SaveToBinary(dmlc::Stream* stream) final {
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    CheckModelIsKept();
     stream->Write(library_);
     stream->Write(model_.symbol);
     stream->Write(model_.bytes);
@@ -117,14 +127,15 @@ class OnnxModelModuleNode final : public ModuleNode {
     ICHECK(stream->Read(&library) && stream->Read(&symbol) && stream->Read(&bytes) &&
            stream->Read(&inputs) && stream->Read(&outputs))
         << "ONNX partition: the saved library is cut short";
-    return Create(library, symbol, bytes, inputs, outputs);
+    return Create(library, symbol, std::move(bytes), inputs, outputs, true);
   }
 
   static runtime::Module Create(std::string library, std::string symbol, std::string bytes,
-                                std::vector<std::string> inputs, std::vector<std::string> outputs) {
+                                std::vector<std::string> inputs, std::vector<std::string> outputs,
+                                bool is_loaded) {
     return runtime::Module(runtime::make_object<OnnxModelModuleNode>(
         std::move(library), std::move(symbol), std::move(bytes), std::move(inputs),
-        std::move(outputs)));
+        std::move(outputs), is_loaded));
   }
 
  private:
@@ -135,7 +146,15 @@ class OnnxModelModuleNode final : public ModuleNode {
     ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
     const int threads = (*num_threads)();
     engine_ = GetEngineKind(library_).create(model_, threads);
+    if (is_loaded_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
+  }
+
+  void CheckModelIsKept() const {
+    if (model_.bytes.size() == num_bytes_) return;
+    LOG(FATAL) << "ValueError: " << model_.symbol
+               << " was loaded from a library and has run, so it "
+               << "keeps no ONNX model: load the library again";
   }
 
   void Run(TVMArgs args) {
@@ -162,8 +181,10 @@ class OnnxModelModuleNode final : public ModuleNode {
   const std::string library_;
   const std::vector<std::string> inputs_;  // as texts
   const std::vector<std::string> outputs_;
+  const size_t num_bytes_;
+  const bool is_loaded_;
   Model model_;
-  std::mutex init_mutex_;  // guards engine_ until ready_
+  std::mutex init_mutex_;  // guards engine_ until ready_, and the model's bytes
   std::atomic<bool> ready_{false};
   std::unique_ptr<Engine> engine_;
 };
@@ -175,7 +196,8 @@ std::vector<std::string> Texts(const Array<String>& strings) {
 }  // namespace
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.create").set_body([](TVMArgs args, TVMRetValue* rv) {
-  *rv = OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]));
+  *rv =
+      OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]), false);
 });
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.why_unavailable")

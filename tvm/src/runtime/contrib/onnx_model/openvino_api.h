@@ -45,7 +45,6 @@ constexpr int kOk = 0;
   X(get_last_err_msg, const char*, ())                                                     \
   X(free, void, (const char*))                                                             \
   X(core_create, int, (Core**))                                                            \
-  X(core_free, void, (Core*))                                                              \
   X(core_get_property, int, (const Core*, const char*, const char*, char**))               \
   X(core_read_model_from_memory_buffer, int,                                               \
     (const Core*, const char*, size_t, const Tensor*, Model**))                            \
