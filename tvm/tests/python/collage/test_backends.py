@@ -59,6 +59,22 @@ def test_registering_tells_tvm(doubler):
     assert doubler in backends.list_backends()
 
 
+def test_a_reason_is_no_answer_for_tvms_own_passes(doubler):
+    class Reasoned(Doubler):
+        annotate_predicates = {"nn.relu": lambda call: "too small"}
+
+        def patterns(self):
+            return [("doubler.relu", is_op("nn.relu")(wildcard()), lambda expr: "too small")]
+
+    backends.register_backend(Reasoned())
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    mod = relay.transform.InferType()(mod)
+    merged = relay.transform.MergeComposite(get_pattern_table("doubler"))(mod)
+    annotated = relay.transform.AnnotateTarget("doubler")(merged)
+    assert "Composite" not in merged.astext() and "doubler" not in annotated.astext()
+
+
 def test_a_second_registration_replaces_the_first(doubler):
     class Other(Doubler):
         op_predicates = {}

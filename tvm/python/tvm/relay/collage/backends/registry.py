@@ -40,7 +40,7 @@ def register_backend(backend: Backend) -> Backend:
         )
     check_entries(backend.name, backend.all_patterns())
     check_options(backend)
-    backend.op_predicates = _guarded(backend)
+    backend.op_predicates = _guarded(backend, "op_predicates")
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
     register_options(backend)
     _BACKENDS[backend.name] = backend
@@ -67,27 +67,35 @@ def _of_part(backend, method):
 
 def tell_tvm(backend: Backend) -> None:
     """Put the backend's patterns, as they are now, where TVM looks for them."""
-    _tables.register_pattern_table(backend.name, backend.all_patterns)
+    _tables.register_pattern_table(backend.name, lambda: _table_for_tvm(backend))
     tvm.get_global_func("collage.SetLocalPredicates")(backend.name, backend.local_predicates)
 
 
-def _guarded(backend):
-    for op, predicate in backend.op_predicates.items():
+def _table_for_tvm(backend):
+    """The patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
+    return [
+        (name, pattern, *(each and never_raises(name, each) for each in rest[:1]), *rest[1:])
+        for name, pattern, *rest in backend.all_patterns()
+    ]
+
+
+def _guarded(backend, attribute):
+    predicates = getattr(backend, attribute)
+    for op, predicate in predicates.items():
         if not callable(predicate):
             raise TypeError(
-                f"backend {backend.name}: op_predicates[{op!r}] must be a function of a call, "
+                f"backend {backend.name}: {attribute}[{op!r}] must be a function of a call, "
                 f"not {type(predicate).__name__}"
             )
     return {
-        op: never_raises(f"{backend.name}: {op}", predicate)
-        for op, predicate in backend.op_predicates.items()
+        op: never_raises(f"{backend.name}: {op}", predicate) for op, predicate in predicates.items()
     }
 
 
 def _register_op_predicates(backend):
     """Put the backend's predicates where AnnotateTarget looks, in place of any others, and those
     that give reasons where our rules look first."""
-    for_tvm = {**backend.op_predicates, **backend.annotate_predicates}
+    for_tvm = {**backend.op_predicates, **_guarded(backend, "annotate_predicates")}
     for_rules = {op: each.with_reason for op, each in backend.op_predicates.items()}
     for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
         _set_op_attrs(f"{key}.{backend.name}", predicates)
