@@ -6,8 +6,9 @@ import pytest
 import tvm
 from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
-from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
+from tvm.relay.collage.backends import UnsupportedOpError, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.op.contrib.register import get_pattern_table
 
 ROWS, COLUMNS = (2, 5), 12
 EPSILON = relay.const(1e-5)
@@ -148,7 +149,7 @@ def test_unbiased_variance_stays_on_tvm():
 
 def composites(body):
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(mod)
+    mod = relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod)
     return [
         str(call.op.attrs["Composite"])
         for call in calls_of(mod["main"])

@@ -14,6 +14,7 @@ from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.relay.op.contrib.register import get_pattern_table
 
 nn = relay.nn
 
@@ -30,7 +31,7 @@ def conv(data, channels=16, in_channels=8, **attrs):
 def composites(body) -> list[str]:
     """Return the composites' names in main after MergeComposite with dnnl's table."""
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(mod)
+    mod = relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod)
     found = []
 
     def visit(expr):
@@ -206,6 +207,48 @@ def test_op_predicates():
     assert not takes["erf"](call(relay.erf(X)))
     assert takes["tanh"](call(relay.tanh(X)))
     assert "cumsum" not in takes
+
+
+def blocked_conv():
+    weights = relay.var("w", shape=(1, 1, 3, 3, 16, 16))
+    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o"}
+    return nn.conv2d(var("x", 1, 1, 8, 8, 16), weights, channels=16, kernel_size=(3, 3), **layouts)
+
+
+def counted_pool():
+    return nn.avg_pool2d(
+        var("x", 1, 4, 9, 9), (3, 3), (2, 2), padding=(1, 1), ceil_mode=True, count_include_pad=True
+    )
+
+
+def halves(*shape):
+    return relay.var("x", shape=shape, dtype="float16")
+
+
+def qnn_dense():
+    one, zero = relay.const(1.0), relay.const(0)
+    weights = relay.const(np.ones((6, 8), "int8"))
+    x = relay.var("x", shape=(4, 8), dtype="int8")
+    product = relay.qnn.op.dense(x, weights, zero, relay.const(1), one, one, units=6)
+    return relay.qnn.op.requantize(product, one, zero, one, zero, out_dtype="int8")
+
+
+REFUSED = {
+    "dnnl.conv2d": (blocked_conv(), "nn.conv2d: data_layout=NCHW16c is not supported"),
+    "bare": (counted_pool(), "nn.avg_pool2d: ceil_mode=1 is not supported"),
+    "dnnl.dense": (nn.dense(halves(4, 8), halves(6, 8)), "nn.dense: dtype=float16"),
+    "dnnl.swish": ((lambda x: x * relay.sigmoid(x))(halves(4, 8)), "sigmoid: dtype=float16"),
+    "dnnl.qnn_dense": (qnn_dense(), "qnn.dense: kernel_zero_point other than 0"),
+    "dnnl.conv2d_bias": (conv(X) + relay.const(2.0), "not one primitive"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+def test_refusals_say_why(rule):
+    body, reason = REFUSED[rule]
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    rows = [row for row in collage.refusals(mod, ["llvm", "dnnl"]) if row.rule == rule]
+    assert rows and all(reason in row.reason for row in rows)
 
 
 def test_composite_names_of_tvms_own_table():

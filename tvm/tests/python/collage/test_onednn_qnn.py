@@ -12,6 +12,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.op.contrib.register import get_pattern_table
 from tvm.relay.qnn import op as qnn
 
 get_backend("dnnl")
@@ -118,7 +119,7 @@ def test_a_chain_is_one_primitive_with_tvms_numbers(name):
 
 @pytest.mark.parametrize("name", net(None))
 def test_a_chain_is_one_composite(name):
-    mod = relay.transform.MergeComposite(get_backend("dnnl").patterns())(
+    mod = relay.transform.MergeComposite(get_pattern_table("dnnl"))(
         tvm.IRModule.from_expr(function_of(net(name)))
     )
     call = mod["main"].body

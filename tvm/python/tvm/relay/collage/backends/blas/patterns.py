@@ -8,9 +8,7 @@ Test: test_blas_patterns.py.
 from tvm import relay
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
-from ..errors import UnsupportedOpError
-from ..partition.flatten import Flattener, add_input, key_of
-from ..partition.graph import Graph
+from ..partition.calls import flatten_calls, takes_any
 from .lower import lower
 
 ANCHORS = {"dense": "nn.dense", "matmul": "nn.matmul", "batch_matmul": "nn.batch_matmul"}
@@ -35,16 +33,10 @@ def _pattern(op, chain):
 
 def _predicate(chain, backend):
     def accepts(expr) -> bool | str:
-        reason = "its product was not found"
-        for calls in _matched_calls(expr, chain):
-            try:
-                nodes = _lower_calls(calls, backend).nodes
-            except UnsupportedOpError as error:
-                reason = str(error)
-                continue
-            if len(nodes) == 1:
-                return True
-        return reason
+        def is_product(calls) -> bool:
+            return len(lower(flatten_calls(backend, expr, calls)).nodes) == 1
+
+        return takes_any(_matched_calls(expr, chain), is_product)
 
     return accepts
 
@@ -67,16 +59,3 @@ def _matched_calls(expr, chain):
 
 def _is_product(call) -> bool:
     return getattr(call.op, "name", None) in ANCHORS.values()
-
-
-def _lower_calls(calls, backend) -> Graph:
-    """Return these calls lowered as a partition, whose inputs are all else that they read."""
-    graph, scope = Graph(backend), {}
-    inside = {key_of(call) for call in calls}
-    for call in calls:
-        for argument in call.args:
-            known = key_of(argument) in inside or key_of(argument) in scope
-            if not known and not isinstance(argument, relay.Constant):
-                scope[key_of(argument)] = add_input(graph, argument.checked_type, "an operand")
-    graph.outputs = [Flattener(graph).run(calls[0], scope)]
-    return lower(graph)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tvm import ir, relay
 from tvm._ffi import get_global_func
 
+from ..partition.calls import flatten_calls
 from ..partition.flatten import Flattener, add_input
 from ..partition.graph import Graph
 from ..walk import key_of
@@ -22,29 +23,10 @@ _static_type = get_global_func("collage.StaticType")
 
 
 def lower_calls(root, calls: list) -> Graph:
-    """Return the primitives of these calls, of which root is the result.
-
-    All that they read and that is neither a constant nor one of them is an input.
-    """
-    graph = Graph("dnnl")
-    inside = {key_of(call) for call in calls}
-    scope = {}
-    for call in calls:
-        for argument in _operands(call):
-            key = key_of(argument)
-            is_known = key in inside or key in scope
-            if not is_known and not isinstance(argument, relay.Constant):
-                scope[key] = add_input(graph, argument.checked_type, "an operand")
-    graph.outputs = [Flattener(graph).run(root, scope)]
-    graph = fuse(lower(graph))
+    """Return the primitives of these calls, of which root is the result."""
+    graph = fuse(lower(flatten_calls("dnnl", root, calls)))
     graph.remove_unused()
     return check_types(graph)
-
-
-def _operands(call):
-    """Return the arguments, those of tuples one by one."""
-    for argument in call.args:
-        yield from argument.fields if isinstance(argument, relay.Tuple) else [argument]
 
 
 def find_chains(expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]:

@@ -24,9 +24,9 @@ _MAX_RANK = 6
 
 def lower(graph: Graph) -> Graph:
     """Return the graph in oneDNN's primitives; consumes the given one."""
+    _check_tensors(graph)
     recognise_layer_norms(graph)
     recognise_all(graph)
-    _check_tensors(graph)
     lowered = []
     for node in graph.nodes:
         if node.op not in _LOWER:

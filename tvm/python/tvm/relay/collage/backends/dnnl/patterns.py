@@ -10,10 +10,11 @@ import functools
 import math
 from collections.abc import Callable
 
-from tvm import ir, relay
+from tvm import relay
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 
 from ..errors import UnsupportedOpError
+from ..partition.calls import takes_any
 from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
 from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
@@ -126,18 +127,12 @@ def _predicate(anchor_op: str | None, chain: list[str]):
     primitives, and the candidate is measured.
     """
 
-    def is_primitive(expr, calls) -> bool:
-        try:
-            nodes = lower_calls(expr, calls).nodes if calls else []
-        except UnsupportedOpError:
-            return False
-        return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
+    def accepts(expr) -> bool | str:
+        def is_primitive(calls) -> bool:
+            nodes = lower_calls(expr, calls).nodes
+            return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
 
-    def accepts(expr) -> bool:
-        try:
-            return any(is_primitive(expr, calls) for calls in find_chains(expr, anchor_op, chain))
-        except UnsupportedOpError:
-            return False
+        return takes_any(find_chains(expr, anchor_op, chain), is_primitive)
 
     return accepts
 
@@ -183,19 +178,18 @@ def pattern_table() -> tuple[tuple, ...]:
     return (*qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *chains)
 
 
-def _is_layer_norm(expr) -> bool:
-    try:
-        return is_layer_norm(lower_calls(expr, layer_norm_calls(expr)))
-    except UnsupportedOpError:
-        return False
+def _is_layer_norm(expr) -> bool | str:
+    return takes_any(
+        [layer_norm_calls(expr)], lambda calls: is_layer_norm(lower_calls(expr, calls))
+    )
 
 
 def _weight(chain) -> float:
     return math.fsum(3 if step in _MANY_OPS else 1 for step in chain)
 
 
-def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool]]:
-    """Return, for each op, what tells if oneDNN takes a call outside any composite.
+def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool | str]]:
+    """Return, for each op, what tells if oneDNN takes a call outside any composite, or why not.
 
     Calls that a composite of one op takes are refused: they would be measured twice.
     """
@@ -206,18 +200,16 @@ def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool]]:
 def _takes_unmatched(op):
     is_composite = _predicate(op, [])
 
-    def takes(call: relay.Call) -> bool:
-        return not is_composite(call) and takes_call(call)
+    def takes(call: relay.Call) -> bool | str:
+        return "its composite takes it" if is_composite(call) is True else takes_call(call)
 
     return takes
 
 
-def takes_call(call: relay.Call) -> bool:
-    """Tell whether oneDNN can run this call by itself."""
-    if not isinstance(call.op, ir.Op):
-        return False
+def takes_call(call: relay.Call) -> bool | str:
+    """Tell whether oneDNN can run this call by itself, or why not."""
     try:
         lower_calls(call, [call])
-    except UnsupportedOpError:
-        return False
+    except UnsupportedOpError as error:
+        return str(error)
     return True

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tvm import ir, relay
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 
-from ..errors import UnsupportedOpError
+from ..partition.calls import takes_any
 from .extract import lower_calls
 from .types import BYTES, is_quantised
 
@@ -49,17 +49,14 @@ def _constants(count):
 
 
 def _predicate(op: str):
-    def accepts(expr) -> bool:
-        return any(_is_primitive(expr, calls) for calls in _chains(expr, op, _MAX_STEPS))
+    def accepts(expr) -> bool | str:
+        return takes_any(_chains(expr, op, _MAX_STEPS), lambda calls: _is_primitive(expr, calls))
 
     return accepts
 
 
 def _is_primitive(expr, calls) -> bool:
-    try:
-        graph = lower_calls(expr, calls)
-    except UnsupportedOpError:
-        return False
+    graph = lower_calls(expr, calls)
     nodes = graph.nodes
     return (
         len(nodes) == 1 and is_quantised(graph, nodes[0]) and graph.dtypes[nodes[0].output] in BYTES
