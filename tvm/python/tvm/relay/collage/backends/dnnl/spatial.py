@@ -4,8 +4,9 @@
 Test: test_onednn_ops.py, test_onednn_errors.py.
 """
 
+from ..ints import per_axis
 from ..partition.graph import Node
-from .attributes import check, is_kernel_layout, is_plain_layout, padding, per_axis
+from .attributes import check, is_kernel_layout, is_plain_layout, padding
 
 
 def conv(graph, node):

@@ -6,8 +6,9 @@ Test: test_onednn_ops.py.
 
 import tvm
 
+from ..ints import ints_of
 from ..partition.graph import Node
-from .attributes import check, to_ints
+from .attributes import check
 
 
 def reshape(graph, node):
@@ -37,11 +38,11 @@ def split(graph, node):
 def strided_slice(graph, node):
     attrs = node.attrs
     source = graph.shapes[node.inputs[0]]
-    strides = to_ints(attrs.strides) if attrs.strides is not None else []
+    strides = ints_of(attrs.strides)
     check(node, all(step == 1 for step in strides), "strides", strides)
-    axes = to_ints(attrs.axes) if attrs.axes is not None else range(len(attrs.begin))
+    axes = ints_of(attrs.axes) if attrs.axes is not None else range(len(attrs.begin))
     begin = [0] * len(source)
-    for axis, start in zip(axes, to_ints(attrs.begin)):
+    for axis, start in zip(axes, ints_of(attrs.begin)):
         extent = source[axis]
         begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})

@@ -80,27 +80,3 @@ class ExportedCall:
         if array is not None:
             return self.graph.constant(array.reshape(shape))
         return self.graph.node("Reshape", [value, self.graph.ints(shape)], shape, value.dtype)
-
-
-def ints_of(values) -> list[int]:
-    """Return an attribute of one or several integers as a list."""
-    if values is None:
-        return []
-    try:
-        return [int(value) for value in values]
-    except TypeError:
-        return [int(values)]
-
-
-def per_axis(values, axes: int) -> list[int]:
-    """Return one number an axis from one for all or one each."""
-    numbers = ints_of(values)
-    return numbers * axes if len(numbers) == 1 else numbers
-
-
-def pads_of(values, axes: int) -> list[int]:
-    """Return ONNX's pads, all begins before all ends, from Relay's 1, n or 2n numbers."""
-    numbers = ints_of(values)
-    if len(numbers) == 1:
-        return numbers * (2 * axes)
-    return numbers * 2 if len(numbers) == axes else numbers

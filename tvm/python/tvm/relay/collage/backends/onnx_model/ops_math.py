@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from .call import ints_of
+from ..ints import ints_of
 
 _FLOAT = ("float32",)
 _NUMBER = ("float32", "int32", "int64")

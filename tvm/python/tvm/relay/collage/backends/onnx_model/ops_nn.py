@@ -5,7 +5,8 @@ ONNX has one layout, NC and then the axes of space; others get transposes around
 runtimes move or drop.
 """
 
-from .call import SPACE, pads_of, per_axis
+from ..ints import pads_of, per_axis
+from .call import SPACE
 
 
 def _conv(call, axes, is_transposed=False):

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from .call import ints_of
+from ..ints import ints_of
 from .nearest import nearest_mode
 
 _NUMBER = ("float32", "int32", "int64")

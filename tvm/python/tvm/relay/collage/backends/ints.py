@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relay's attributes of integers as lists, one number an axis. Test: test_onednn_ops.py,
+test_onnx_export.py.
+"""
+
+import tvm
+
+_plain_ints = tvm.get_global_func("collage.PlainInts")
+
+
+def ints_of(values) -> list[int]:
+    """Return an attribute of one or several integers as a list; of None an empty one."""
+    if values is None:
+        return []
+    if isinstance(values, (int, tvm.tir.IntImm)):
+        return [int(values)]
+    # One call for all of them, where each would take several.
+    return [int(text) for text in _plain_ints(values).split()]
+
+
+def per_axis(values, axes: int) -> list[int]:
+    """Return one number an axis from one for all or one each."""
+    numbers = ints_of(values)
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def pads_of(values, axes: int) -> list[int]:
+    """Return all begins before all ends, as ONNX has them, from Relay's 1, n or 2n numbers."""
+    numbers = per_axis(values, axes)
+    return numbers * 2 if len(numbers) == axes else numbers
