@@ -69,7 +69,8 @@ def find(names: str) -> list[Net]:
     unknown = [name for name in wanted if found[name] is None]
     if unknown or not wanted:
         what = f"unknown net {', '.join(unknown)}" if unknown else "no net named"
-        raise ValueError(f"{what}: choose of {', '.join(NETS)}")
+        low = ", ".join(f"<net>_{kind}" for kind in LOW_PRECISION)
+        raise ValueError(f"{what}: choose of {', '.join(NETS)}; {low}")
     return [found[name] for name in wanted]
 
 

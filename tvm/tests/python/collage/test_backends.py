@@ -136,6 +136,31 @@ def test_bad_declarations():
         NoCodegen().compile(None)
 
 
+def test_an_op_that_is_none_is_named_with_the_backend():
+    class Misspelled(backends.Backend):
+        name = "bad"
+
+        def patterns(self):
+            return [("bad.softmax", is_op("nn.sofmax")(wildcard()))]
+
+    with pytest.raises(ValueError, match="backend bad: making its patterns failed: .*nn.sofmax"):
+        backends.register_backend(Misspelled())
+    Misspelled.patterns = backends.Backend.patterns
+    for attribute in ("op_predicates", "annotate_predicates"):
+        bad = Misspelled()
+        setattr(bad, attribute, {"nn.sofmax": lambda call: True})
+        with pytest.raises(ValueError, match=f"bad: {attribute}: .*'nn.sofmax'; did you mean"):
+            backends.register_backend(bad)
+    assert backends.find_backend("bad") is None
+
+
+def test_what_is_compiled_must_be_a_module(doubler, monkeypatch):
+    monkeypatch.setattr(doubler, "compile", lambda function: None)
+    compile_part = tvm.get_global_func("relay.ext.doubler")
+    with pytest.raises(TypeError, match="backend doubler: compile.. returns a runtime module, got"):
+        compile_part(relay.Function([], relay.const(1.0)))
+
+
 RELU = is_op("nn.relu")(wildcard())
 
 

@@ -4,6 +4,7 @@
 import json
 import logging
 import re
+import sys
 
 import pytest
 import tvm
@@ -103,6 +104,25 @@ def test_a_users_module_is_imported(capsys, monkeypatch, tmp_path):
         _BACKENDS.pop("my_backend_here", None)
     assert out == (
         "my_backend_here  op-level  NOT AVAILABLE: looking it up raised OSError: no device\n"
+    )
+
+
+def test_a_users_module_of_this_folder_and_one_that_registers_nonsense(
+    capsys, monkeypatch, tmp_path
+):
+    (tmp_path / "my_bad_module.py").write_text(
+        "from tvm.relay import collage\n"
+        "class Bad(collage.Backend):\n"
+        "    name, op_predicates = 'bad', {'nn.rellu': print}\n"
+        "collage.register_backend(Bad())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["backends", "--import", "my_bad_module"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == (
+        "collage: --import my_bad_module: ValueError: backend bad: op_predicates: Relay has no op "
+        "'nn.rellu'; did you mean 'nn.relu'?"
     )
 
 

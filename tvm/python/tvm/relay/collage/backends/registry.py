@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The known backends, by name. Test: test_backends.py."""
 
+import difflib
 import importlib
 import re
 
@@ -38,8 +39,10 @@ def register_backend(backend: Backend) -> Backend:
             f"backend {backend.name}: trades_accuracy is the type that it computes in, one of "
             f"{', '.join(RELATIVE)}, or empty for none, not {backend.trades_accuracy!r}"
         )
-    check_entries(backend.name, backend.all_patterns())
+    check_entries(backend.name, _patterns_of(backend))
     check_options(backend)
+    for attribute in ("op_predicates", "annotate_predicates"):
+        _check_predicates(backend, attribute)
     backend.op_predicates = _guarded(backend, "op_predicates")
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
     register_options(backend)
@@ -56,11 +59,26 @@ def register_backend(backend: Backend) -> Backend:
     return backend
 
 
+def _patterns_of(backend):
+    """Its patterns; ValueError, naming it, for what making them raises (an op that is none)."""
+    try:
+        return backend.all_patterns()
+    except Exception as error:
+        last = (str(error).strip() or repr(error)).splitlines()[-1]
+        raise ValueError(f"backend {backend.name}: making its patterns failed: {last}") from error
+
+
 def _of_part(backend, method):
     """The method, of the backend with the options that the part was found with."""
 
     def call(function, *args):
-        return getattr(backend.with_options(options_in(function)), method)(function, *args)
+        found = getattr(backend.with_options(options_in(function)), method)(function, *args)
+        if method == "compile" and not isinstance(found, tvm.runtime.Module):
+            raise TypeError(
+                f"backend {backend.name}: compile() returns a runtime module, "
+                f"got {type(found).__name__}"
+            )
+        return found
 
     return call
 
@@ -79,16 +97,24 @@ def _table_for_tvm(backend):
     ]
 
 
-def _guarded(backend, attribute):
-    predicates = getattr(backend, attribute)
-    for op, predicate in predicates.items():
+def _check_predicates(backend, attribute):
+    known = set(tvm.ir.Op.list_op_names())
+    for op, predicate in getattr(backend, attribute).items():
+        if op not in known:
+            near = difflib.get_close_matches(op, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"backend {backend.name}: {attribute}: Relay has no op {op!r}{hint}")
         if not callable(predicate):
             raise TypeError(
                 f"backend {backend.name}: {attribute}[{op!r}] must be a function of a call, "
                 f"not {type(predicate).__name__}"
             )
+
+
+def _guarded(backend, attribute):
     return {
-        op: never_raises(f"{backend.name}: {op}", predicate) for op, predicate in predicates.items()
+        op: never_raises(f"{backend.name}: {op}", predicate)
+        for op, predicate in getattr(backend, attribute).items()
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 from collections import Counter
 from typing import Any
 
@@ -35,11 +36,14 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.modules:
+        sys.path.insert(0, "")  # as for `python -m`: modules of the current folder too
     for module in options.modules:
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            raise CollageError(f"--import {module}: {error}") from error
+        except Exception as error:
+            kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+            raise CollageError(f"--import {module}: {kind}{error}") from error
     backends = [get_backend(name) for name in options.name] or list_backends()
     rows = [describe_backend(backend) for backend in backends]
     if options.json:
@@ -58,7 +62,8 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
     ]
     names = [name.removeprefix(f"{row['name']}.") for name in row["patterns"]]
     if names:
-        lines.append(f"  {len(names)} patterns: " + ", ".join(names if is_long else _heads(names)))
+        patterns = f"{len(names)} pattern{'s' * (len(names) > 1)}"
+        lines.append(f"  {patterns}: " + ", ".join(names if is_long else _heads(names)))
     if row["bare_operators"]:
         lines.append("  operators: " + ", ".join(row["bare_operators"]))
     if row["options"]:

@@ -230,8 +230,7 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         console.print(escape(text), highlight=False)
         return
     name = "" if function["function"] == "main" else f" of @{function['function']}"
-    is_of_search = report["plan"].startswith("collage") and report["plan"] != EXACT
-    ships = "" if is_of_search else ", which is not what ships"
+    ships = "" if _ships_the_search(report) else ", which is not what ships"
     if function["parts"]:
         title = f"What each part{name} runs on in the op-level plan{ships}"
         print_titled(title, parts_table(function), console)
@@ -249,6 +248,12 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
     console.print(f"Search{name}: {escape(function['search'])}", highlight=False)
     for line in function["cuts"]:
         console.print(f"Limit that cut: {escape(line)}", highlight=False)
+
+
+def _ships_the_search(report: dict[str, Any]) -> bool:
+    """Whether the plan that ships is the op-level one, or the same module under another name."""
+    names = {row["name"] for row in report["plans"] if row["same_as"] == report["plan"]}
+    return any(name.startswith("collage") and name != EXACT for name in (report["plan"], *names))
 
 
 def _add_rest(table: Table, rows: list[Any], most: int = _MOST_ROWS) -> None:
