@@ -121,6 +121,31 @@ TEST_CASE("the first pass's width changes nothing but work") {
   }
 }
 
+TEST_CASE("unknown costs are asked for before a wider pass, and the plan is the same") {
+  int narrow_asked = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    CoverProblem problem = RandomProblem(seed, {12, true, false});
+    const CoverStep known = Solve(problem);
+    const std::vector<CandidateCost> costs = problem.costs;
+    problem.costs.clear();
+    CoverSearch search(problem, {20000, 1});
+    CoverSearch never_wide(problem, {1, 1});
+    const CoverStep first = search.Step();
+    if (never_wide.Step().kind == CoverStep::Kind::kNeedCosts) {
+      ++narrow_asked;
+      CHECK(first.kind == CoverStep::Kind::kNeedCosts);
+      CHECK(search.stats().states_expanded == never_wide.stats().states_expanded);
+    }
+    const CoverStep step =
+        RunToEnd(&search, [&](int id) { return costs[static_cast<size_t>(id)]; });
+    CHECK(step.kind == known.kind);
+    CHECK(step.plan.candidates == known.plan.candidates);
+    CHECK(step.plan.seconds == known.plan.seconds);
+  }
+  CHECK(narrow_asked > 0);
+}
+
 /*! \brief Not exact: first nodes first, one way to each covered set, cycles refused. */
 double CostByCoveredSetAlone(const CoverProblem& problem) {
   struct Way {

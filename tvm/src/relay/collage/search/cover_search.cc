@@ -24,6 +24,9 @@ namespace collage {
 
 namespace {
 
+// Each pass is so many times wider than the one before: all before the last cost little beside it.
+constexpr int64_t kWidening = 16;
+
 int64_t AtLeastOne(int64_t limit) { return std::max<int64_t>(limit, 1); }
 
 std::string Milliseconds(double seconds) {
@@ -84,26 +87,40 @@ class CoverSearch::Impl {
     stats_.widest_position = std::max(stats_.widest_position, pass.widest);
   }
 
-  /*! \brief A narrow pass, and when that had to cut, the full one below what it found. */
+  /*!
+   * \brief A narrow pass, and while that had to cut, wider ones below what it found. A plan with
+   * unknown costs ends them: its costs are needed before it can be told from a better one.
+   */
   PassResult Passes(const ShareBound& bound) {
     const int64_t most = AtLeastOne(options_.max_states_per_position);
-    const int64_t narrow = std::min(AtLeastOne(options_.first_pass_states), most);
-    PassResult first = RunPass(parts_, bound, {narrow, kInfiniteTicks});
-    Count(first);
-    if (first.cut == 0) return first;
-    PassResult full = std::move(first);
-    if (narrow < most) {
-      first = std::move(full);
-      full = RunPass(parts_, bound, {most, first.cost});
-      Count(full);
-      if (first.cost < full.cost) {
-        full.is_found = first.is_found;
-        full.cost = first.cost;
-        full.parts = std::move(first.parts);
+    int64_t width = std::min(AtLeastOne(options_.first_pass_states), most);
+    PassResult best = RunPass(parts_, bound, {width, kInfiniteTicks});
+    Count(best);
+    while (best.cut > 0 && width < most && UnknownCosts(best).empty()) {
+      width = std::min(width * kWidening, most);
+      PassResult wider = RunPass(parts_, bound, {width, best.cost});
+      Count(wider);
+      if (best.cost < wider.cost) {
+        wider.is_found = best.is_found;
+        wider.cost = best.cost;
+        wider.parts = std::move(best.parts);
+      }
+      best = std::move(wider);
+    }
+    if (width == most) stats_.states_cut += best.cut;
+    return best;
+  }
+
+  /*! \brief Ids of the parts whose costs are unknown, ascending; none where no cover was found. */
+  std::vector<int> UnknownCosts(const PassResult& pass) const {
+    std::vector<int> unknown;
+    for (int id : pass.parts) {
+      if (problem_.costs[static_cast<size_t>(id)].status == CandidateCost::Status::kUnknown) {
+        unknown.push_back(id);
       }
     }
-    stats_.states_cut += full.cut;
-    return full;
+    std::sort(unknown.begin(), unknown.end());
+    return unknown;
   }
 
   CoverStep FromPass(const ShareBound& bound, PassResult pass) {
@@ -115,12 +132,7 @@ class CoverSearch::Impl {
                                         std::to_string(pass.first_uncovered) + " and all before it";
       return step;
     }
-    for (int id : pass.parts) {
-      if (problem_.costs[static_cast<size_t>(id)].status == CandidateCost::Status::kUnknown) {
-        step.needed.push_back(id);
-      }
-    }
-    std::sort(step.needed.begin(), step.needed.end());
+    step.needed = UnknownCosts(pass);
     stats_.costs_asked += static_cast<int>(step.needed.size());
     step.kind = step.needed.empty() ? CoverStep::Kind::kPlan : CoverStep::Kind::kNeedCosts;
     step.plan.candidates = ExecutionOrder(parts_, pass.parts);

@@ -33,8 +33,8 @@ struct CoverSearchOptions {
    */
   int64_t max_states_per_position = 20000;
   /*!
-   * \brief A first pass keeps only this many states a position. When it had to cut, its plan is
-   * the upper bound of a second, full pass; it never makes the result worse.
+   * \brief A first pass keeps only this many states a position. When a pass had to cut and knows
+   * all costs of its plan, that is the upper bound of a wider one; it never makes the result worse.
    */
   int64_t first_pass_states = 64;
 };
@@ -104,9 +104,9 @@ class CoverSearch {
   void SetCost(int candidate, CandidateCost cost);
   /*!
    * \brief Finds the best cover with the lower bounds in place of unknown costs. Final when all
-   * its costs are known; else asks for those that are not. Ties: fewest parts, then the least
-   * candidate ids, compared in the order of the parts' first nodes. Once all costs are known one
-   * step gives the plan.
+   * its costs are known; else asks for those that are not, without a wider pass. Ties: fewest
+   * parts, then the least candidate ids, compared in the order of the parts' first nodes. Once all
+   * costs are known one step gives the plan.
    */
   CoverStep Step();
 
