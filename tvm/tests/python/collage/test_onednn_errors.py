@@ -112,25 +112,21 @@ def test_wrong_tensors(dense_module):
         dense_module["part"](tvm.nd.array(np.ones((2, 3), "float32")))
 
 
-def test_unknown_node_kind():
+@pytest.mark.parametrize(
+    "shapes, kind, message",
+    [
+        ("[2],[2]", "teleport", "unknown operation 'teleport'; known: .*conv"),
+        ("[2,3],[1]", "reshape", "reshape 2x3 -> 1: not as many elements"),
+    ],
+)
+def test_a_node_that_cannot_be(shapes, kind, message):
     create = tvm.get_global_func("collage.onednn.create")
     text = (
-        '{"format":1,"shapes":[[2],[2]],"inputs":[0],"outputs":[1],"constants":[],'
-        '"nodes":[{"kind":"teleport","inputs":[0],"output":1}]}'
+        f'{{"format":1,"shapes":[{shapes}],"inputs":[0],"outputs":[1],"constants":[],'
+        f'"nodes":[{{"kind":"{kind}","inputs":[0],"output":1}}]}}'
     )
     module = create("f", text, [])
-    with pytest.raises(ValueError, match="unknown operation 'teleport'; known: .*conv"):
-        module["__init_f"]([])
-
-
-def test_a_reshape_to_another_number_of_elements():
-    create = tvm.get_global_func("collage.onednn.create")
-    text = (
-        '{"format":1,"shapes":[[2,3],[1]],"inputs":[0],"outputs":[1],"constants":[],'
-        '"nodes":[{"kind":"reshape","inputs":[0],"output":1}]}'
-    )
-    module = create("f", text, [])
-    with pytest.raises(Exception, match="reshape 2x3 -> 1: not as many elements"):
+    with pytest.raises(Exception, match=message):
         module["__init_f"]([])
 
 
