@@ -13,6 +13,7 @@ import models
 import outputs
 from models.graph import Graph
 from outputs import Row
+from tvm.relay.collage.backends import BUILTIN, list_backends
 
 pytest.importorskip("onnxruntime")
 
@@ -30,22 +31,20 @@ def small(monkeypatch):
 
 def test_each_backend_that_is_there_is_right(capsys, tmp_path):
     file = tmp_path / "rows.json"
-    code = outputs.main(["--nets", "small,small_int8", "--output", str(file)])
+    # Tests before this one may have registered others.
+    ours = [b.name for b in list_backends() if b.name in BUILTIN and b.available() is None]
+    arguments = ["--nets", "small,small_int8", "--backends", ",".join(ours)]
+    code = outputs.main([*arguments, "--output", str(file)])
     rows = [Row(**json.loads(line)) for line in file.read_text().splitlines()]
-    wrong = [
-        row.Summary() for row in rows if not (row.is_right or row.Summary().endswith("nothing"))
-    ]
-    assert code == (1 if wrong else 0)
-    # In 8 bits and bfloat16 a library may be wrong on some CPU: the command says so.
-    exact = [text for text in wrong if text.split()[0] == "small" and "bf16" not in text]
-    assert not exact and not [text for text in wrong if "FAILED" in text], wrong
+    assert not [r.Summary() for r in rows if r.failure or not (r.error is None or r.is_right)]
+    assert code == 0
     by_name = {(row.net, row.backend): row for row in rows}
     assert by_name["small", "tvm"].is_right and by_name["small", "dnnl"].is_right
     assert by_name["small", "dnnl"].parts == 1 and by_name["small", "tvm"].parts == 0
     assert by_name["small", "tvm"].limit == 1e-4 and by_name["small_int8", "tvm"].limit == 0.1
     out = capsys.readouterr().out
     assert "small               dnnl                1 parts  error" in out
-    assert "| net | tvm |" in out and out.count("WRONG") == len(wrong)
+    assert "| net | tvm |" in out and "WRONG" not in out
 
 
 def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch):
