@@ -87,7 +87,8 @@ def test_a_worker_that_died_between_requests_is_replaced():
 
 def test_unknown_functions_and_commands_fail_alone(pool):
     nowhere = Job("call", {"function": "nowhere:at_all", "arguments": {}}, 60.0)
-    replies = pool.run([nowhere, Job("fly", {}, 60.0), Job("time", {"runs": 1, "number": 1}, 60.0)])
+    time = Job("time", {"runs": 1, "number": 1, "warm_seconds": 0.0}, 60.0)
+    replies = pool.run([nowhere, Job("fly", {}, 60.0), time])
     assert [r.outcome for r in replies] == ["failed"] * 3
     assert "'nowhere:at_all' cannot be imported" in replies[0].message
     assert "no contestant is open" in replies[2].message
