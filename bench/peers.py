@@ -115,10 +115,11 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         for peer in options.contestants:
             if peer in PEERS:
                 contestants.append(PEERS[peer].contestant(file, inputs, environment))
-        print(f"  measuring {', '.join(item.name for item in contestants)}", flush=True)
+        names = [item.name for item in contestants]
+        print(f"  measuring {', '.join(names)}", flush=True)
         comparisons = compare(
             contestants,
-            [name for name in REFERENCES if name in {item.name for item in contestants}],
+            [name for name in REFERENCES if name in names],
             options.rounds,
             options.rtol,
             open_timeout=options.build_timeout,

@@ -8,6 +8,11 @@ from tvm._ffi import register_func
 from tvm._ffi.base import ERROR_TYPE, register_error
 
 
+def last_line(error: BaseException) -> str:
+    """The last line of an error's text: what TVM says after its stack; its repr without text."""
+    return (str(error).strip() or repr(error)).splitlines()[-1]
+
+
 class CollageError(Exception):
     """Base of the errors below."""
 

@@ -11,7 +11,7 @@ import tvm
 from tvm import relay
 from tvm.ir import diagnostics
 
-from .errors import ModuleError
+from .errors import ModuleError, last_line
 
 _OVERRIDE = "diagnostics.OverrideRenderer"
 # What TVM says of each expression around the one that is wrong.
@@ -32,7 +32,7 @@ def check_module(mod: Any) -> None:
         try:
             relay.transform.InferType()(mod)
         except (tvm.TVMError, TypeError, ValueError, AttributeError) as error:
-            reasons = found or [str(error).strip().splitlines()[-1]]
+            reasons = found or [last_line(error)]
             raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from error
 
 

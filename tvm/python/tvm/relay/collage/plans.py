@@ -12,7 +12,7 @@ from typing import Any
 
 import tvm
 
-from .errors import UnknownBackendError
+from .errors import UnknownBackendError, last_line
 from .measure import Cost
 from .placement import Machine, PartCost, PlacedPart, Placement
 from .placement.describe import make_placement, parts_from_rows
@@ -96,8 +96,7 @@ class Plans:
             except UnknownBackendError as error:
                 self.failed[name] = Cost.failed("unsupported", str(error))
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
-                text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
-                self.failed[name] = Cost.failed("compile_failed", text)
+                self.failed[name] = Cost.failed("compile_failed", last_line(error))
 
     def add_untuned(self) -> None:
         """The plans of UNTUNED again, to be built without tuning records."""

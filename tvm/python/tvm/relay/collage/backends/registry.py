@@ -9,6 +9,7 @@ import tvm
 from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
+from ..errors import last_line
 from ..measure.tolerance import RELATIVE
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
@@ -64,8 +65,8 @@ def _patterns_of(backend):
     try:
         return backend.all_patterns()
     except Exception as error:
-        last = (str(error).strip() or repr(error)).splitlines()[-1]
-        raise ValueError(f"backend {backend.name}: making its patterns failed: {last}") from error
+        what = last_line(error)
+        raise ValueError(f"backend {backend.name}: making its patterns failed: {what}") from error
 
 
 def _of_part(backend, method):

@@ -18,6 +18,7 @@ import tvm
 
 from .. import accuracy
 from ..build.library import is_external_function
+from ..errors import last_line
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
@@ -214,8 +215,7 @@ def _build_all(plans, build, on_plan):
             with phase("build"):
                 libraries[name] = build(module)
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
-            text = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
-            failures.append(Comparison(name, Cost.failed("compile_failed", text)))
+            failures.append(Comparison(name, Cost.failed("compile_failed", last_line(error))))
     return libraries, failures
 
 
