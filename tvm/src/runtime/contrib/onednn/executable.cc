@@ -31,7 +31,7 @@ struct Executable::Call {
         if (buffer.place == Place::kInput) inputs.emplace_back(memory, buffer.index);
         if (buffer.place == Place::kOutput) outputs.emplace_back(memory, buffer.index);
       }
-      if (step.scratch_bytes > 0) {
+      if (step.primitive.get() && step.scratch_bytes > 0) {
         step_args.push_back({DNNL_ARG_SCRATCHPAD, NewMemory(step.scratch_desc, scratch.get())});
       }
       args.push_back(std::move(step_args));
@@ -52,6 +52,7 @@ struct Executable::Call {
   std::vector<std::pair<dnnl_memory_t, int>> inputs;  // to be pointed at the caller's tensors
   std::vector<std::pair<dnnl_memory_t, int>> outputs;
   std::vector<std::vector<dnnl_exec_arg_t>> args;  // by step
+  std::vector<void*> data;                         // of the running step, for a kernel of ours
 };
 
 Executable::Executable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
@@ -77,6 +78,16 @@ void Executable::Release(std::unique_ptr<Call> call) {
   idle_.push_back(std::move(call));
 }
 
+/*! \brief Where a step's operands are in this call. */
+const std::vector<void*>& Executable::DataOf(Call* call, size_t step) {
+  call->data.clear();
+  for (const dnnl_exec_arg_t& arg : call->args[step]) {
+    call->data.push_back(nullptr);
+    CheckStatus(GetApi().memory_get_data_handle(arg.memory, &call->data.back()), "memory");
+  }
+  return call->data;
+}
+
 void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
   const Api& api = GetApi();
   std::unique_ptr<Call> call = Acquire();
@@ -87,10 +98,15 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
     api.memory_set_data_handle(memory, outputs[index]);
   }
   for (size_t i = 0; i < plan_->steps.size(); ++i) {
+    const Step& step = plan_->steps[i];
+    if (step.own_kernel) {
+      step.own_kernel(DataOf(call.get(), i), call->scratch.get());
+      continue;
+    }
     const dnnl_status_t status =
-        api.primitive_execute(plan_->steps[i].primitive.get(), call->stream.get(),
+        api.primitive_execute(step.primitive.get(), call->stream.get(),
                               static_cast<int>(call->args[i].size()), call->args[i].data());
-    if (status != dnnl_success) CheckStatus(status, plan_->steps[i].summary);
+    if (status != dnnl_success) CheckStatus(status, step.summary);
   }
   Release(std::move(call));
 }

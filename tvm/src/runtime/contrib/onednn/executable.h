@@ -33,6 +33,7 @@ class Executable final : public partition::Program {
   struct Call;  // what one running call owns
   std::unique_ptr<Call> Acquire();
   void Release(std::unique_ptr<Call> call);
+  static const std::vector<void*>& DataOf(Call* call, size_t step);
 
   std::shared_ptr<const Plan> plan_;
   std::mutex mutex_;  // guards idle_

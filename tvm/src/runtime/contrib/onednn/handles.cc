@@ -71,6 +71,25 @@ std::optional<MemDesc> MemDesc::Box(const Dims& begin, const Dims& dims) const {
   return MemDesc(raw);
 }
 
+std::optional<MemDesc::ChannelVectors> MemDesc::ByChannelVectors(int64_t channels) const {
+  const Api& api = GetApi();
+  int num_blocks = 0;
+  const dnnl_dims_t *blocks = nullptr, *block_axes = nullptr, *strides = nullptr;
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_nblks_s32, &num_blocks);
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_blks, &blocks);
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_idxs, &block_axes);
+  if (api.memory_desc_query(raw_.get(), dnnl_query_strides, &strides) != dnnl_success) return {};
+  const Dims extents = dims();
+  if (extents.size() < 2 || extents[1] % channels != 0) return {};
+  ChannelVectors found{Dims(*strides, *strides + extents.size()), channels};
+  if (num_blocks == 0 && found.strides[1] == 1) {
+    found.strides[1] = channels;
+    return found;
+  }
+  const bool is_blocked = num_blocks == 1 && (*block_axes)[0] == 1 && (*blocks)[0] == channels;
+  return is_blocked ? std::optional(found) : std::nullopt;
+}
+
 Dims MemDesc::dims() const {
   int rank = 0;
   const dnnl_dims_t* dims = nullptr;

@@ -83,9 +83,20 @@ std::string WhyUnavailable() { return OneDnn().problem; }
 
 std::string Version() { return OneDnn().version; }
 
-bool RunsBfloat16() {
-  // Sets of instructions are bits, and AVX-512 begins with those of its core.
-  return (GetApi().get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+namespace {
+
+bool Has(dnnl_cpu_isa_t isa) {
+  return (GetApi().get_effective_cpu_isa() & isa) == isa;  // sets of instructions are bits
+}
+
+}  // namespace
+
+// AVX-512 begins with the instructions of its core.
+bool RunsBfloat16() { return Has(dnnl_cpu_isa_avx512_core); }
+
+int VectorLanes() {
+  if (Has(dnnl_cpu_isa_avx512_core)) return 16;
+  return Has(dnnl_cpu_isa_avx2) ? 8 : 4;  // AVX2 here means FMA as well
 }
 
 void CheckStatus(dnnl_status_t status, const std::string& what) {

@@ -22,7 +22,7 @@
   X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) \
   X(memory_desc_create_submemory) X(memory_desc_clone) X(memory_desc_destroy) \
   X(memory_desc_reshape) X(memory_desc_permute_axes) X(memory_desc_query) X(memory_desc_equal) \
-  X(memory_desc_get_size) X(memory_create) X(memory_set_data_handle) X(memory_destroy) \
+  X(memory_desc_get_size) X(memory_create) X(memory_get_data_handle) X(memory_set_data_handle) X(memory_destroy) \
   X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
   X(primitive_attr_set_post_ops) X(primitive_attr_set_zero_points_mask) \
   X(post_ops_create) X(post_ops_len) X(post_ops_destroy) X(post_ops_append_sum) \
@@ -65,6 +65,10 @@ std::string WhyUnavailable();
 
 /*! \brief Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi(). */
 bool RunsBfloat16();
+
+/*! \brief Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs GetApi().
+ */
+int VectorLanes();
 
 /*! \brief oneDNN's version, as in "3.2.0". */
 std::string Version();

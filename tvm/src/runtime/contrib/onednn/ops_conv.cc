@@ -5,13 +5,14 @@
  * of plain axes.
  *
  * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
- * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout. Tested by
- * test_onednn_ops.py.
+ * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
+ * winograd. Tested by test_onednn_ops.py.
  */
 #include <tvm/runtime/logging.h>
 
 #include <utility>
 
+#include "conv_winograd.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -77,17 +78,18 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value src = planner->Require(node.inputs[0], order.Back(src_desc));
-  const Value packed = planner->RequireFrom(weights, weights_desc);
   const Value dst = chain.Result(planner, order.Back(dst_desc));
+  planner->Define(node.output, dst);
   std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
-                               {DNNL_ARG_WEIGHTS, weights_desc, packed.buffer},
                                {DNNL_ARG_DST, dst_desc, dst.buffer}};
   if (has_bias) {
     args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
   }
+  if (!is_transposed && EmitWinograd(planner, node, weights, args)) return;
+  const Value packed = planner->RequireFrom(weights, weights_desc);
+  args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
   chain.AppendArgs(&args);
   planner->Emit(std::move(pd), std::move(args), what);
-  planner->Define(node.output, dst);
 }
 
 void BuildConv(Planner* planner, const NodeDesc& node) { Build(planner, node, false); }

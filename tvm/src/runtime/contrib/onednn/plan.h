@@ -8,6 +8,7 @@
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,11 +47,15 @@ struct StepArg {
   int buffer;
 };
 
+/*! \brief Code of ours: gets the operands' data in the order of the step's args, and scratch. */
+using OwnKernel = std::function<void(const std::vector<void*>& data, void* scratch)>;
+
 struct Step {
-  Primitive primitive;
+  Primitive primitive;   // oneDNN's,
+  OwnKernel own_kernel;  // or ours in its place
   std::vector<StepArg> args;
   int64_t scratch_bytes = 0;
-  MemDesc scratch_desc;
+  MemDesc scratch_desc;  // of a primitive
   std::string summary;  // node and the implementation that oneDNN chose
 };
 

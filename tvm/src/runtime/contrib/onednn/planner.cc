@@ -131,15 +131,20 @@ int Planner::NewConstant(int32_t value) {
   return Keep(std::move(data), sizeof(value));
 }
 
+std::shared_ptr<void> Planner::CopyConstant(const Value& from, const MemDesc& desc) const {
+  ICHECK(IsConstant(from));
+  std::shared_ptr<void> copy = AllocateAligned(desc.Bytes());
+  ReorderNow(from.desc, plan_->buffers[from.buffer].constant, desc, copy.get());
+  return copy;
+}
+
 Value Planner::PackConstant(const Value& from, const MemDesc& desc) {
-  std::shared_ptr<void> packed = AllocateAligned(desc.Bytes());
-  ReorderNow(from.desc, plan_->buffers[from.buffer].constant, desc, packed.get());
-  return {desc, Keep(std::move(packed), desc.Bytes())};
+  return {desc, Keep(CopyConstant(from, desc), desc.Bytes())};
 }
 
 Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
   if (from.desc == desc) return {desc, from.buffer};
-  if (plan_->buffers[from.buffer].place == Place::kConstant) return PackConstant(from, desc);
+  if (IsConstant(from)) return PackConstant(from, desc);
   return Reorder(from, desc, NewBuffer(Place::kArena, desc.Bytes()));
 }
 
@@ -192,6 +197,17 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   const char* implementation = "";
   api.primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &implementation);
   step.summary = what + " by " + implementation;
+  plan_->steps.push_back(std::move(step));
+}
+
+void Planner::Emit(OwnKernel kernel, std::vector<StepArg> args, int64_t scratch_bytes,
+                   const std::string& what) {
+  Step step;
+  step.own_kernel = std::move(kernel);
+  step.args = std::move(args);
+  step.scratch_bytes = scratch_bytes;
+  plan_->scratch_bytes = std::max(plan_->scratch_bytes, scratch_bytes);
+  step.summary = what;
   plan_->steps.push_back(std::move(step));
 }
 

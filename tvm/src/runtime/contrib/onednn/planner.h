@@ -65,11 +65,21 @@ class Planner {
   const GraphDesc& graph() const { return graph_; }
   /*! \brief Adds a step that runs pd's primitive. */
   void Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what);
+  /*! \brief Adds a step that runs code of ours. */
+  void Emit(OwnKernel kernel, std::vector<StepArg> args, int64_t scratch_bytes,
+            const std::string& what);
+  /*! \brief A constant's numbers in layout desc, which only the caller keeps. */
+  std::shared_ptr<void> CopyConstant(const Value& from, const MemDesc& desc) const;
+  /*! \brief Whether a value's numbers are known when planning. */
+  bool IsConstant(const Value& value) const {
+    return plan_->buffers[value.buffer].place == Place::kConstant;
+  }
+  /*! \brief A buffer with this constant, which the plan keeps. */
+  int Keep(std::shared_ptr<void> constant, int64_t bytes);
 
  private:
   int NewBuffer(Place place, int64_t bytes, int index = 0);
   Value Reorder(const Value& from, const MemDesc& desc, int buffer);
-  int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
   void StoreOutputs();
 

@@ -6,7 +6,7 @@ import os
 import tvm
 
 from ..interface import GRAPH_LEVEL, Backend
-from .codegen import compile_partition, constants_of
+from .codegen import WINOGRAD_CHOICES, codegen
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
 
 
@@ -22,6 +22,8 @@ class DnnlBackend(Backend):
         "blocked layouts of weights or data in the model",
         "the AOT executor",
     )
+    # Which 3x3 convolutions run by our Winograd kernel: those it is expected to be faster on.
+    options = {"winograd": "auto"}
 
     def __init__(self):
         self.op_predicates = bare_op_predicates()
@@ -30,6 +32,16 @@ class DnnlBackend(Backend):
             **dict.fromkeys(ANCHORS.values(), takes_call),
             "cast": lambda call: False,
         }
+
+    def with_options(self, values):
+        """As of any backend; ValueError for a winograd that is none of WINOGRAD_CHOICES."""
+        wanted = values.get("winograd", "auto")
+        if wanted not in WINOGRAD_CHOICES:
+            raise ValueError(
+                f"backend dnnl: option winograd is one of {', '.join(WINOGRAD_CHOICES)}, "
+                f"got {wanted!r}"
+            )
+        return super().with_options(values)
 
     def version(self) -> str:
         text = str(tvm.get_global_func("collage.onednn.version")())
@@ -47,7 +59,7 @@ class DnnlBackend(Backend):
         return list(pattern_table())
 
     def compile(self, function):
-        return compile_partition(function)
+        return codegen(self.options["winograd"]).compile(function)
 
     def constants(self, function, symbol):
-        return constants_of(function, symbol)
+        return codegen(self.options["winograd"]).constants(function, symbol)

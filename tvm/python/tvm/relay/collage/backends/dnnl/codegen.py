@@ -4,6 +4,8 @@
 Test: test_onednn_codegen.py.
 """
 
+import functools
+
 from tvm import relay
 
 from ..partition import Graph, PartitionCodegen, flatten
@@ -12,16 +14,31 @@ from .fuse import fuse
 from .lower import lower
 from .types import check_types
 
-__all__ = ["compile_partition", "constants_of", "lower_function", "to_json"]
+__all__ = ["WINOGRAD_CHOICES", "codegen", "compile_partition", "lower_function", "to_json"]
+
+WINOGRAD_CHOICES = ("auto", "always", "never")
 
 
-def lower_function(function: relay.Function) -> Graph:
-    """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run."""
+def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
+    """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run.
+
+    ``winograd``: whether 3x3 convolutions that can run by our kernel do so where that is expected to
+    be faster, always, or never (one of WINOGRAD_CHOICES).
+    """
     graph = fuse(lower(flatten(function, "dnnl")))
     graph.remove_unused()
+    if winograd != "auto":
+        for node in graph.nodes:
+            if node.op == "conv":
+                node.attrs["strings"]["winograd"] = winograd
     return check_types(graph)
 
 
-_CODEGEN = PartitionCodegen("dnnl", "onednn", lower_function)
-compile_partition = _CODEGEN.compile
-constants_of = _CODEGEN.constants
+def codegen(winograd: str = "auto") -> PartitionCodegen:
+    """Return what compiles partitions, with lower_function's option."""
+    return PartitionCodegen("dnnl", "onednn", functools.partial(lower_function, winograd=winograd))
+
+
+def compile_partition(function: relay.Function):
+    """Return the runtime module of a partition's function."""
+    return codegen().compile(function)

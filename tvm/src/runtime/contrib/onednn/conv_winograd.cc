@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file conv_winograd.cc
+ * \brief Which convolutions run by Winograd's algorithm, and their step.
+ */
+#include "conv_winograd.h"
+
+#include <tvm/runtime/logging.h>
+#include <tvm/runtime/threading_backend.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "../winograd/winograd.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+using winograd::PostOp;
+
+/*! \brief With leading axes of extent (or stride, ...) `fill`, so that there are three. */
+Dims Spatial(const Dims& values, size_t skip, int64_t fill) {
+  Dims result(values.begin() + skip, values.end());
+  result.insert(result.begin(), 3 - result.size(), fill);
+  return result;
+}
+
+bool HasSquareWindow(const NodeDesc& node, const Dims& weights) {
+  const size_t rank = weights.size();
+  if (rank != 4 && rank != 5) return false;
+  const Dims& strides = node.Ints("strides");
+  const Dims& dilation = node.Ints("dilation");
+  for (size_t i = rank - 2; i < rank; ++i) {
+    if (weights[i] != 3 || strides[i - 2] != 1 || dilation[i - 2] != 1) return false;
+  }
+  return node.Int("groups") == 1;
+}
+
+winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weights,
+                        const Dims& dst) {
+  const Dims in = Spatial(src, 2, 1), window = Spatial(weights, 2, 1), out = Spatial(dst, 2, 1);
+  const Dims pad = Spatial(node.Ints("pad_l"), 0, 0), strides = Spatial(node.Ints("strides"), 0, 1);
+  const Dims dilation = Spatial(node.Ints("dilation"), 0, 1);
+  winograd::Shape s;
+  s.batch = src[0], s.in_channels = src[1], s.out_channels = dst[1];
+  s.depth = in[0], s.height = in[1], s.width = in[2];
+  s.out_depth = out[0], s.out_height = out[1], s.out_width = out[2];
+  s.pad_front = pad[0], s.pad_top = pad[1], s.pad_left = pad[2];
+  s.kernel_depth = window[0], s.stride_depth = strides[0], s.dilation_depth = dilation[0];
+  return s;
+}
+
+winograd::Strides StridesOf(const MemDesc::ChannelVectors& vectors) {
+  const Dims& axes = vectors.strides;
+  const Dims spatial = Spatial(axes, 2, 0);
+  return {axes[0], axes[1], spatial[0], spatial[1], spatial[2]};
+}
+
+/*! \brief The node's post-ops in the kernel's words; nothing when it lacks one. */
+std::optional<std::vector<PostOp>> PostOpsOf(const NodeDesc& node) {
+  static const auto* kinds = new std::map<std::string, PostOp::Kind>{
+      {"sum", PostOp::kSum},
+      {"relu", PostOp::kRelu},
+      {"clip", PostOp::kClip},
+      {"linear", PostOp::kLinear},
+  };
+  std::vector<PostOp> found;
+  bool has_sum = false;
+  for (const PostOpDesc& op : node.post_ops) {
+    const auto kind = kinds->find(op.kind);
+    if (kind == kinds->end()) return std::nullopt;
+    // The first sum's operand is what the destination holds; another one lies elsewhere.
+    if (op.kind == "sum" && std::exchange(has_sum, true)) return std::nullopt;
+    found.push_back({kind->second, op.alpha, op.beta});
+  }
+  return found;
+}
+
+bool IsFloat(const Planner& planner, const NodeDesc& node) {
+  for (int tensor : node.inputs) {
+    if (planner.type(tensor) != dnnl_f32) return false;
+  }
+  return planner.type(node.output) == dnnl_f32;
+}
+
+}  // namespace
+
+bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
+                  const std::vector<StepArg>& args) {
+  const auto choice = node.strings.find("winograd");
+  const std::string wanted = choice == node.strings.end() ? "auto" : choice->second;
+  const Dims dims = weights.desc.dims();
+  if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
+  const std::optional<std::vector<PostOp>> post_ops = PostOpsOf(node);
+  if (!post_ops || !planner->IsConstant(weights)) return false;
+  const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, args[1].desc.dims());
+  const int num_threads = runtime::threading::NumThreads();
+  if (wanted != "always" && !winograd::IsFaster(shape, num_threads)) return false;
+  for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
+    const winograd::Kernel* kernel = winograd::FindKernel(lanes);
+    const auto src = args[0].desc.ByChannelVectors(lanes);
+    const auto dst = args[1].desc.ByChannelVectors(lanes);
+    if (!kernel || !src || !dst) continue;
+    const std::shared_ptr<void> plain =
+        planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
+    std::shared_ptr<void> packed =
+        winograd::PackWeights(shape, *kernel, static_cast<const float*>(plain.get()));
+    const float* const data = static_cast<const float*>(packed.get());
+    planner->Keep(std::move(packed), winograd::PackedBytes(shape));
+    const winograd::Convolution run(*kernel, shape, StridesOf(*src), StridesOf(*dst), *post_ops,
+                                    num_threads);
+    planner->Emit(
+        [run, data](const std::vector<void*>& operands, void* scratch) {
+          const void* bias = operands.size() > 2 ? operands[2] : nullptr;
+          run.Run({static_cast<const float*>(operands[0]), data, static_cast<const float*>(bias),
+                   static_cast<float*>(operands[1])},
+                  scratch);
+        },
+        args, run.scratch_bytes(),
+        Summary(planner->graph(), node) + " by winograd:" + kernel->name);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm

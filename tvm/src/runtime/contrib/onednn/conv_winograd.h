@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file conv_winograd.h
+ * \brief Convolutions of a plan that our Winograd kernel runs in place of oneDNN.
+ *
+ * It reads and writes the layouts that oneDNN chose for its own kernel, so that nothing around it
+ * changes. Tested by test_onednn_winograd.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_
+
+#include <vector>
+
+#include "planner.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+/*!
+ * \brief Adds the step of a convolution if it can run so, and is expected to be faster; tells
+ * whether it did.
+ *
+ * \param weights in the axes (out, in, spatial); not in groups.
+ * \param args source, destination and perhaps bias, in this order.
+ */
+bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
+                  const std::vector<StepArg>& args);
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_

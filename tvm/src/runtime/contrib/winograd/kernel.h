@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file kernel.h
+ * \brief What one thread does of a Winograd convolution, and its implementations by instruction set.
+ *
+ * Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
+ * rest, so they may share no inline function with it. Tested by test_onednn_winograd.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_
+#define TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_
+
+#include <cstdint>
+
+namespace tvm {
+namespace collage {
+namespace winograd {
+
+// F(4x4, 3x3): a tile of 4x4 outputs comes from 6x6 inputs by 36 products for each pair of channels
+// instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016).
+constexpr int kOut = 4;
+constexpr int kIn = 6;
+constexpr int kPoints = kIn * kIn;
+// Vectors of output channels that are computed together.
+constexpr int kVectors = 2;
+
+/*! \brief A convolution with a 3x3 window and strides of 1 over rows and columns; anything in depth. */
+struct Shape {
+  int64_t batch, in_channels, out_channels;
+  int64_t depth, height, width;
+  int64_t out_depth, out_height, out_width;
+  int64_t pad_front, pad_top, pad_left;
+  int64_t kernel_depth, stride_depth, dilation_depth;
+};
+
+/*! \brief Where data lie, in floats; `block` leads from one vector of channels to the next. */
+struct Strides {
+  int64_t batch, block, depth, row, column;
+};
+
+struct PostOp {
+  enum Kind { kSum, kRelu, kClip, kLinear } kind;
+  float alpha;  // kRelu: slope below 0; kClip: lower bound; kLinear: factor
+  float beta;   // kClip: upper bound; kLinear: summand
+};
+
+struct Data {
+  const float* input;
+  const float* weights;  // as PackWeights leaves them
+  const float* bias;     // out_channels numbers, or null
+  float* output;         // kSum adds to what is there
+};
+
+struct Problem {
+  Shape shape;
+  Strides src, dst;
+  int64_t tile_stride;  // floats from a tile's transformed inputs at a point to the next tile's
+  const PostOp* post_ops;
+  int num_post_ops;
+};
+
+/*! \brief Numbers of tiles and of groups of kVectors vectors of output channels. */
+struct Piece {
+  int64_t first_tile, num_tiles;
+  int64_t first_group, end_group;
+};
+
+/*! \param scratch kPoints * num_tiles * (tile_stride + kVectors * lanes) floats. */
+using RunPiece = void (*)(const Problem& problem, const Data& data, const Piece& piece,
+                          float* scratch);
+
+struct Kernel {
+  const char* name;
+  int lanes;  // floats in a vector
+  int rows;   // tiles whose products the registers hold
+  RunPiece run;
+};
+
+extern const Kernel kAvx512;
+extern const Kernel kAvx2;
+
+}  // namespace winograd
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file kernel_avx2.cc
+ * \brief The kernel for AVX2, compiled with it (CMakeLists.txt); run only where the CPU has it.
+ *
+ * 6 tiles by 2 vectors of sums leave registers for two vectors of weights and one input.
+ */
+#if defined(__x86_64__)
+#include "kernel_impl.h"
+
+namespace tvm {
+namespace collage {
+namespace winograd {
+
+const Kernel kAvx2 = {"avx2", 8, 6, Implementation<8, 6>::Run};
+
+}  // namespace winograd
+}  // namespace collage
+}  // namespace tvm
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file winograd.h
+ * \brief Convolution with 3x3 windows by Winograd's algorithm, on all threads of the pool.
+ *
+ * It multiplies a quarter as often as a direct convolution; what that costs is 4 times the memory of
+ * the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is ours:
+ * docs/architecture.md. Tested by test_onednn_winograd.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
+#define TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
+
+#include <memory>
+#include <vector>
+
+#include "kernel.h"
+
+namespace tvm {
+namespace collage {
+namespace winograd {
+
+/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
+bool IsFaster(const Shape& shape, int num_threads);
+
+/*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
+const Kernel* FindKernel(int lanes);
+
+/*! \param weights (out_channels, in_channels, kernel_depth, 3, 3), row-major. */
+std::shared_ptr<void> PackWeights(const Shape& shape, const Kernel& kernel, const float* weights);
+int64_t PackedBytes(const Shape& shape);
+
+/*! \brief A convolution ready to run, by any number of threads at once with a scratch each.
+ *
+ * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory. */
+class Convolution {
+ public:
+  Convolution(const Kernel& kernel, const Shape& shape, const Strides& src, const Strides& dst,
+              std::vector<PostOp> post_ops, int num_threads);
+  int64_t scratch_bytes() const;
+  void Run(const Data& data, void* scratch) const;
+
+ private:
+  int64_t num_tiles() const;
+  int64_t piece_floats() const;
+  Piece PieceAt(int64_t index) const;
+
+  const Kernel& kernel_;
+  Shape shape_;
+  Strides src_, dst_;
+  std::vector<PostOp> post_ops_;
+  int num_threads_;
+  // Pieces of work: so many ranges of tiles, each times so many of output channels.
+  int64_t tile_ranges_, channel_ranges_;
+};
+
+}  // namespace winograd
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
