@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "../winograd/winograd.h"
+#include "ops_common.h"
 
 namespace tvm {
 namespace collage {
@@ -61,22 +62,36 @@ winograd::Strides StridesOf(const MemDesc::ChannelVectors& vectors) {
   return {axes[0], axes[1], spatial[0], spatial[1], spatial[2]};
 }
 
-/*! \brief The node's post-ops in the kernel's words; nothing when it lacks one. */
-std::optional<std::vector<PostOp>> PostOpsOf(const NodeDesc& node) {
+bool IsElementwise(const PostOpDesc& op) { return op.input < 0; }
+
+/*! \brief The node's post-ops: what the kernel does, then what follows as steps of their own. */
+struct Epilogue {
+  std::vector<PostOp> own;
+  std::vector<PostOpDesc> after;
+};
+
+/*! \brief Nothing when there is an operand that the kernel cannot take. */
+std::optional<Epilogue> SplitPostOps(const NodeDesc& node) {
   static const auto* kinds = new std::map<std::string, PostOp::Kind>{
       {"sum", PostOp::kSum},
       {"relu", PostOp::kRelu},
       {"clip", PostOp::kClip},
       {"linear", PostOp::kLinear},
   };
-  std::vector<PostOp> found;
+  Epilogue found;
   bool has_sum = false;
   for (const PostOpDesc& op : node.post_ops) {
     const auto kind = kinds->find(op.kind);
-    if (kind == kinds->end()) return std::nullopt;
-    // The first sum's operand is what the destination holds; another one lies elsewhere.
-    if (op.kind == "sum" && std::exchange(has_sum, true)) return std::nullopt;
-    found.push_back({kind->second, op.alpha, op.beta});
+    // The first sum's operand is what the destination holds; others lie elsewhere.
+    const bool is_own = found.after.empty() && kind != kinds->end() &&
+                        (IsElementwise(op) || !std::exchange(has_sum, true));
+    if (is_own) {
+      found.own.push_back({kind->second, op.alpha, op.beta});
+    } else if (IsElementwise(op)) {
+      found.after.push_back(op);
+    } else {
+      return std::nullopt;
+    }
   }
   return found;
 }
@@ -96,11 +111,11 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   const std::string wanted = choice == node.strings.end() ? "auto" : choice->second;
   const Dims dims = weights.desc.dims();
   if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
-  const std::optional<std::vector<PostOp>> post_ops = PostOpsOf(node);
+  const std::optional<Epilogue> post_ops = SplitPostOps(node);
   if (!post_ops || !planner->IsConstant(weights)) return false;
   const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, args[1].desc.dims());
+  if (wanted != "always" && !winograd::IsFaster(shape)) return false;
   const int num_threads = runtime::threading::NumThreads();
-  if (wanted != "always" && !winograd::IsFaster(shape, num_threads)) return false;
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
     const auto src = args[0].desc.ByChannelVectors(lanes);
@@ -112,8 +127,9 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
         winograd::PackWeights(shape, *kernel, static_cast<const float*>(plain.get()));
     const float* const data = static_cast<const float*>(packed.get());
     planner->Keep(std::move(packed), winograd::PackedBytes(shape));
-    const winograd::Convolution run(*kernel, shape, StridesOf(*src), StridesOf(*dst), *post_ops,
+    const winograd::Convolution run(*kernel, shape, StridesOf(*src), StridesOf(*dst), post_ops->own,
                                     num_threads);
+    const std::string what = Summary(planner->graph(), node);
     planner->Emit(
         [run, data](const std::vector<void*>& operands, void* scratch) {
           const void* bias = operands.size() > 2 ? operands[2] : nullptr;
@@ -121,8 +137,10 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                    static_cast<float*>(operands[1])},
                   scratch);
         },
-        args, run.scratch_bytes(),
-        Summary(planner->graph(), node) + " by winograd:" + kernel->name);
+        args, run.scratch_bytes(), what + " by winograd:" + kernel->name);
+    for (const PostOpDesc& op : post_ops->after) {
+      EmitEltwise(planner, op, {args[1].desc, args[1].buffer}, args[1].buffer, op.kind);
+    }
     return true;
   }
   return false;

@@ -66,7 +66,8 @@ std::string WhyUnavailable();
 /*! \brief Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi(). */
 bool RunsBfloat16();
 
-/*! \brief Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs GetApi().
+/*! \brief Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs
+ * GetApi().
  */
 int VectorLanes();
 

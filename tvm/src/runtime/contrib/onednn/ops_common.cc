@@ -96,6 +96,20 @@ dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind) { return LookUp(Eltwis
 dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind) { return LookUp(BinaryTable(), kind); }
 bool IsBinary(const std::string& kind) { return BinaryTable().count(kind) > 0; }
 
+void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
+                 const std::string& what) {
+  const Api& api = GetApi();
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.eltwise_forward_primitive_desc_create(
+                  pd.out(), api.engine, dnnl_forward_inference, EltwiseAlgorithm(function.kind),
+                  value.desc.get(), value.desc.get(), function.alpha, function.beta, attr.get()),
+              what);
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, value.desc, value.buffer}, {DNNL_ARG_DST, value.desc, target}},
+                what);
+}
+
 Value WithRank(Planner* planner, int tensor, size_t rank) {
   const Dims& shape = planner->shape(tensor);
   if (shape.size() == rank) return planner->Any(tensor);

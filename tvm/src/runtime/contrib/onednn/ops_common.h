@@ -61,6 +61,10 @@ dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind);
 dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind);
 bool IsBinary(const std::string& kind);
 
+/*! \brief Adds the step of an elementwise function; buffer `target` may be the value's own. */
+void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
+                 const std::string& what);
+
 /*! \brief The tensor's value as a desc of `rank` axes (leading ones added), made plain if need be.
  */
 Value WithRank(Planner* planner, int tensor, size_t rank);

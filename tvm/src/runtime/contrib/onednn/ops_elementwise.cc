@@ -22,20 +22,11 @@ namespace onednn {
 namespace {
 
 void BuildEltwise(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
-  const std::string what = Summary(planner->graph(), node);
   const Value src = planner->Any(node.inputs[0]);
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(
-      api.eltwise_forward_primitive_desc_create(
-          pd.out(), api.engine, dnnl_forward_inference, EltwiseAlgorithm(node.Str("algorithm")),
-          src.desc.get(), src.desc.get(), static_cast<float>(node.Float("alpha")),
-          static_cast<float>(node.Float("beta")), attr.get()),
-      what);
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
-  planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}}, what);
+  const PostOpDesc function{node.Str("algorithm"), static_cast<float>(node.Float("alpha")),
+                            static_cast<float>(node.Float("beta"))};
+  EmitEltwise(planner, function, src, dst.buffer, Summary(planner->graph(), node));
   planner->Define(node.output, dst);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file kernel.h
- * \brief What one thread does of a Winograd convolution, and its implementations by instruction set.
+ * \brief What one thread does of a Winograd convolution, and its implementations by instruction
+ * set.
  *
  * Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
  * rest, so they may share no inline function with it. Tested by test_onednn_winograd.py.
@@ -23,7 +24,8 @@ constexpr int kPoints = kIn * kIn;
 // Vectors of output channels that are computed together.
 constexpr int kVectors = 2;
 
-/*! \brief A convolution with a 3x3 window and strides of 1 over rows and columns; anything in depth. */
+/*! \brief A convolution with a 3x3 window and strides of 1 over rows and columns; anything in
+ * depth. */
 struct Shape {
   int64_t batch, in_channels, out_channels;
   int64_t depth, height, width;

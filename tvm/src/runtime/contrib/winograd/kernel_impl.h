@@ -85,8 +85,7 @@ struct Implementation {
       for (int j = 0; j < kIn; ++j) {
         const bool is_inside =
             row + i >= 0 && row + i < s.height && column + j >= 0 && column + j < s.width;
-        out[i * kIn + j] =
-            is_inside ? Load(from + i * p.src.row + j * p.src.column) : Vector{};
+        out[i * kIn + j] = is_inside ? Load(from + i * p.src.row + j * p.src.column) : Vector{};
       }
     }
   }
@@ -104,8 +103,8 @@ struct Implementation {
           for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, Vector{});
           continue;
         }
-        const float* plane = input + tile.image * p.src.batch + depth * p.src.depth +
-                             channel / kLanes * p.src.block;
+        const float* plane =
+            input + tile.image * p.src.batch + depth * p.src.depth + channel / kLanes * p.src.block;
         Gather(p, plane, tile.row - s.pad_top, tile.column - s.pad_left, a);
         for (int j = 0; j < kIn; ++j) TransformInput(a + j, kIn, b + j, kIn);
         for (int i = 0; i < kIn; ++i) TransformInput(b + i * kIn, 1, a + i * kIn, 1);
@@ -223,7 +222,8 @@ struct Implementation {
       const float* weights = data.weights + first * kLanes * kPoints * channels;
       for (int i = 0; i < kPoints; ++i, weights += wide * kLanes * channels) {
         const auto multiply = wide == kVectors ? MultiplyTiles<kVectors> : MultiplyTiles<1>;
-        multiply(weights, v + i * v_point, p.tile_stride, channels, piece.num_tiles, m + i * m_point);
+        multiply(weights, v + i * v_point, p.tile_stride, channels, piece.num_tiles,
+                 m + i * m_point);
       }
       for (int64_t t = 0; t < piece.num_tiles; ++t) {
         const Tile tile = TileAt(s, piece.first_tile + t);

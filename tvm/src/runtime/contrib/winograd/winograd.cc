@@ -47,21 +47,20 @@ void TransformWeights(const double* w, int stride, double* out, int out_stride) 
 
 }  // namespace
 
-bool IsFaster(const Shape& s, int num_threads) {
-  // What a core does in a nanosecond: 100 operations of products, transforms of 3 numbers (at one
-  // of 36 points each). All cores together read 20 bytes of weights in a nanosecond.
+bool IsFaster(const Shape& s) {
+  // What a core does in a nanosecond (Zen 4, AVX-512): 100 operations of products, transforms that
+  // make 3 numbers, and the reading of 20 bytes of weights, of which those of all layers together
+  // fit no cache. A narrower or slower core does less of each, which leaves the ratio.
   constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
-  // Transformed weights of all layers together are in no cache; a layer's own plain ones count too.
-  constexpr double kGain = 1.25;  // less is not worth the digits it costs
+  constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
   const double pairs = static_cast<double>(Channels(s)) * s.out_channels;
   const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
   const double tiles = static_cast<double>(CountTiles(s));
-  const double direct = std::max(2 * 9 * pairs * outputs / kOperations / num_threads,
-                                 4 * 9 * pairs / kBytes);
+  const double direct = 2 * kWindow * kWindow * pairs * outputs / kOperations;
   const double transforms = kPoints * tiles * (Channels(s) + s.out_channels) / kTransforms;
   const double products = 2 * kPoints * pairs * tiles / kOperations;
-  const double ours = (transforms + products) / num_threads + 4 * kPoints * pairs / kBytes;
-  return ours * kGain < direct;
+  const double weights = static_cast<double>(PackedBytes(s)) / kBytes;
+  return (transforms + products + weights) * kGain < direct;
 }
 
 const Kernel* FindKernel(int lanes) {

@@ -3,9 +3,9 @@
  * \file winograd.h
  * \brief Convolution with 3x3 windows by Winograd's algorithm, on all threads of the pool.
  *
- * It multiplies a quarter as often as a direct convolution; what that costs is 4 times the memory of
- * the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is ours:
- * docs/architecture.md. Tested by test_onednn_winograd.py.
+ * It multiplies a quarter as often as a direct convolution; what that costs is 4 times the memory
+ * of the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is
+ * ours: docs/architecture.md. Tested by test_onednn_winograd.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
 #define TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
@@ -20,7 +20,7 @@ namespace collage {
 namespace winograd {
 
 /*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
-bool IsFaster(const Shape& shape, int num_threads);
+bool IsFaster(const Shape& shape);
 
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
