@@ -6,7 +6,7 @@ import json
 import numpy as np
 from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
-from tvm.relay.collage.backends.dnnl.codegen import constants_of, lower_function, to_json
+from tvm.relay.collage.backends.dnnl.codegen import codegen, lower_function, to_json
 
 nn = relay.nn
 
@@ -77,10 +77,10 @@ def test_bias_becomes_a_vector():
 
 def test_constants_carry_the_backends_name_and_only_what_is_needed():
     function = hand_placed(function_of(nn.bias_add(conv(X), constant(2, 16))))["dnnl_part"]
-    constants = constants_of(function, "dnnl_part")
+    constants = codegen().constants(function, "dnnl_part")
     assert list(constants) == ["dnnl_dnnl_part_0", "dnnl_dnnl_part_1"]
     swish = hand_placed(function_of(relay.clip(X + relay.const(3.0), 0.0, 6.0)))["dnnl_part"]
-    assert constants_of(swish, "dnnl_part") == {}
+    assert codegen().constants(swish, "dnnl_part") == {}
 
 
 def test_description():

@@ -13,7 +13,7 @@ import tvm
 from onednn_nets import build, constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
-from tvm.relay.collage.backends.dnnl.codegen import compile_partition, lower_function
+from tvm.relay.collage.backends.dnnl.codegen import codegen, lower_function
 
 
 def partition_function(body, symbol="part"):
@@ -85,7 +85,7 @@ def test_unsupported_op_through_the_build():
 @pytest.fixture
 def dense_module():
     function = partition_function(relay.nn.dense(var(2, 3), constant(1, 4, 3)))
-    return compile_partition(function)
+    return codegen().compile(function)
 
 
 def test_missing_constants(dense_module):

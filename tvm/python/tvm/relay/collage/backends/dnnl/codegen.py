@@ -14,7 +14,7 @@ from .fuse import fuse
 from .lower import lower
 from .types import check_types
 
-__all__ = ["WINOGRAD_CHOICES", "codegen", "compile_partition", "lower_function", "to_json"]
+__all__ = ["WINOGRAD_CHOICES", "codegen", "lower_function", "to_json"]
 
 WINOGRAD_CHOICES = ("auto", "always", "never")
 
@@ -37,8 +37,3 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
 def codegen(winograd: str = "auto") -> PartitionCodegen:
     """Return what compiles partitions, with lower_function's option."""
     return PartitionCodegen("dnnl", "onednn", functools.partial(lower_function, winograd=winograd))
-
-
-def compile_partition(function: relay.Function):
-    """Return the runtime module of a partition's function."""
-    return codegen().compile(function)
