@@ -5,7 +5,7 @@
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 Printed: medians, oneDNN's time over ours with a 95 % interval and the outputs' error.
 Needs the environment that `make build` makes.
-Run: python bench/winograd.py --nets resnet50,yolov3. Test: test_onednn_winograd.py.
+Run: python bench/winograd.py --nets resnet50,yolov3. Test: test_bench_winograd.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIDES = ("never", "auto")
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nets", type=models.find, default=models.find("resnet50"))
+    parser.add_argument("--nets", type=models.find, default="resnet50")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

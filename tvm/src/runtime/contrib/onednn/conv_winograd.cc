@@ -8,6 +8,7 @@
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/threading_backend.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,15 +32,16 @@ Dims Spatial(const Dims& values, size_t skip, int64_t fill) {
   return result;
 }
 
+/*! \brief Over rows and columns of an image or a volume, in one group. */
 bool HasSquareWindow(const NodeDesc& node, const Dims& weights) {
-  const size_t rank = weights.size();
-  if (rank != 4 && rank != 5) return false;
   const Dims& strides = node.Ints("strides");
   const Dims& dilation = node.Ints("dilation");
-  for (size_t i = rank - 2; i < rank; ++i) {
-    if (weights[i] != 3 || strides[i - 2] != 1 || dilation[i - 2] != 1) return false;
-  }
-  return node.Int("groups") == 1;
+  const size_t axes = strides.size();
+  if (node.Int("groups") != 1 || axes < 2) return false;
+  const auto is_last = [](const Dims& dims, int64_t value) {
+    return *(dims.end() - 1) == value && *(dims.end() - 2) == value;
+  };
+  return is_last(weights, 3) && is_last(strides, 1) && is_last(dilation, 1);
 }
 
 winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weights,
@@ -56,8 +58,7 @@ winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weigh
   return s;
 }
 
-winograd::Strides StridesOf(const MemDesc::ChannelVectors& vectors) {
-  const Dims& axes = vectors.strides;
+winograd::Strides StridesOf(const Dims& axes) {
   const Dims spatial = Spatial(axes, 2, 0);
   return {axes[0], axes[1], spatial[0], spatial[1], spatial[2]};
 }
@@ -113,28 +114,28 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
   const std::optional<Epilogue> post_ops = SplitPostOps(node);
   if (!post_ops || !planner->IsConstant(weights)) return false;
-  const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, args[1].desc.dims());
-  if (wanted != "always" && !winograd::IsFaster(shape)) return false;
+  const Dims outputs = args[1].desc.dims();
+  if (std::count(outputs.begin(), outputs.end(), 0)) return false;
+  const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, outputs);
   const int num_threads = runtime::threading::NumThreads();
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
-    const auto src = args[0].desc.ByChannelVectors(lanes);
-    const auto dst = args[1].desc.ByChannelVectors(lanes);
+    const auto src = args[0].desc.StridesOfVectors(lanes);
+    const auto dst = args[1].desc.StridesOfVectors(lanes);
     if (!kernel || !src || !dst) continue;
+    if (wanted != "always" && !winograd::IsFaster(*kernel, shape, num_threads)) return false;
     const std::shared_ptr<void> plain =
         planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
-    std::shared_ptr<void> packed =
-        winograd::PackWeights(shape, *kernel, static_cast<const float*>(plain.get()));
-    const float* const data = static_cast<const float*>(packed.get());
-    planner->Keep(std::move(packed), winograd::PackedBytes(shape));
+    const std::shared_ptr<float> packed =
+        winograd::PackWeights(*kernel, shape, static_cast<const float*>(plain.get()));
     const winograd::Convolution run(*kernel, shape, StridesOf(*src), StridesOf(*dst), post_ops->own,
                                     num_threads);
     const std::string what = Summary(planner->graph(), node);
     planner->Emit(
-        [run, data](const std::vector<void*>& operands, void* scratch) {
+        [run, packed](const std::vector<void*>& operands, void* scratch) {
           const void* bias = operands.size() > 2 ? operands[2] : nullptr;
-          run.Run({static_cast<const float*>(operands[0]), data, static_cast<const float*>(bias),
-                   static_cast<float*>(operands[1])},
+          run.Run({static_cast<const float*>(operands[0]), packed.get(),
+                   static_cast<const float*>(bias), static_cast<float*>(operands[1])},
                   scratch);
         },
         args, run.scratch_bytes(), what + " by winograd:" + kernel->name);

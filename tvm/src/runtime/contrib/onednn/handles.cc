@@ -71,7 +71,7 @@ std::optional<MemDesc> MemDesc::Box(const Dims& begin, const Dims& dims) const {
   return MemDesc(raw);
 }
 
-std::optional<MemDesc::ChannelVectors> MemDesc::ByChannelVectors(int64_t channels) const {
+std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
   const Api& api = GetApi();
   int num_blocks = 0;
   const dnnl_dims_t *blocks = nullptr, *block_axes = nullptr, *strides = nullptr;
@@ -81,9 +81,9 @@ std::optional<MemDesc::ChannelVectors> MemDesc::ByChannelVectors(int64_t channel
   if (api.memory_desc_query(raw_.get(), dnnl_query_strides, &strides) != dnnl_success) return {};
   const Dims extents = dims();
   if (extents.size() < 2 || extents[1] % channels != 0) return {};
-  ChannelVectors found{Dims(*strides, *strides + extents.size()), channels};
-  if (num_blocks == 0 && found.strides[1] == 1) {
-    found.strides[1] = channels;
+  Dims found(*strides, *strides + extents.size());
+  if (num_blocks == 0 && found[1] == 1) {
+    found[1] = channels;
     return found;
   }
   const bool is_blocked = num_blocks == 1 && (*block_axes)[0] == 1 && (*blocks)[0] == channels;

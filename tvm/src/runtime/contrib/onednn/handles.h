@@ -79,13 +79,9 @@ class MemDesc {
   /*! \brief A box of the same memory; nothing when it begins or ends inside a block. */
   std::optional<MemDesc> Box(const Dims& begin, const Dims& dims) const;
 
-  /*! \brief How far apart in memory, in elements, neighbours along each axis are. */
-  struct ChannelVectors {
-    Dims strides;      // by axis; that of axis 1 leads from one vector to the next
-    int64_t channels;  // in a vector
-  };
-  /*! \brief The layout, where vectors of so many channels (axis 1) lie together; else nothing. */
-  std::optional<ChannelVectors> ByChannelVectors(int64_t channels) const;
+  /*! \brief Strides in elements where vectors of so many channels (axis 1) lie together; that of
+   * axis 1 leads from one vector to the next. Nothing for another layout. */
+  std::optional<Dims> StridesOfVectors(int64_t channels) const;
 
   Dims dims() const;
   int64_t Bytes() const;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../partition/open_library.h"
+#include "../winograd/winograd.h"
 
 namespace tvm {
 namespace collage {
@@ -112,7 +113,7 @@ TVM_REGISTER_GLOBAL("collage.onednn.runs_bfloat16").set_body_typed([]() -> bool 
   return WhyUnavailable().empty() && RunsBfloat16();
 });
 TVM_REGISTER_GLOBAL("collage.onednn.version").set_body_typed([]() -> runtime::String {
-  return Version();
+  return Version() + ", Winograd kernel " + std::to_string(winograd::kVersion);
 });
 
 }  // namespace onednn

@@ -56,7 +56,7 @@ struct Step {
   std::vector<StepArg> args;
   int64_t scratch_bytes = 0;
   MemDesc scratch_desc;  // of a primitive
-  std::string summary;   // node and the implementation that oneDNN chose
+  std::string summary;   // node and the implementation that was chosen
 };
 
 struct Plan {

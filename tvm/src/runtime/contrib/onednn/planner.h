@@ -74,12 +74,11 @@ class Planner {
   bool IsConstant(const Value& value) const {
     return plan_->buffers[value.buffer].place == Place::kConstant;
   }
-  /*! \brief A buffer with this constant, which the plan keeps. */
-  int Keep(std::shared_ptr<void> constant, int64_t bytes);
 
  private:
   int NewBuffer(Place place, int64_t bytes, int index = 0);
   Value Reorder(const Value& from, const MemDesc& desc, int buffer);
+  int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
   void StoreOutputs();
 

@@ -7,6 +7,7 @@
 
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
+#include <tvm/runtime/threading_backend.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,6 +34,22 @@ int64_t CountTiles(const Shape& s) {
 
 int64_t Channels(const Shape& s) { return s.kernel_depth * s.in_channels; }
 
+int64_t CountGroups(const Kernel& kernel, const Shape& s) {
+  return CeilDiv(s.out_channels, kVectors * kernel.lanes);
+}
+
+int64_t PackedBytes(const Shape& s) {
+  return static_cast<int64_t>(sizeof(float)) * kPoints * Channels(s) * s.out_channels;
+}
+
+Grid Divide(const Kernel& kernel, const Shape& s, int num_threads) {
+  const int64_t tiles = CountTiles(s), groups = CountGroups(kernel, s);
+  int64_t ranges = CeilDiv(tiles, kTilesOfPiece);
+  while (ranges * groups < num_threads && tiles / ranges > kFewestTiles) ranges *= 2;
+  if (ranges < num_threads) return {ranges, std::min(groups, CeilDiv(num_threads, ranges))};
+  return {std::min(tiles, CeilDiv(ranges, num_threads) * num_threads), 1};  // as many for each
+}
+
 /*! \brief Three weights in a row at the six points; the inverse of the kernel's transforms. */
 void TransformWeights(const double* w, int stride, double* out, int out_stride) {
   const double ends = w[0] + w[2 * stride], middle = w[stride];
@@ -47,22 +64,6 @@ void TransformWeights(const double* w, int stride, double* out, int out_stride) 
 
 }  // namespace
 
-bool IsFaster(const Shape& s) {
-  // What a core does in a nanosecond (Zen 4, AVX-512): 100 operations of products, transforms that
-  // make 3 numbers, and the reading of 20 bytes of weights, of which those of all layers together
-  // fit no cache. A narrower or slower core does less of each, which leaves the ratio.
-  constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
-  constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
-  const double pairs = static_cast<double>(Channels(s)) * s.out_channels;
-  const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
-  const double tiles = static_cast<double>(CountTiles(s));
-  const double direct = 2 * kWindow * kWindow * pairs * outputs / kOperations;
-  const double transforms = kPoints * tiles * (Channels(s) + s.out_channels) / kTransforms;
-  const double products = 2 * kPoints * pairs * tiles / kOperations;
-  const double weights = static_cast<double>(PackedBytes(s)) / kBytes;
-  return (transforms + products + weights) * kGain < direct;
-}
-
 const Kernel* FindKernel(int lanes) {
 #if defined(__x86_64__)
   for (const Kernel* kernel : {&kAvx512, &kAvx2}) {
@@ -72,31 +73,47 @@ const Kernel* FindKernel(int lanes) {
   return nullptr;
 }
 
-int64_t PackedBytes(const Shape& s) {
-  return static_cast<int64_t>(sizeof(float)) * kPoints * Channels(s) * s.out_channels;
+bool IsFaster(const Kernel& kernel, const Shape& s, int num_threads) {
+  // What a core does in a nanosecond (Zen 4, AVX-512): 100 operations of products, transforms that
+  // make 3 numbers, and the first reading of 20 bytes of weights, of which those of all layers
+  // together fit no cache. A narrower or slower core does less of each, which leaves the ratio.
+  constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
+  constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
+  const double pairs = static_cast<double>(Channels(s)) * s.out_channels;
+  const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
+  const double direct = 2 * kWindow * kWindow * pairs * outputs / kOperations / num_threads;
+  // A thread's pieces, of which all have the same channels and weights.
+  const Grid grid = Divide(kernel, s, num_threads);
+  const int64_t pieces = CeilDiv(grid.tiles * grid.channels, num_threads);
+  const double tiles = static_cast<double>(pieces) * CeilDiv(CountTiles(s), grid.tiles);
+  const double share = 1.0 / grid.channels;
+  const double transforms = kPoints * tiles * (Channels(s) + share * s.out_channels) / kTransforms;
+  const double products = 2 * kPoints * share * pairs * tiles / kOperations;
+  const double weights = share * static_cast<double>(PackedBytes(s)) / kBytes;
+  return (transforms + products + weights) * kGain < direct;
 }
 
-std::shared_ptr<void> PackWeights(const Shape& s, const Kernel& kernel, const float* weights) {
-  std::shared_ptr<void> memory = partition::AllocateAligned(PackedBytes(s));
+std::shared_ptr<float> PackWeights(const Kernel& kernel, const Shape& s, const float* weights) {
+  const auto memory = std::static_pointer_cast<float>(partition::AllocateAligned(PackedBytes(s)));
+  float* packed = memory.get();
   const int64_t group = kVectors * kernel.lanes;
-  for (int64_t k = 0; k < s.out_channels; ++k) {
-    // The last group may be narrower; groups before it are whole.
-    const int64_t first = k / group * group;
-    const int64_t wide = std::min(group, s.out_channels - first);
-    float* const packed = static_cast<float*>(memory.get()) + first * kPoints * Channels(s);
-    for (int64_t c = 0; c < s.in_channels; ++c) {
-      for (int64_t d = 0; d < s.kernel_depth; ++d) {
-        const float* w = weights + ((k * s.in_channels + c) * s.kernel_depth + d) * 9;
+  const int64_t channels = Channels(s);
+  for (int64_t first = 0; first < s.out_channels; first += group) {
+    const int64_t wide = std::min(group, s.out_channels - first);  // the last group's may be less
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      const int64_t c = channel % s.in_channels, d = channel / s.in_channels;
+      for (int64_t k = 0; k < wide; ++k) {
+        const int64_t window = ((first + k) * s.in_channels + c) * s.kernel_depth + d;
         double plain[kWindow * kWindow], half[kIn * kWindow], points[kPoints];
-        std::copy(w, w + kWindow * kWindow, plain);
+        std::copy_n(weights + window * kWindow * kWindow, kWindow * kWindow, plain);
         for (int j = 0; j < kWindow; ++j) TransformWeights(plain + j, kWindow, half + j, kWindow);
         for (int i = 0; i < kIn; ++i) TransformWeights(half + i * kWindow, 1, points + i * kIn, 1);
         for (int i = 0; i < kPoints; ++i) {
-          const int64_t channel = d * s.in_channels + c;
-          packed[(i * Channels(s) + channel) * wide + k - first] = static_cast<float>(points[i]);
+          packed[(i * channels + channel) * wide + k] = static_cast<float>(points[i]);
         }
       }
     }
+    packed += wide * kPoints * channels;
   }
   return memory;
 }
@@ -108,29 +125,19 @@ Convolution::Convolution(const Kernel& kernel, const Shape& shape, const Strides
       src_(src),
       dst_(dst),
       post_ops_(std::move(post_ops)),
-      num_threads_(num_threads) {
+      num_threads_(num_threads),
+      grid_(Divide(kernel, shape, num_threads)) {
   ICHECK(shape.in_channels % kernel.lanes == 0 && shape.out_channels % kernel.lanes == 0);
-  const int64_t tiles = num_tiles();
-  const int64_t groups = CeilDiv(shape.out_channels, kVectors * kernel.lanes);
-  tile_ranges_ = CeilDiv(tiles, kTilesOfPiece);
-  while (tile_ranges_ * groups < num_threads && tiles / tile_ranges_ > kFewestTiles) {
-    tile_ranges_ *= 2;
-  }
-  channel_ranges_ = 1;
-  if (tile_ranges_ >= num_threads) {  // equally many for each thread
-    tile_ranges_ = std::min(tiles, CeilDiv(tile_ranges_, num_threads) * num_threads);
-  } else {
-    channel_ranges_ = std::min(groups, CeilDiv(num_threads, tile_ranges_));
-  }
 }
 
-int64_t Convolution::num_tiles() const { return CountTiles(shape_); }
+int64_t Convolution::tile_stride() const {
+  // An odd number of vectors, so that a point's tiles do not all fall into a few sets of the cache.
+  return (Channels(shape_) / kernel_.lanes | 1) * kernel_.lanes;
+}
 
 int64_t Convolution::piece_floats() const {
-  const int64_t tiles = CeilDiv(num_tiles(), tile_ranges_);
-  // An odd number of vectors, so that a point's tiles do not all fall into a few sets of the cache.
-  const int64_t tile_stride = (Channels(shape_) / kernel_.lanes | 1) * kernel_.lanes;
-  return kPoints * tiles * (tile_stride + kVectors * kernel_.lanes);
+  const int64_t tiles = CeilDiv(CountTiles(shape_), grid_.tiles);
+  return kPoints * tiles * (tile_stride() + kVectors * kernel_.lanes);
 }
 
 int64_t Convolution::scratch_bytes() const {
@@ -138,12 +145,11 @@ int64_t Convolution::scratch_bytes() const {
 }
 
 Piece Convolution::PieceAt(int64_t index) const {
-  const int64_t i = index / channel_ranges_, j = index % channel_ranges_;
-  const int64_t tiles = num_tiles();
-  const int64_t groups = CeilDiv(shape_.out_channels, kVectors * kernel_.lanes);
-  const int64_t first = tiles * i / tile_ranges_;
-  return {first, tiles * (i + 1) / tile_ranges_ - first, groups * j / channel_ranges_,
-          groups * (j + 1) / channel_ranges_};
+  const int64_t i = index / grid_.channels, j = index % grid_.channels;
+  const int64_t tiles = CountTiles(shape_), groups = CountGroups(kernel_, shape_);
+  const int64_t first = tiles * i / grid_.tiles;
+  return {first, tiles * (i + 1) / grid_.tiles - first, groups * j / grid_.channels,
+          groups * (j + 1) / grid_.channels};
 }
 
 void Convolution::Run(const Data& data, void* scratch) const {
@@ -154,15 +160,15 @@ void Convolution::Run(const Data& data, void* scratch) const {
     float* scratch;
     std::atomic<int64_t> next{0};
   };
-  const int64_t tile_stride = (Channels(shape_) / kernel_.lanes | 1) * kernel_.lanes;
+  const int num_post_ops = static_cast<int>(post_ops_.size());
   Call call{this,
-            {shape_, src_, dst_, tile_stride, post_ops_.data(), static_cast<int>(post_ops_.size())},
+            {shape_, src_, dst_, tile_stride(), post_ops_.data(), num_post_ops},
             data,
             static_cast<float*>(scratch)};
   const auto run = [](int task, TVMParallelGroupEnv*, void* raw) {
     Call& call = *static_cast<Call*>(raw);
     const Convolution& self = *call.self;
-    const int64_t pieces = self.tile_ranges_ * self.channel_ranges_;
+    const int64_t pieces = self.grid_.tiles * self.grid_.channels;
     // A thread that other work slows down takes fewer.
     for (int64_t i = call.next++; i < pieces; i = call.next++) {
       self.kernel_.run(call.problem, call.data, self.PieceAt(i),
@@ -170,7 +176,9 @@ void Convolution::Run(const Data& data, void* scratch) const {
     }
     return 0;
   };
-  ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads_), 0) << TVMGetLastError();
+  // The calling thread may have been given fewer since; there is scratch for no more.
+  const int num_tasks = std::min(num_threads_, runtime::threading::NumThreads());
+  ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_tasks), 0) << TVMGetLastError();
 }
 
 }  // namespace winograd

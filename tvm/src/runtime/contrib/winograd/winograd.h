@@ -10,6 +10,7 @@
 #ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
 #define TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,28 +20,39 @@ namespace tvm {
 namespace collage {
 namespace winograd {
 
-/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
-bool IsFaster(const Shape& shape);
+/*! \brief Raised when the kernel or the choice of its convolutions changes: what was measured
+ * before says nothing then. */
+constexpr int kVersion = 1;
 
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
 
-/*! \param weights (out_channels, in_channels, kernel_depth, 3, 3), row-major. */
-std::shared_ptr<void> PackWeights(const Shape& shape, const Kernel& kernel, const float* weights);
-int64_t PackedBytes(const Shape& shape);
+/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
+bool IsFaster(const Kernel& kernel, const Shape& shape, int num_threads);
 
-/*! \brief A convolution ready to run, by any number of threads at once with a scratch each.
+/*! \param weights (out_channels, in_channels, kernel_depth, 3, 3), row-major. */
+std::shared_ptr<float> PackWeights(const Kernel& kernel, const Shape& shape, const float* weights);
+
+/*! \brief Ranges of tiles and of output channels; each pair is a piece of work for a thread. */
+struct Grid {
+  int64_t tiles, channels;
+};
+
+/*!
+ * \brief A convolution ready to run, by any number of callers at once with a scratch each.
  *
- * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory. */
+ * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory.
+ */
 class Convolution {
  public:
+  /*! \param num_threads at most so many run it. */
   Convolution(const Kernel& kernel, const Shape& shape, const Strides& src, const Strides& dst,
               std::vector<PostOp> post_ops, int num_threads);
   int64_t scratch_bytes() const;
   void Run(const Data& data, void* scratch) const;
 
  private:
-  int64_t num_tiles() const;
+  int64_t tile_stride() const;
   int64_t piece_floats() const;
   Piece PieceAt(int64_t index) const;
 
@@ -49,8 +61,7 @@ class Convolution {
   Strides src_, dst_;
   std::vector<PostOp> post_ops_;
   int num_threads_;
-  // Pieces of work: so many ranges of tiles, each times so many of output channels.
-  int64_t tile_ranges_, channel_ranges_;
+  Grid grid_;
 };
 
 }  // namespace winograd

@@ -9,9 +9,6 @@ from ..interface import GRAPH_LEVEL, Backend
 from .codegen import WINOGRAD_CHOICES, codegen
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
 
-# Raised when the kernel or the choice of its convolutions changes: costs stored before say nothing.
-WINOGRAD_KERNEL = 1
-
 
 class DnnlBackend(Backend):
     """oneDNN through our own runtime module; static shapes."""
@@ -47,8 +44,7 @@ class DnnlBackend(Backend):
         return super().with_options(values)
 
     def version(self) -> str:
-        version = str(tvm.get_global_func("collage.onednn.version")())
-        text = f"{version}, Winograd kernel {WINOGRAD_KERNEL}"
+        text = str(tvm.get_global_func("collage.onednn.version")())
         # Both names limit the instructions that kernels use, and so what they cost.
         limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA")
         return f"{text} up to {limit}" if limit else text
