@@ -78,6 +78,13 @@ class Result:
 
         return result_to_json(self)
 
+    def to_dot(self) -> str:
+        """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
+        from .plans import TVM_ALONE
+        from .report import to_dot
+
+        return to_dot(self.mod, TVM_ALONE)
+
     def Summary(self) -> str:
         """One line: what ships, how fast, what it runs on, the time it took to find out."""
         return self.to_json()["summary"]

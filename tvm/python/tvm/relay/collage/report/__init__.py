@@ -5,6 +5,7 @@ The tables show what the JSON holds, nothing else. Test: test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json
+from .graph import to_dot
 from .plans import compare_plans
 from .tables import (
     make_console,
@@ -28,4 +29,5 @@ __all__ = [
     "print_result",
     "print_titled",
     "result_to_json",
+    "to_dot",
 ]

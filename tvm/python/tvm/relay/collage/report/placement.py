@@ -9,6 +9,8 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from ..build.library import is_external_function
+
 # Names in a label at most.
 _MOST_OPS = 8
 
@@ -26,7 +28,7 @@ def placement_of(mod: Any, host: str) -> list[dict[str, Any]]:
         if not isinstance(function, relay.Function):
             continue
         ops = operators_of(function)
-        if _is_external(function):
+        if is_external_function(function):
             parts[str(function.attrs["Compiler"]), label_of(ops), len(ops)] += 1
         else:
             rest += ops
@@ -62,7 +64,3 @@ def tally(names: list[str]) -> str:
     shown = [name if count == 1 else f"{name} x{count}" for name, count in counts[:_MOST_OPS]]
     left = sum(count for _, count in counts[_MOST_OPS:])
     return ", ".join(shown) + (f", {left} others" if left else "")
-
-
-def _is_external(function: Any) -> bool:
-    return function.attrs is not None and "Compiler" in function.attrs

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A partitioned module as a picture in Graphviz's DOT: parts and operators, coloured by backend.
+
+Test: test_report_graph.py.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import tvm
+from tvm import relay
+
+from ..build.library import is_external_function
+from .placement import label_of, operators_of
+
+# Graphviz's Brewer scheme of twelve pastel colours; a thirteenth backend has the first one's again.
+_SCHEME, _COLOURS = "set312", 12
+_LABEL_WIDTH = 32
+# Nodes that only pass values on: what they take is drawn as if it came from there.
+_TRANSPARENT = (relay.Tuple, relay.TupleGetItem, relay.Let)
+_OTHERS = (relay.If, relay.Match, relay.RefCreate, relay.RefRead, relay.RefWrite)
+
+
+def to_dot(mod: tvm.IRModule, host: str) -> str:
+    """The graph of `mod`, made for the host target, whose external parts are functions with a
+    Compiler attribute; `host` names what runs the other operators. Constants are left out.
+
+    Each function that is no part is a cluster, main the first. `dot -Tsvg` makes a picture of it.
+    """
+    functions = [(var.name_hint, function) for var, function in mod.functions_items()]
+    functions = [item for item in functions if isinstance(item[1], relay.Function)]
+    parts = {name: function for name, function in functions if is_external_function(function)}
+    lines = ["digraph placement {", f"  node [shape=box, style=filled, colorscheme={_SCHEME}]"]
+    drawing = _Drawing(parts, host)
+    for name, function in sorted(functions, key=lambda item: (item[0] != "main", item[0])):
+        if name not in parts:
+            lines += [f"  subgraph {_quoted('cluster_' + name)} {{", f"    label={_quoted(name)}"]
+            lines += [f"    {line}" for line in drawing.draw(function)]
+            lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+class _Drawing:
+    """Numbers of nodes and colours of backends over all functions of a module."""
+
+    def __init__(self, parts: dict[str, relay.Function], host: str) -> None:
+        self._parts, self._host = parts, host
+        self._count = 0
+        names = sorted({str(function.attrs["Compiler"]) for function in parts.values()})
+        self._colours = {name: i % _COLOURS + 1 for i, name in enumerate(names)}
+
+    def draw(self, function: relay.Function) -> list[str]:
+        """Lines for the nodes of one function and their edges."""
+        lines: list[str] = []
+        ids: dict[Any, str] = {}
+        nodes: list[Any] = []  # in post order, so that what one takes stands before it
+        relay.analysis.post_order_visit(function.body, nodes.append)
+        bound = {node.var: node.value for node in nodes if isinstance(node, relay.Let)}
+
+        def sources(value: Any) -> list[str]:
+            """The drawn nodes whose values reach `value`, through tuples and bindings."""
+            found: list[str] = []
+            waiting = [value]
+            while waiting:
+                node = waiting.pop()
+                if node in ids:
+                    found.append(ids[node])
+                elif node in bound:
+                    waiting.append(bound[node])
+                elif isinstance(node, _TRANSPARENT):
+                    waiting += reversed(_taken(node))
+            return list(dict.fromkeys(found))
+
+        def add(node: Any, attributes: str) -> None:
+            arrows = [source for taken in _taken(node) for source in sources(taken)]
+            ids[node] = f"n{self._count}"
+            self._count += 1
+            lines.append(f"{ids[node]} [{attributes}]")
+            lines.extend(f"{source} -> {ids[node]}" for source in dict.fromkeys(arrows))
+
+        for parameter in function.params:
+            add(parameter, f"label={_quoted(parameter.name_hint)}, shape=ellipse, fillcolor=white")
+        for node in nodes:
+            if isinstance(node, relay.Call):
+                add(node, self._call(node))
+            elif isinstance(node, _OTHERS):
+                add(node, f"label={_quoted(type(node).__name__)}, fillcolor=white")
+        for source in sources(function.body):
+            lines.append(f"{source} -> out{self._count}")
+        lines.append(f'out{self._count} [label="output", shape=ellipse, fillcolor=white]')
+        return lines
+
+    def _call(self, call: relay.Call) -> str:
+        name = call.op.name_hint if isinstance(call.op, relay.GlobalVar) else None
+        if name in self._parts:
+            part = self._parts[name]
+            backend = str(part.attrs["Compiler"])
+            text = textwrap.fill(label_of(operators_of(part)), _LABEL_WIDTH)
+            label, colour = f"{backend}\n{text}", self._colours[backend]
+        elif isinstance(call.op, tvm.ir.Op):
+            label, colour = f"{self._host}\n{call.op.name}", "gray92"
+        else:
+            label, colour = f"call of {name or type(call.op).__name__}", "white"
+        return f"label={_quoted(label)}, fillcolor={_colour(colour)}"
+
+
+def _colour(colour: int | str) -> str:
+    """A number of the scheme, or a name, which is of no scheme."""
+    return str(colour) if isinstance(colour, int) else f'"/x11/{colour}"'
+
+
+def _taken(node: Any) -> list[Any]:
+    """What a node computes from."""
+    if isinstance(node, relay.Call):
+        return list(node.args)
+    if isinstance(node, relay.Tuple):
+        return list(node.fields)
+    if isinstance(node, relay.TupleGetItem):
+        return [node.tuple_value]
+    if isinstance(node, relay.Let):
+        return [node.body]
+    if isinstance(node, relay.If):
+        return [node.cond, node.true_branch, node.false_branch]
+    if isinstance(node, relay.Match):
+        return [node.data, *(clause.rhs for clause in node.clauses)]
+    if isinstance(node, relay.RefCreate):
+        return [node.value]
+    if isinstance(node, relay.RefRead):
+        return [node.ref]
+    if isinstance(node, relay.RefWrite):
+        return [node.ref, node.value]
+    return []
+
+
+def _quoted(text: str) -> str:
+    """A string of DOT; a line break stays one."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
