@@ -95,7 +95,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
                 "backends": list(options.backends),
                 "config": options.collage,
             }
-            print(f"  building {side} (minutes, where its store is cold)", flush=True)
+            print(f"  building {side}, which may take minutes: see {folder}/{side}.log", flush=True)
             built = build(side, file, folder, options.threads, settings)
             if built.failure:
                 failures[side] = built.failure
