@@ -5,6 +5,8 @@
   is TVM's to fold. FoldConstant then mostly finds nothing, instead of compiling each weight's
   transformation with LLVM.
 - An InferType on functions that are already typed, and unchanged, is skipped.
+- Before every SimplifyExpr, x + x becomes 2 x: what TVM does to such sums takes the nets that have
+  them apart (see `doubled`).
 - A BackwardFoldScaleAxis that would scale weights at run time is skipped (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 
@@ -27,6 +29,7 @@ from tvm.ir.instrument import pass_instrument
 
 from .build_info import remembered_build_info
 from .debug_lets import inline_undescribable_lets
+from .doubled import double_in_place
 from .fold import fold_in_place
 from .scale_axis import folds_at_run_time
 
@@ -93,9 +96,13 @@ class FastPasses:
         return info.name != "BackwardFoldScaleAxis" or not folds_at_run_time(mod)
 
     def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
-        """Folds in place: a pass before this one, or the caller, has made `mod` the build's own."""
-        if self._is_active and info.name == "FoldConstant":
+        """Changes `mod` in place: a pass before, or the caller, has made it the build's own."""
+        if not self._is_active:
+            return
+        if info.name == "FoldConstant":
             fold_in_place(mod)
+        elif info.name == "SimplifyExpr" and double_in_place(mod):
+            self._typed.add(mod)
 
     def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
         """Notes what InferType has typed; mends kernels, again in place."""
@@ -120,7 +127,8 @@ def fast_passes(
     """Context in which TVM's passes take the shortcuts of this module.
 
     It is the current PassContext, with `opt_level` (None: unchanged) and `config` entries put on
-    top. A module that FoldConstant is called on directly must not be shared: it is folded in place.
+    top. A module that FoldConstant or SimplifyExpr is called on directly must not be shared: it is
+    changed in place.
     """
     current = tvm.transform.PassContext.current()
     instrument = FastPasses()
