@@ -64,7 +64,8 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   clock->Enter("import");
   Placement placement = EmptyPlacement(mod);
   for (PlacedFunction& function : placement.functions) {
-    FunctionPlan plan = PlanFunction(*function.imported, specs, estimator, clock);
+    FunctionPlan plan =
+        PlanFunction(*function.imported, specs, estimator, options.search_seconds, clock);
     clock->Enter("deploy");
     const std::vector<PlacedPart> merged =
         DeployedParts(plan, *function.imported, specs, MergeScope::kAll);

@@ -383,6 +383,39 @@ def test_a_report_says_how_many_costs_were_asked_for_of_how_many(backend):
     assert asked == len(estimator.asked) <= distinct and rounds > 1
 
 
+CHAIN = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
+
+
+def test_after_search_seconds_only_single_operators_are_asked_for(backend):
+    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
+    assert estimator.asked and all("," not in label for label in estimator.asked)
+    [report] = estimator.reports
+    parts = sorted(row[2] for row in report["parts"] if row[3] == "measured")
+    assert parts == ["llvm(tanh)", f"{NAME}(exp)", f"{NAME}(nn.relu)", f"{NAME}(nn.relu)"]
+    _, distinct, asked, _ = report["costs"]
+    assert not report["is_optimal"]
+    line = f"search: limit search_seconds cut {distinct - asked} distinct candidates"
+    assert [text for text in report["cuts"] if line in text], report["cuts"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e6])
+def test_time_enough_cuts_nothing(backend, seconds):
+    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    partition(parse(CHAIN), [backend], estimator, search_seconds=seconds)
+    assert any("," in label for label in estimator.asked)
+    assert estimator.reports[0]["is_optimal"] and estimator.reports[0]["cuts"] == []
+
+
+def test_what_is_known_when_the_time_is_over_still_counts(backend):
+    """Fused kernels answered in the first round stay in the plan."""
+    estimator = MockCostEstimator(CHEAP)
+    wanted = partition(parse(CHAIN), [backend], MockCostEstimator(CHEAP))
+    found = partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
+    tvm.ir.assert_structural_equal(found, wanted)
+    assert estimator.reports[0]["is_optimal"], "a mock answers all at once"
+
+
 def test_an_estimate_counts_as_a_cost(backend):
     text = "def @main(%x: $T) -> $T { nn.relu(%x) }"
     result = partition(parse(text), [backend], Answers(["estimated", 0.5, "a guess"]))

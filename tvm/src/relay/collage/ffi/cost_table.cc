@@ -109,6 +109,18 @@ void CostTable::EstimateAllIfCheap(CoverSearch* search) {
   Estimate(search, all);
 }
 
+int CostTable::GiveUpUnknown(CoverSearch* search) {
+  int distinct = 0;
+  for (const auto& [signature, ids] : equal_) {
+    const int first = ids.front();
+    if (!costs_[first].status.empty()) continue;
+    if (NumOpCalls(imported_.graph, candidates_[first].sub_graph) <= 1) continue;
+    ++distinct;
+    for (int id : ids) search->SetCost(id, CandidateCost::Failed());
+  }
+  return distinct;
+}
+
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {
   for (int id : Ask(needed)) {
     const EstimatedCost& cost = costs_[id];

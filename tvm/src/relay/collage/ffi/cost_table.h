@@ -36,6 +36,11 @@ class CostTable {
   std::vector<int> Ask(const std::vector<int>& ids);
   /*! \brief Asks for all at once where the estimator needs no modules: then one round does. */
   void EstimateAllIfCheap(CoverSearch* search);
+  /*!
+   * \brief Takes candidates of unknown cost from the search, but for single operators: with these
+   * each node that a backend takes can still have a cost. \return how many distinct ones.
+   */
+  int GiveUpUnknown(CoverSearch* search);
   /*! \brief Asks, and tells the search whatever is then known. */
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "function_search.h"
 
+#include <chrono>
+
 namespace tvm::collage {
 namespace {
 
@@ -30,13 +32,22 @@ FunctionSearch::FunctionSearch(const ImportedFunction& function,
   clock->Leave();
 }
 
-CoverStep FunctionSearch::Run(PhaseClock* clock) {
+CoverStep FunctionSearch::Run(PhaseClock* clock, double most_seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  bool is_limited = most_seconds > 0;
+  const auto is_over = [&] {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    return is_limited && spent.count() >= most_seconds;
+  };
   clock->Enter("estimate");
   costs.EstimateAllIfCheap(&search);
   clock->Enter("search");
   CoverStep step = search.Step();
   while (step.kind != CoverStep::Kind::kPlan) {
-    if (step.kind == CoverStep::Kind::kNeedCosts) {
+    if (step.kind == CoverStep::Kind::kNeedCosts && is_over()) {
+      num_given_up = costs.GiveUpUnknown(&search);
+      is_limited = false;  // what is asked for from here on is needed
+    } else if (step.kind == CoverStep::Kind::kNeedCosts) {
       clock->Enter("estimate");
       costs.Estimate(&search, step.needed);
       clock->Enter("search");

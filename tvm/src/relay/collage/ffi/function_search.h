@@ -21,8 +21,11 @@ struct FunctionSearch {
   FunctionSearch(const FunctionSearch&) = delete;
   FunctionSearch& operator=(const FunctionSearch&) = delete;
 
-  /*! \brief The plan, after all costs that the search needs were asked for. */
-  CoverStep Run(PhaseClock* clock);
+  /*!
+   * \brief The plan, after all costs that the search needs were asked for. `most_seconds` after
+   * its beginning it makes do with those that it has, and those of single operators; 0: no limit.
+   */
+  CoverStep Run(PhaseClock* clock, double most_seconds = 0);
 
   // Each refers to those before it.
   const ImportedFunction& imported;
@@ -31,6 +34,8 @@ struct FunctionSearch {
   CostTable costs;
   const CoverNodes nodes;
   CoverSearch search;
+  /*! \brief Distinct candidates that were given up when the time was over. */
+  int num_given_up = 0;
 };
 
 }  // namespace tvm::collage

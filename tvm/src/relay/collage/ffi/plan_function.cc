@@ -2,6 +2,7 @@
 #include "plan_function.h"
 
 #include <algorithm>
+#include <string>
 
 #include "device_domains.h"
 #include "function_search.h"
@@ -79,19 +80,24 @@ std::vector<CandidatePartition> AllCandidates(const ImportedFunction& imported,
 }
 
 FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                          const CostEstimator& estimator, PhaseClock* clock) {
+                          const CostEstimator& estimator, double search_seconds,
+                          PhaseClock* clock) {
   FunctionPlan plan;
   FunctionSearch found(imported, specs, estimator, &plan.logs, clock);
-  const CoverStep step = found.Run(clock);
+  const CoverStep step = found.Run(clock, search_seconds);
   const std::vector<CandidatePartition>& candidates = found.candidates;
   const CostTable& costs = found.costs;
   plan.seconds = step.plan.seconds;
   plan.transitions = TransitionsOf(found, step.plan.candidates);
-  plan.is_optimal = step.plan.optimal;
+  plan.is_optimal = step.plan.optimal && found.num_given_up == 0;
   plan.cost_counts = costs.counts();
   plan.search_summary = found.search.stats().Summary();
   for (const RuleLog& log : plan.logs) {
     for (std::string& line : log.CutLines()) plan.cuts.push_back(std::move(line));
+  }
+  if (found.num_given_up > 0) {
+    plan.cuts.push_back("search: limit search_seconds cut " + std::to_string(found.num_given_up) +
+                        " distinct candidates, which were not measured");
   }
   for (int id : step.plan.candidates) plan.parts.push_back({candidates[id], costs[id]});
   for (size_t id = 0; id < candidates.size(); ++id) {

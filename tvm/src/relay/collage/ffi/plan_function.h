@@ -67,7 +67,7 @@ std::vector<CandidatePartition> AllCandidates(const ImportedFunction& imported,
  * plan. Times its phases on `clock`.
  */
 FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                          const CostEstimator& estimator, PhaseClock* clock);
+                          const CostEstimator& estimator, double search_seconds, PhaseClock* clock);
 
 /*! \brief "<backend>(nn.conv2d, add)". */
 std::string LabelOf(const ImportedFunction& imported, const CandidatePartition& candidate,

@@ -56,7 +56,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
 def costs_asked(row: dict[str, Any]) -> dict[str, int]:
     """How many costs the search of one function asked for: of `candidates` on backends, `distinct`
     differ as computations; `asked` of those in `rounds` batches, wherever the answers came from,
-    and `never_needed`, since no plan with them could win."""
+    and `never_needed`, since no plan with them could win, or the option search_seconds cut them."""
     candidates, distinct, asked, rounds = row["costs"]
     return {
         "candidates": candidates,

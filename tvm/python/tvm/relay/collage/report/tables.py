@@ -26,7 +26,7 @@ _NOISY = (
 _WANTED = {
     "candidates": "parts that one of the backends could run",
     "distinct": "of these, when equal ones (weights apart) are one",
-    "never_needed": "distinct ones without which the best plan was certain",
+    "never_needed": "distinct ones that the best plan does without, or that search_seconds cut",
     "asked": "the other distinct ones, in {rounds} rounds of the search; answers below",
 }
 _SOURCES = {
