@@ -11,6 +11,7 @@ from onnx_cases import CASES, all_cases, arrays, f, i, nn, run_all, typed, varia
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
 from tvm.relay.collage.backends.onnx_model import EXPORTED_OPS, export_function, why_not_exported
+from tvm.relay.collage.backends.onnx_model.builder import GraphBuilder
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -194,3 +195,29 @@ def test_weights_are_in_the_model():
     (kept,) = model.graph.initializer
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(kept), weight.T)
     assert [value.name for value in model.graph.input] == ["input_0"]
+
+
+def test_equal_weights_are_in_the_model_once():
+    """A recurrence's steps have the same weights, which each transposes by itself."""
+    weight = np.arange(16, dtype="float32").reshape(4, 4)
+
+    def steps(x):
+        for _ in range(3):
+            x = nn.relu(nn.dense(x, relay.const(weight)))
+        return nn.dense(x, relay.const(weight + 1))
+
+    function = typed([f(2, 4)], steps)
+    kept = [
+        onnx.numpy_helper.to_array(item) for item in export_function(function).graph.initializer
+    ]
+    assert sorted(item[0, 0] for item in kept) == [0, 1]
+
+
+def test_constants_that_differ_in_type_shape_or_bits_stay_apart():
+    graph = GraphBuilder()
+    zero = np.zeros(4, "float32")
+    arrays = [zero, zero.astype("int32"), zero.reshape(2, 2), np.negative(zero), np.array(0.0)]
+    arrays += [np.broadcast_to(np.float32(value), (1000, 1000)) for value in (0, 1)]
+    names = [graph.constant(array).name for array in arrays]
+    assert len(set(names)) == len(names)
+    assert [graph.constant(array.copy()).name for array in arrays[:5]] == names[:5]

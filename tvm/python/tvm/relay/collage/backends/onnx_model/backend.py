@@ -9,6 +9,8 @@ from tvm import relay
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
+# Raise it when the models that are written change, so that their costs are measured again.
+_EXPORTER = 2
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
 
@@ -39,7 +41,8 @@ class OnnxModelBackend(Backend):
         }
 
     def version(self) -> str:
-        return str(tvm.get_global_func("collage.onnx_model.version")(self.name))
+        library = tvm.get_global_func("collage.onnx_model.version")(self.name)
+        return f"{library}, exporter {_EXPORTER}"
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onnx_model.why_unavailable", allow_missing=True)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX graph under construction: values are names, equal nodes one. Test: test_onnx_export.py.
 
-Key of that: operator, inputs and attributes; all operators that we use are pure.
+Key of that: operator, inputs and attributes; all operators that we use are pure. Equal constants
+are one too: weights that each step of a recurrence transposes by itself would otherwise be in
+memory, and fight for the caches, once a step.
 """
 
 import dataclasses
+import hashlib
 import json
 
 import numpy as np
@@ -38,6 +41,7 @@ class GraphBuilder:
         self._made_by: dict[str, onnx.NodeProto] = {}
         self._values: dict[str, Value] = {}
         self._constants: dict[str, np.ndarray] = {}
+        self._equal_constants: dict[tuple, Value] = {}
         self.input_values: list[Value] = []
 
     def value_of(self, name: str) -> Value:
@@ -51,11 +55,14 @@ class GraphBuilder:
         return value
 
     def constant(self, array) -> Value:
-        """Add a constant (an array, or what numpy makes one of)."""
+        """Add a constant (an array, or what numpy makes one of), or find it."""
         array = np.asarray(array)
-        name = f"const_{len(self._constants)}"
-        self._constants[name] = array
-        return Value(name, array.shape, str(array.dtype))
+        key = _key(array)
+        if key not in self._equal_constants:
+            name = f"const_{len(self._constants)}"
+            self._constants[name] = array
+            self._equal_constants[key] = Value(name, array.shape, str(array.dtype))
+        return self._equal_constants[key]
 
     def scalar(self, number, like: Value) -> Value:
         """Add a constant of rank 0 with the dtype of another value."""
@@ -117,6 +124,15 @@ class GraphBuilder:
                 kept.append(node)
                 names.update(node.input)
         return kept[::-1], names
+
+
+def _key(array):
+    """Equal for arrays of equal elements, bit for bit. A view that repeats one element stands for
+    weights that nobody looks at, and may be large: its elements are not written out."""
+    is_repeated = array.ndim > 0 and not any(array.strides)
+    content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
+    digest = hashlib.blake2b(content, digest_size=16).digest()
+    return array.shape, str(array.dtype), is_repeated, digest
 
 
 def _info(value):
