@@ -10,6 +10,7 @@
 
 #include "c_backend_abi.h"
 #include "flush_denormals.h"
+#include "spread.h"
 #include "task_group.h"
 #include "thread_count.h"
 #include "thread_error.h"
@@ -57,14 +58,20 @@ void RunHere(TaskGroup* group) {
 // the size changes from one region to the next, which costs more than waking idle ones.
 void RunOnTeam(TaskGroup* group, int num_threads) {
   bool flush_wanted = WantsFlushDenormals();
+  TeamSpread* spread = WantsSpread() ? TeamSpread::OfThisThread() : nullptr;
+  if (spread && spread->IsInPart()) spread = nullptr;  // that has seen to it
+  if (spread) spread->Begin(num_threads);
 #pragma omp parallel num_threads(num_threads)
   {
     ScopedInTask in_task;
     ScopedFlushDenormals flush(flush_wanted);
+    if (spread) spread->Enter(omp_get_thread_num());
     // OpenMP may give fewer threads than asked; then each takes several tasks.
     int team_size = omp_get_num_threads();
     group->RunTasks(omp_get_thread_num(), team_size, team_size);
+    if (spread) spread->Leave(omp_get_thread_num());
   }
+  if (spread) spread->End();
 }
 
 int Finish(TaskGroup* group) {

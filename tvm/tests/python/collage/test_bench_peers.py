@@ -266,7 +266,7 @@ def test_a_record_of_other_code_or_of_another_machine_is_not_used_again(
 
 
 def test_the_default_is_a_few_nets():
-    assert [net.name for net in peers._parse([]).nets] == ["mobilenetv2", "dcgan", "nasrnn"]
+    assert [net.name for net in peers._parse([]).nets] == ["mobilenetv2", "dcgan", "resnet50"]
 
 
 def test_the_budget_ends_the_run(tmp_path, capsys):

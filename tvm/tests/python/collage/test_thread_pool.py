@@ -49,14 +49,23 @@ def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-@pytest.fixture(scope="module")
-def cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    program = tmp_path_factory.mktemp("cases") / "pool_cases"
-    source = TVM_TREE / "tests" / "cpp" / "thread_pool" / "pool_cases.cc"
+def compile_cases(name: str, pool_library: Path, folder_for: pytest.TempPathFactory) -> str:
+    program = folder_for.mktemp("cases") / name
+    source = TVM_TREE / "tests" / "cpp" / "thread_pool" / f"{name}.cc"
     folder = str(pool_library.parent)
     libraries = [f"-L{folder}", "-ltvm_collage_pool", f"-Wl,-rpath,{folder}"]
     compile_cxx(["-rdynamic", f"-I{SOURCES}", str(source), "-o", str(program), *libraries])
     return str(program)
+
+
+@pytest.fixture(scope="module")
+def cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_cases("pool_cases", pool_library, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def spread_cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_cases("spread_cases", pool_library, tmp_path_factory)
 
 
 TWO_THREADS = {"TVM_NUM_THREADS": "2"}
@@ -98,6 +107,30 @@ def test_case_with_any_number_of_threads(cases: str, case: str, variables: dict[
 )
 def test_barrier_of_a_whole_team(cases: str, variables: dict[str, str]) -> None:
     done = run([cases, "barrier_works"], **variables)
+    assert done.returncode == 0, done.stderr
+
+
+NEEDS_MORE_CPUS = 77
+ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
+
+
+@pytest.mark.parametrize(
+    "case, variables",
+    [
+        ("shared_cpu_is_left", ALWAYS),
+        ("workers_are_freed", ALWAYS),
+        ("part_keeps_it", ALWAYS),
+        ("part_looks_for_itself", ALWAYS),
+        ("one_cpu_is_not_enough", ALWAYS),
+        ("not_while_others_need_the_cpus", {}),
+        ("not_wanted", {"COLLAGE_SPREAD_THREADS": "0"}),
+        ("not_wanted", {"OMP_PROC_BIND": "close"}),
+    ],
+)
+def test_threads_keep_to_cpus_of_their_own(spread_cases: str, case: str, variables: dict) -> None:
+    done = run([spread_cases, case], **TWO_THREADS, **variables)
+    if done.returncode == NEEDS_MORE_CPUS:
+        pytest.skip("two threads need two CPUs")
     assert done.returncode == 0, done.stderr
 
 

@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "../partition/checked_data.h"
-#include "../partition/flush_denormals.h"
+#include "../partition/thread_pool.h"
 #include "engine.h"
 
 namespace tvm {

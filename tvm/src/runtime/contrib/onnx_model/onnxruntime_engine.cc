@@ -13,7 +13,7 @@
 #include <mutex>
 #include <type_traits>
 
-#include "../partition/flush_denormals.h"
+#include "../partition/thread_pool.h"
 #include "engine.h"
 #include "onnxruntime_api.h"
 

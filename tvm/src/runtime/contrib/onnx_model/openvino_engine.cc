@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-#include "../partition/flush_denormals.h"
+#include "../partition/thread_pool.h"
 #include "engine.h"
 #include "openvino_api.h"
 

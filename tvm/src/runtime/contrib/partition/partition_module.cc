@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "checked_data.h"
-#include "flush_denormals.h"
+#include "thread_pool.h"
 
 namespace tvm {
 namespace collage {
@@ -148,6 +148,7 @@ class PartitionModuleNode final : public ModuleNode {
     for (size_t i = 0; i < num_outputs; ++i) {
       outputs.push_back(DataOf(args[num_inputs + i], graph_.outputs[i], "output", i));
     }
+    ScopedSpread spread;
     program_->Run(inputs, outputs);
   }
 

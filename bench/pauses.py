@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Latency of nets that run once after each pause: with the pool's threads kept on CPUs of their own
+(docs/thread_pool.md), without (COLLAGE_SPREAD_THREADS=0), and of the peers that are installed.
+
+Each side is a process of its own; they are woken one at a time, in a new random order each round.
+Printed: medians, and each side's time over that of ours with a 95 % interval.
+Needs the environment that `make build` makes.
+Run: python bench/pauses.py --nets mobilenetv2 --pauses 0,20,100. Test: test_bench_pauses.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import models
+import numpy as np
+import onnx
+from peer.alone import build_alone
+from peer.contestants import PEERS
+from peer.paused import paused
+from tvm.relay.collage.measure import Comparison, Contestant, compare
+from tvm.relay.collage.measure.comparison import paired_ratio
+
+OURS, UNTOUCHED = "ours", "ours, not spread"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nets", type=models.find, default="mobilenetv2")
+    parser.add_argument("--backend", default="dnnl", help="that has all that it takes; or tvm")
+    parser.add_argument("--pauses", type=_milliseconds, default="0,20,100", help="milliseconds")
+    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args(arguments)
+    status = 0
+    for net in options.nets:
+        try:
+            measure(net, options)
+        except (FileNotFoundError, RuntimeError) as error:
+            print(f"{net.name}: left out: {error}", file=sys.stderr)
+            status = 1
+    return status
+
+
+def measure(net: models.Net, options: argparse.Namespace) -> None:
+    """Prints a net's lines. FileNotFoundError for a real net that is not there, RuntimeError for a
+    side of ours that failed."""
+    model = net.build(1)
+    count = str(options.threads)
+    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    with tempfile.TemporaryDirectory(prefix="collage-pauses-") as folder:
+        file, inputs, library = (str(Path(folder) / n) for n in ("net.onnx", "in.npz", "net.so"))
+        onnx.save(model, file)
+        np.savez(inputs, **models.random_inputs(net, model))
+        build_alone(model, options.backend).export_library(library)
+        sides = [
+            Contestant.of_library(
+                name, library, inputs, environment={**environment, "COLLAGE_SPREAD_THREADS": value}
+            )
+            for name, value in ((OURS, "1"), (UNTOUCHED, "0"))
+        ]
+        sides += [
+            peer.contestant(file, inputs, environment)
+            for peer in PEERS.values()
+            if peer.is_installed()
+        ]
+        for pause in options.pauses:
+            # Paused ones need no warm-up: what a run is like after a pause is the question.
+            chosen = [paused(side, pause) for side in sides] if pause else sides
+            settings = {"warm_seconds": 0.0, "sample_seconds": 1e-6} if pause else {}
+            found = compare(chosen, UNTOUCHED, options.rounds, 1e-3, **settings)
+            print(text_of(net.name, pause, found), flush=True)
+
+
+def text_of(net: str, pause: float, found: list[Comparison]) -> str:
+    """The lines of one pause. RuntimeError for a side of ours that failed."""
+    by_name = {item.name: item for item in found}
+    for name in (OURS, UNTOUCHED):
+        if not by_name[name].cost.is_usable:
+            raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
+    lines = [f"{net}, a pause of {1e3 * pause:g} ms before each run"]
+    for item in found:
+        if item.cost.is_usable:
+            ratio, low, high = paired_ratio(item.samples, by_name[OURS].samples)
+            figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio:.2f} [{low:.2f}, {high:.2f}]"
+        else:
+            figures = item.cost.Summary()
+        lines.append(f"  {item.name:18s}{figures}")
+    return "\n".join(lines)
+
+
+def _milliseconds(text: str) -> list[float]:
+    """Seconds of a list of milliseconds."""
+    return [float(item) / 1e3 for item in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

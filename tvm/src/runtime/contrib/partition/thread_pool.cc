@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file thread_pool.cc
+ * \brief Calls of libtvm_collage_pool.so, which a deployed program may do without.
+ */
+#include "thread_pool.h"
+
+#include <dlfcn.h>
+
+namespace tvm {
+namespace collage {
+namespace partition {
+namespace {
+
+/*! \brief The pool's function of that name, or null. */
+template <typename F>
+F* Find(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace
+
+void FollowFlushDenormals() {
+  static const auto follow = Find<void()>("CollagePoolFollowFlushDenormals");
+  if (follow) follow();
+}
+
+bool WantsFlushDenormals() {
+  static const auto wants = Find<int()>("CollagePoolFlushDenormals");
+  return wants && wants() != 0;
+}
+
+ScopedSpread::ScopedSpread() {
+  static const auto begin = Find<void()>("CollagePoolBeginPart");
+  if (begin) begin();
+}
+
+ScopedSpread::~ScopedSpread() {
+  static const auto end = Find<void()>("CollagePoolEndPart");
+  if (end) end();
+}
+
+}  // namespace partition
+}  // namespace collage
+}  // namespace tvm

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file thread_pool.h
+ * \brief What libraries that run parts ask of our thread pool, which need not be in the process.
+ *
+ * Tested by test_flush_denormals.py and test_thread_pool.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
+#define TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
+
+namespace tvm {
+namespace collage {
+namespace partition {
+
+/*! \brief Has this thread, its OpenMP team and threads that they start do what is asked for. */
+void FollowFlushDenormals();
+
+/*! \brief Whether it is asked for now. False where our thread pool is not in the process. */
+bool WantsFlushDenormals();
+
+/*! \brief While it lives, threads of this thread's team keep to CPUs of their own where they were
+ * seen to share one. */
+class ScopedSpread {
+ public:
+  ScopedSpread();
+  ~ScopedSpread();
+  ScopedSpread(const ScopedSpread&) = delete;
+  ScopedSpread& operator=(const ScopedSpread&) = delete;
+};
+
+}  // namespace partition
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spread.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "c_backend_abi.h"
+#include "thread_count.h"
+
+namespace tvm {
+namespace collage {
+namespace pool {
+namespace {
+
+// Threads that were busy for so long are spread by the schedulers that we know.
+constexpr std::chrono::milliseconds kBoundTime{50};
+// A team that slept for so long may be woken on one CPU.
+constexpr std::chrono::milliseconds kPause{2};
+// Pauses for which one time that threads shared a CPU counts.
+constexpr int kWary = 64;
+
+std::atomic<int64_t> spread_count{0};
+
+enum class Wish { kNever, kWhereThereIsRoom, kAlways };
+
+// COLLAGE_SPREAD_THREADS: 0, 1 (the default) or always.
+Wish WishOfUser() {
+  static const Wish wish = [] {
+    const char* text = std::getenv("COLLAGE_SPREAD_THREADS");
+    if (omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
+    if (text != nullptr && std::strcmp(text, "0") == 0) return Wish::kNever;
+    return text != nullptr && std::strcmp(text, "always") == 0 ? Wish::kAlways
+                                                               : Wish::kWhereThereIsRoom;
+  }();
+  return wish;
+}
+
+// Threads that run or wait for a CPU on this machine, the asking one included; 0 if that is not
+// known. The fourth field of /proc/loadavg is "<these>/<all>".
+int NumRunnable() {
+  std::FILE* file = std::fopen("/proc/loadavg", "r");
+  if (file == nullptr) return 0;
+  int runnable = 0;
+  if (std::fscanf(file, "%*s %*s %*s %d/", &runnable) != 1) runnable = 0;
+  std::fclose(file);
+  return runnable;
+}
+
+// Whether a team of which only the caller is awake finds an idle CPU for each other thread.
+bool HasRoom(int num_threads) {
+  if (WishOfUser() == Wish::kAlways) return true;
+  const int runnable = NumRunnable();
+  return runnable > 0 && runnable - 1 + num_threads <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void Allow(const cpu_set_t& cpus) { sched_setaffinity(0, sizeof(cpus), &cpus); }
+
+void AllowOnly(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  Allow(one);
+}
+
+// The next one after `cpu`, around the end; -1 when the set is empty.
+int NextOf(const cpu_set_t& cpus, int cpu) {
+  for (int step = 1; step <= CPU_SETSIZE; ++step) {
+    const int next = (cpu + step) % CPU_SETSIZE;
+    if (CPU_ISSET(next, &cpus)) return next;
+  }
+  return -1;
+}
+
+}  // namespace
+
+bool WantsSpread() { return WishOfUser() != Wish::kNever; }
+
+TeamSpread* TeamSpread::OfThisThread() {
+  thread_local TeamSpread spread;
+  return &spread;
+}
+
+void TeamSpread::LookForTwins() {
+  cpu_set_t found;
+  CPU_ZERO(&found);
+  for (const Seen& seen : seen_) {
+    if (seen.cpu < 0) continue;
+    if (CPU_ISSET(seen.cpu, &found)) wary_ = kWary;
+    CPU_SET(seen.cpu, &found);
+  }
+}
+
+// The first thread seen on a CPU stays there, others get allowed ones that none was seen on. False
+// where there are too few.
+bool TeamSpread::Plan() {
+  if (sched_getaffinity(0, sizeof(allowed_), &allowed_) != 0) return false;
+  if (CPU_COUNT(&allowed_) < static_cast<int>(seen_.size())) return false;
+  cpu_set_t unused = allowed_, unclaimed = allowed_;
+  for (const Seen& seen : seen_) {
+    if (seen.cpu >= 0) CPU_CLR(seen.cpu, &unused);
+  }
+  planned_.clear();
+  for (const Seen& seen : seen_) {
+    int cpu = seen.cpu;
+    if (cpu < 0 || !CPU_ISSET(cpu, &unclaimed)) cpu = NextOf(unused, cpu < 0 ? 0 : cpu);
+    if (cpu < 0) return false;
+    CPU_CLR(cpu, &unclaimed);
+    CPU_CLR(cpu, &unused);
+    planned_.push_back(cpu);
+  }
+  return true;
+}
+
+// Whether each thread is to have its CPU now. Where threads never share one, no clock is read.
+bool TeamSpread::IsDue(int num_threads) {
+  if (wary_ == 0) return false;
+  const Clock::time_point now = Clock::now();
+  if (now - ended_ > kPause) {
+    --wary_;
+    bound_until_ = HasRoom(num_threads) ? now + kBoundTime : now;
+  }
+  return now < bound_until_;
+}
+
+void TeamSpread::BindOrFree(bool is_due, int num_threads) {
+  const bool is_same_team = static_cast<int>(seen_.size()) == num_threads;
+  if (is_due && is_same_team && Plan()) {
+    step_ = Step::kBind;
+    spread_count.fetch_add(1, std::memory_order_relaxed);
+  } else if (are_workers_bound_ && sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
+    step_ = Step::kFree;
+  }
+}
+
+void TeamSpread::Begin(int num_threads) {
+  LookForTwins();  // of the launch before
+  BindOrFree(IsDue(num_threads), num_threads);
+  seen_.assign(num_threads, Seen());
+}
+
+void TeamSpread::Enter(int thread) {
+  // A worker stays bound from one time to the next, unless somebody else has moved it.
+  thread_local int bound_to = -1;
+  if (step_ == Step::kBind) {
+    const int cpu = planned_[thread];
+    const bool is_there = thread > 0 && bound_to == cpu && sched_getcpu() == cpu;
+    if (!is_there) AllowOnly(cpu);
+    bound_to = cpu;
+  } else if (step_ == Step::kFree) {
+    Allow(allowed_);
+    bound_to = -1;
+  }
+}
+
+void TeamSpread::End() {
+  if (step_ == Step::kBind) Allow(allowed_);
+  if (step_ != Step::kNothing) are_workers_bound_ = step_ == Step::kBind;
+  step_ = Step::kNothing;
+  if (wary_ > 0) ended_ = Clock::now();
+}
+
+void TeamSpread::BeginPart(int num_threads) {
+  if (parts_++ > 0 || num_threads == 1) return;
+  const bool is_due = IsDue(num_threads);  // asked while the workers sleep
+  seen_.assign(num_threads, Seen());
+#pragma omp parallel num_threads(num_threads)
+  Leave(omp_get_thread_num());
+  LookForTwins();
+  BindOrFree(is_due, num_threads);
+  if (step_ == Step::kNothing) return;
+#pragma omp parallel num_threads(num_threads)
+  Enter(omp_get_thread_num());
+}
+
+void TeamSpread::EndPart() {
+  if (--parts_ == 0) End();
+}
+
+}  // namespace pool
+}  // namespace collage
+}  // namespace tvm
+
+// Around a part of a model whose parallel regions this thread begins. Pairs may be nested; they end
+// on the thread and at the depth of parallel regions on which they began.
+extern "C" COLLAGE_POOL_EXPORT void CollagePoolBeginPart() {
+  using namespace tvm::collage::pool;
+  if (!WantsSpread() || omp_in_parallel()) return;
+  TeamSpread::OfThisThread()->BeginPart(NumThreads());
+}
+
+extern "C" COLLAGE_POOL_EXPORT void CollagePoolEndPart() {
+  using namespace tvm::collage::pool;
+  if (!WantsSpread() || omp_in_parallel()) return;
+  TeamSpread::OfThisThread()->EndPart();
+}
+
+// Parts and launches for which threads were bound, since the library was loaded.
+extern "C" COLLAGE_POOL_EXPORT int64_t CollagePoolSpreadCount() {
+  return tvm::collage::pool::spread_count.load(std::memory_order_relaxed);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the threads of a team on different CPUs in the first 50 ms after a pause: each is bound to
+// a CPU of its own, and then the scheduler has them again.
+//
+// After a pause some kernels wake all threads of a team on the CPU of the thread that wakes them,
+// and leave them there for tens of milliseconds though others are idle: each loop then takes longer
+// than on one thread. Nothing is bound before two threads of the team were seen on one CPU, nor
+// while all runnable threads of the machine would not find a CPU each: then sharing may be right.
+// docs/thread_pool.md has figures.
+//
+// Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
+// is as good as any other; whoever set OMP_PROC_BIND or COLLAGE_SPREAD_THREADS=0 knows better.
+// Threads that are started from within a bound task or part inherit its one CPU.
+// Test: tests/cpp/thread_pool/spread_cases.cc (test_thread_pool.py).
+#ifndef TVM_RUNTIME_THREAD_POOL_SPREAD_H_
+#define TVM_RUNTIME_THREAD_POOL_SPREAD_H_
+
+#include <sched.h>
+
+#include <chrono>
+#include <vector>
+
+namespace tvm {
+namespace collage {
+namespace pool {
+
+// Where the threads of one caller's team are, and are to be. Begin, End and Locate are the caller's
+// to call, outside of parallel regions; between Begin and End the team may work.
+class TeamSpread {
+ public:
+  static TeamSpread* OfThisThread();
+
+  // Decides from where the threads were last seen whether each gets a CPU of its own.
+  void Begin(int num_threads);
+  // On each thread of the team, by its number: before it works, and after.
+  void Enter(int thread);
+  void Leave(int thread) { seen_[thread].cpu = sched_getcpu(); }
+  // The caller gets its affinity back.
+  void End();
+
+  // The same for a part of many parallel regions, which need not call anything: looks where the
+  // threads are first. Pairs may be nested, and launches in between.
+  void BeginPart(int num_threads);
+  void EndPart();
+  bool IsInPart() const { return parts_ > 0; }
+
+ private:
+  enum class Step { kNothing, kBind, kFree };
+  using Clock = std::chrono::steady_clock;
+  // A cache line each: every thread writes its own.
+  struct alignas(64) Seen {
+    int cpu = -1;  // where OpenMP gave no such thread
+  };
+
+  void LookForTwins();
+  bool IsDue(int num_threads);
+  bool Plan();
+  void BindOrFree(bool is_due, int num_threads);
+
+  int parts_ = 0;
+  Step step_ = Step::kNothing;
+  bool are_workers_bound_ = false;
+  int wary_ = 0;  // pauses after which threads are bound
+  Clock::time_point ended_{};
+  Clock::time_point bound_until_{};
+  cpu_set_t allowed_{};  // the caller's affinity, while step_ is not kNothing
+  std::vector<Seen> seen_;
+  std::vector<int> planned_;  // CPU by thread, while step_ is kBind
+};
+
+// Whether threads are to be spread at all.
+bool WantsSpread();
+
+}  // namespace pool
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RUNTIME_THREAD_POOL_SPREAD_H_

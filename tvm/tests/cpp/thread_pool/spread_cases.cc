@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process per case of how the pool keeps a team's threads on different CPUs: `spread_cases
+// <case>` exits with 0 when it holds, with 77 where this process has fewer CPUs than threads. Built
+// and run as pool_cases.cc is.
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "c_backend_abi.h"
+
+extern "C" {
+int CollagePoolNumThreads();
+int64_t CollagePoolSpreadCount();
+void CollagePoolBeginPart();
+void CollagePoolEndPart();
+}
+
+#define CHECK(condition)                                           \
+  do {                                                             \
+    if (!(condition)) {                                            \
+      std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+      std::exit(1);                                                \
+    }                                                              \
+  } while (false)
+
+namespace {
+
+constexpr int kSkipped = 77;
+
+std::set<int> CpusOf(const cpu_set_t& mask) {
+  std::set<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
+// Of the calling thread.
+std::set<int> Allowed() {
+  cpu_set_t mask;
+  CHECK(sched_getaffinity(0, sizeof(mask), &mask) == 0);
+  return CpusOf(mask);
+}
+
+void Allow(const std::set<int>& cpus) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (int cpu : cpus) CPU_SET(cpu, &mask);
+  CHECK(sched_setaffinity(0, sizeof(mask), &mask) == 0);
+}
+
+using Task = std::function<void(int task_id)>;
+
+int CallTask(int task_id, TVMParallelGroupEnv*, void* data) {
+  (*static_cast<Task*>(data))(task_id);
+  return 0;
+}
+
+void Launch(Task task) { CHECK(TVMBackendParallelLaunch(CallTask, &task, 0) == 0); }
+
+// What each thread of the team is allowed while it works.
+std::vector<std::set<int>> AllowedInTasks() {
+  std::vector<std::set<int>> allowed(CollagePoolNumThreads());
+  Launch([&](int task_id) { allowed[task_id] = Allowed(); });
+  return allowed;
+}
+
+bool IsSpread(const std::vector<std::set<int>>& allowed) {
+  std::set<int> cpus;
+  for (const std::set<int>& each : allowed) {
+    if (each.size() == 1) cpus.insert(*each.begin());
+  }
+  return cpus.size() == allowed.size();
+}
+
+// The whole team works on one CPU, as some kernels have it do after a pause; the caller's own
+// affinity is then what it was. A launch sees it, and a pause follows.
+void ShareOneCpu(const std::set<int>& callers) {
+  Launch([&](int) { Allow({*callers.begin()}); });
+  Allow(callers);
+  Launch([&](int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+const std::set<int>& EnoughCpus() {
+  static const std::set<int> allowed = Allowed();
+  if (static_cast<int>(allowed.size()) < CollagePoolNumThreads()) std::exit(kSkipped);
+  return allowed;
+}
+
+void SharedCpuIsLeft() {
+  const std::set<int> callers = EnoughCpus();
+  ShareOneCpu(callers);
+  const int64_t before = CollagePoolSpreadCount();
+  CHECK(IsSpread(AllowedInTasks()));
+  CHECK(CollagePoolSpreadCount() == before + 1);
+  CHECK(Allowed() == callers);
+}
+
+void WorkersAreFreedInTheEnd() {
+  const std::set<int> callers = EnoughCpus();
+  ShareOneCpu(callers);
+  CHECK(IsSpread(AllowedInTasks()));
+  const std::vector<std::set<int>> all(CollagePoolNumThreads(), callers);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (AllowedInTasks() != all) CHECK(std::chrono::steady_clock::now() < end);
+  CHECK(Allowed() == callers);
+}
+
+void PartKeepsIt() {
+  const std::set<int> callers = EnoughCpus();
+  ShareOneCpu(callers);
+  CollagePoolBeginPart();
+  const std::vector<std::set<int>> outer = AllowedInTasks();
+  CHECK(IsSpread(outer));
+  CollagePoolBeginPart();
+  CHECK(AllowedInTasks() == outer);
+  CollagePoolEndPart();
+  CHECK(AllowedInTasks() == outer);
+  CHECK(Allowed() == outer[0]);
+  CollagePoolEndPart();
+  CHECK(Allowed() == callers);
+}
+
+void PartLooksForItself() {
+  const std::set<int> callers = EnoughCpus();
+  const std::set<int> one = {*callers.begin()};
+  Launch([&](int task_id) {
+    if (task_id > 0) Allow(one);
+  });
+  const int64_t before = CollagePoolSpreadCount();
+  for (int tries = 0; CollagePoolSpreadCount() == before && tries < 1000; ++tries) {
+    Allow(one);
+    Allow(callers);  // the caller is still where the workers have to be
+    CollagePoolBeginPart();
+    CHECK(CollagePoolSpreadCount() == before || IsSpread(AllowedInTasks()));
+    CollagePoolEndPart();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(CollagePoolSpreadCount() == before + 1);
+  CHECK(Allowed() == callers);
+}
+
+// Run with the variable unset, unlike the other cases.
+void NotWhileOthersNeedTheCpus() {
+  const std::set<int> callers = EnoughCpus();
+  const unsigned num_cpus = std::thread::hardware_concurrency();
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> others;
+  for (unsigned i = 0; i < 2 * num_cpus; ++i) {
+    others.emplace_back([&] {
+      while (!is_over) {
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) ShareOneCpu(callers);
+  is_over = true;
+  for (std::thread& other : others) other.join();
+  CHECK(CollagePoolSpreadCount() == 0);
+}
+
+void OneCpuIsNotEnough() {
+  const std::set<int> callers = EnoughCpus();
+  const std::set<int> one = {*callers.begin()};
+  Allow(one);
+  ShareOneCpu(one);
+  for (const std::set<int>& allowed : AllowedInTasks()) CHECK(allowed == one);
+  CHECK(CollagePoolSpreadCount() == 0);
+}
+
+// Run with variables that say so.
+void NotWanted() {
+  const std::set<int> callers = Allowed();
+  ShareOneCpu(callers);
+  CollagePoolBeginPart();
+  AllowedInTasks();
+  CollagePoolEndPart();
+  CHECK(CollagePoolSpreadCount() == 0);
+  CHECK(Allowed() == callers);
+}
+
+const std::map<std::string, void (*)()> kCases = {
+    {"shared_cpu_is_left", SharedCpuIsLeft},
+    {"workers_are_freed", WorkersAreFreedInTheEnd},
+    {"part_keeps_it", PartKeepsIt},
+    {"part_looks_for_itself", PartLooksForItself},
+    {"one_cpu_is_not_enough", OneCpuIsNotEnough},
+    {"not_wanted", NotWanted},
+    {"not_while_others_need_the_cpus", NotWhileOthersNeedTheCpus},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto found = argc == 2 ? kCases.find(argv[1]) : kCases.end();
+  if (found == kCases.end()) {
+    for (const auto& [name, unused] : kCases) std::fprintf(stderr, "%s\n", name.c_str());
+    return 2;
+  }
+  found->second();
+  return 0;
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of nets that run after pauses, on a net of two convolutions."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
+
+import models
+import pauses
+from models.graph import Graph
+from peer import paused
+
+
+def small_model(batch=1):
+    g = Graph("small")
+    x = g.conv(g.input("x", (batch, 8, 16, 16)), 8, 3)
+    return g.model(g.relu(g.conv(x, 8, 3)))
+
+
+@pytest.fixture
+def nets(monkeypatch):
+    """The bench knows these nets by name."""
+    builders = {"small": small_model, "bad": lambda batch: Path("no/such/file").read_bytes()}
+    nets = {name: models.Net(name, name, build, "test") for name, build in builders.items()}
+    monkeypatch.setattr(models, "find", lambda names: [nets[name] for name in names.split(",")])
+
+
+@pytest.mark.parametrize("backend, pause", [("dnnl", 3), ("tvm", 0)])
+def test_each_side_has_its_figures(nets, capfd, backend, pause):
+    arguments = ["--nets", "small", "--rounds", "2", "--pauses", str(pause), "--backend", backend]
+    assert pauses.main(arguments) == 0
+    said = capfd.readouterr().out
+    assert f"small, a pause of {pause} ms before each run" in said
+    for side in (pauses.OURS, pauses.UNTOUCHED):
+        figures = rf"^  {side}  +\d+\.\d\d ms  \d\S* \[\S+, \S+\]$"
+        assert len(re.findall(figures, said, re.MULTILINE)) == 1, said
+
+
+def test_a_net_that_is_not_there_is_left_out(nets, capfd):
+    assert pauses.main(["--nets", "bad"]) == 1
+    assert "bad: left out" in capfd.readouterr().err
+
+
+def test_pauses_are_made_and_not_counted(monkeypatch):
+    now = [0.0]
+
+    def pass_time(seconds):
+        now[0] += seconds
+
+    class Model:
+        def run(self):
+            pass_time(1.0)
+
+    monkeypatch.setattr(paused, "resolve", lambda factory: Model)
+    monkeypatch.setattr(paused.time, "sleep", pass_time)
+    monkeypatch.setattr(paused.time, "perf_counter", lambda: now[0])
+    assert paused.open_paused("any:factory", {}, 5.0).seconds(3) == 3.0
+    assert now[0] == 18.0
