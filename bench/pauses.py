@@ -12,7 +12,6 @@ Run: python bench/pauses.py --nets mobilenetv2 --pauses 0,20,100. Test: test_ben
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +24,7 @@ from peer.contestants import PEERS
 from peer.paused import paused
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.comparison import paired_ratio
+from tvm_collage.threads import default_threads
 
 OURS, UNTOUCHED = "ours", "ours, not spread"
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--backend", default="dnnl", help="that has all that it takes; or tvm")
     parser.add_argument("--pauses", type=_milliseconds, default="0,20,100", help="milliseconds")
     parser.add_argument("--rounds", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=default_threads())
     options = parser.parse_args(arguments)
     status = 0
     for net in options.nets:

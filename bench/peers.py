@@ -32,7 +32,10 @@ CONTESTANTS = (COLLAGE, "alone", *PEERS, STOCK)
 # Whose outputs count as right: the first that has some.
 REFERENCES = (*PEERS, STOCK, "tvm alone")
 # A user's variables on which figures depend.
-_THREAD_VARIABLES = ("OMP_P", "GOMP_", "KMP_", "TVM_BIND_THREADS", "MKL_")
+_THREAD_VARIABLES = (
+    *("OMP_P", "OMP_WAIT_POLICY", "GOMP_", "KMP_", "TVM_BIND_THREADS", "MKL_"),
+    *("COLLAGE_FLUSH_DENORMALS", "COLLAGE_SPREAD_THREADS"),
+)
 # Three kinds of net in minutes; all of them take hours.
 DEFAULT_NETS = "mobilenetv2,dcgan,resnet50"
 

@@ -11,7 +11,6 @@ Run: python bench/winograd.py --nets resnet50,yolov3. Test: test_bench_winograd.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +25,7 @@ from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
+from tvm_collage.threads import default_threads
 
 SIDES = ("never", "auto")
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nets", type=models.find, default="resnet50")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=default_threads())
     options = parser.parse_args(arguments)
     status = 0
     for net in options.nets:

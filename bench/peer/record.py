@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One net's comparison as a JSON record, and what records say together.
 
-Ratios are peer / ours of median latencies: above 1 where ours is faster. Test:
+Ratios are peer / ours, medians of the ratios round by round: above 1 where ours is faster. Test:
 test_bench_peers.py.
 """
 
@@ -17,6 +17,8 @@ from tvm.relay.collage.measure.comparison import paired_ratio
 
 OURS = "collage"
 _SURELY_FASTER = 1.01
+# Who may be slower by more than this is not called level.
+_CLOSE = 0.9
 # Parts of Collage's plan that a record keeps, those that take longest.
 _PARTS = 8
 
@@ -137,8 +139,9 @@ def ours_failed(record: Mapping[str, Any]) -> bool:
 
 
 def verdict(record: Mapping[str, Any]) -> str:
-    """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, "failed" when ours
-    has, "no result" when every peer has.
+    """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, "undecided" when
+    that holds level and slower by 10 % alike, "failed" when ours has, "no result" when every peer
+    has.
 
     Two processes that run the same differ by up to 1 %, so less than that is not called faster.
     """
@@ -149,4 +152,6 @@ def verdict(record: Mapping[str, Any]) -> str:
     _, low, high = record["ratio"]
     if high < 1:
         return "slower"
-    return "faster" if low > _SURELY_FASTER else "level"
+    if low > _SURELY_FASTER:
+        return "faster"
+    return "level" if low >= _CLOSE else "undecided"

@@ -56,7 +56,7 @@ def verdict_text(record: Mapping[str, Any]) -> str:
 
 def summary_text(records: Sequence[Mapping[str, Any]]) -> str:
     """All nets: verdicts, the slower ones last, and geometric means by framework."""
-    order = ["faster", "level", "no result", "slower", "failed"]
+    order = ["faster", "level", "undecided", "no result", "slower", "failed"]
     ranked = sorted(records, key=lambda record: order.index(verdict(record)))
     lines = ["peer / ours: above 1 where ours is faster", *map(verdict_text, ranked)]
     for name, (mean, count) in geometric_means(records).items():
@@ -65,7 +65,12 @@ def summary_text(records: Sequence[Mapping[str, Any]]) -> str:
     if best is not None:
         name, mean, count = best
         lines.append(f"best single framework: {name}, {mean:.3f} over the {count} nets all ran")
-    for kind, what in (("slower", "SLOWER than the fastest peer"), ("failed", "FAILED")):
+    kinds = {
+        "undecided": "undecided (run again on a quiet machine)",
+        "slower": "SLOWER than the fastest peer",
+        "failed": "FAILED",
+    }
+    for kind, what in kinds.items():
         nets = [record["net"] for record in records if verdict(record) == kind]
         lines.append(f"{what} on: {', '.join(nets) or 'none'}")
     return "\n".join(lines)

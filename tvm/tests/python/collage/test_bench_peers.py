@@ -72,6 +72,17 @@ def test_less_than_a_percent_is_not_faster_but_any_is_slower():
     assert record.verdict(record_of(1.005e-3, openvino=1e-3)) == "slower"
 
 
+def test_a_noisy_result_is_undecided():
+    made = record_of(1e-3, openvino=1e-3)
+    for ratio, expected in (([1.0, 0.91, 1.3], "level"), ([0.95, 0.8, 1.2], "undecided")):
+        noisy = {**made, "ratio": ratio}
+        assert record.verdict(noisy) == expected
+        listed = "net" if expected == "undecided" else "none"
+        assert f"undecided (run again on a quiet machine) on: {listed}" in report.summary_text(
+            [noisy]
+        )
+
+
 def test_backends_alone_that_failed_are_rows_with_the_reason():
     plans = [
         {"name": "dnnl", "is_single_backend": True, "seconds": None, "message": "no such op"},

@@ -29,7 +29,7 @@ def nets(monkeypatch):
 
 
 def test_a_net_on_both_sides(nets, capfd):
-    assert winograd.main(["--nets", "small", "--rounds", "2"]) == 0
+    assert winograd.main(["--nets", "small", "--rounds", "2", "--threads", "2"]) == 0
     said = capfd.readouterr().out
     figures = r"small: oneDNN \d+\.\d+ ms, with Winograd \d+\.\d+ ms: \d\S* \[\S+, \S+\] times as"
     assert re.search(figures, said), said

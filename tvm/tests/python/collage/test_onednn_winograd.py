@@ -35,6 +35,15 @@ from tvm.relay.collage.targets import parse_targets
 nn = relay.nn
 
 
+@pytest.fixture(autouse=True)
+def two_threads():
+    """What the model of time chooses depends on their number."""
+    configure = tvm.get_global_func("runtime.config_threadpool")
+    configure(1, 2)
+    yield
+    configure(1, 0)
+
+
 def var(*shape, name="x"):
     return relay.var(name, shape=shape)
 
@@ -119,6 +128,25 @@ def test_post_ops(name):
     plan = check_with("always", POST_OPS[name](out))
     assert is_winograd(plan)
     assert plan.count(" by ") == 1 + plan.count("reorder by"), "the kernel does all of it"
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky", "clip", "linear"])
+def test_infinity_and_nan_do_not_vanish(name):
+    """Where the direct kernel has one of them, ours has one of them, and others near it."""
+    body = POST_OPS[name](conv2d(var(1, 16, 12, 12), 16))
+    [image] = random_inputs(function_of(body)).values()
+    for value in (np.inf, np.nan):
+        image[0, 3, 5, 5] = value
+        results = {}
+        for side in ("always", "never"):
+            mod = hand_placed(function_of(body))
+            text = f'{{"winograd": "{side}"}}'
+            mod["dnnl_part"] = mod["dnnl_part"].with_attr(TARGET_OPTIONS, text)
+            [results[side]] = run(build(mod), {"x": image})
+        was = ~np.isfinite(results["never"])
+        assert np.all(~np.isfinite(results["always"])[was])
+        # oneDNN's own relu makes 0 of NaN, and clip a number of both.
+        assert was.any() or np.isnan(value) or name == "clip"
 
 
 FUNCTIONS = {

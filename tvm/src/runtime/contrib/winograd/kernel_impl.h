@@ -25,8 +25,9 @@ struct Implementation {
 
   static Vector Load(const float* from) { return *reinterpret_cast<const Stored*>(from); }
   static void Store(float* to, Vector value) { *reinterpret_cast<Stored*>(to) = value; }
-  static Vector Max(Vector a, Vector b) { return a > b ? a : b; }
-  static Vector Min(Vector a, Vector b) { return a < b ? a : b; }
+  // A NaN in `a` stays one.
+  static Vector Max(Vector a, Vector b) { return b > a ? b : a; }
+  static Vector Min(Vector a, Vector b) { return b < a ? b : a; }
 
   /*! \brief Six inputs in a row at the points 0, 1, -1, 2, -2 and infinity. */
   static void TransformInput(const Vector* d, int stride, Vector* out, int out_stride) {
