@@ -138,6 +138,12 @@ def _pad(inputs: Any, constants: Any, a: dict[str, Any]) -> Any:
     return functional.pad, [inputs[0], flat], {}
 
 
+def _clip(inputs: Any, constants: Any, a: dict[str, Any]) -> Any:
+    # As numbers: Inductor fails on bounds that are constant tensors.
+    bounds = [None if item is None else item.item() for item in (*constants[1:], None, None)[:2]]
+    return torch.clamp, [inputs[0], *bounds], {}
+
+
 def _resize(inputs: Any, constants: Any, a: dict[str, Any]) -> Any:
     return functional.interpolate, [inputs[0]], {"scale_factor": constants[2].tolist()[2:]}
 
@@ -162,7 +168,7 @@ _OPS: dict[str, Callable] = {
     "AveragePool": _average_pool,
     "BatchNormalization": _batch_norm,
     "Cast": _plain(torch.Tensor.float),
-    "Clip": _plain(torch.clamp),
+    "Clip": _clip,
     "Concat": lambda inputs, constants, a: (torch.cat, [inputs, a["axis"]], {}),
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
