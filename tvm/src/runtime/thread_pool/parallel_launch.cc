@@ -59,7 +59,8 @@ void RunHere(TaskGroup* group) {
 void RunOnTeam(TaskGroup* group, int num_threads) {
   bool flush_wanted = WantsFlushDenormals();
   TeamSpread* spread = WantsSpread() ? TeamSpread::OfThisThread() : nullptr;
-  if (spread && spread->IsInPart()) spread = nullptr;  // that has seen to it
+  // A part has seen to it for all of its launches.
+  if (spread && (spread->IsInPart() || spread->CanSkip())) spread = nullptr;
   if (spread) spread->Begin(num_threads);
 #pragma omp parallel num_threads(num_threads)
   {

@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::milliseconds kBoundTime{50};
 // A team that slept for so long may be woken on one CPU.
 constexpr std::chrono::milliseconds kPause{2};
+// Of so many launches and parts one is looked at while threads have CPUs of their own.
+constexpr int kLookAtOneOf = 17;
 // Pauses for which one time that threads shared a CPU counts.
 constexpr int kWary = 64;
 
@@ -84,6 +86,12 @@ bool WantsSpread() { return WishOfUser() != Wish::kNever; }
 TeamSpread* TeamSpread::OfThisThread() {
   thread_local TeamSpread spread;
   return &spread;
+}
+
+bool TeamSpread::CanSkip() {
+  if (wary_ > 0 || are_workers_bound_ || WishOfUser() == Wish::kAlways) return false;
+  skipped_ = (skipped_ + 1) % kLookAtOneOf;
+  return skipped_ != 0;
 }
 
 void TeamSpread::LookForTwins() {
@@ -166,7 +174,7 @@ void TeamSpread::End() {
 }
 
 void TeamSpread::BeginPart(int num_threads) {
-  if (parts_++ > 0 || num_threads == 1) return;
+  if (parts_++ > 0 || num_threads == 1 || CanSkip()) return;
   const bool is_due = IsDue(num_threads);  // asked while the workers sleep
   seen_.assign(num_threads, Seen());
 #pragma omp parallel num_threads(num_threads)

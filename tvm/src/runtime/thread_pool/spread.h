@@ -30,6 +30,9 @@ class TeamSpread {
  public:
   static TeamSpread* OfThisThread();
 
+  // Whether this time need not be looked at: one of several is enough as long as all is well, and
+  // noting the CPUs of many threads takes microseconds. Then nothing else is called.
+  bool CanSkip();
   // Decides from where the threads were last seen whether each gets a CPU of its own.
   void Begin(int num_threads);
   // On each thread of the team, by its number: before it works, and after.
@@ -58,6 +61,7 @@ class TeamSpread {
   void BindOrFree(bool is_due, int num_threads);
 
   int parts_ = 0;
+  int skipped_ = 0;
   Step step_ = Step::kNothing;
   bool are_workers_bound_ = false;
   int wary_ = 0;  // pauses after which threads are bound
