@@ -17,6 +17,7 @@
 
 #include "../partition/memory.h"
 #include "../partition/partition_module.h"
+#include "../partition/round_up.h"
 #include "gemm.h"
 
 namespace tvm {
@@ -119,7 +120,7 @@ class BlasProgram final : public partition::Program {
     for (const NodeDesc& node : graph.nodes) {
       if (places_[node.output].kind == Place::kNone) {
         Put(node.output, Place::kScratch, scratch_bytes);
-        scratch_bytes += (Bytes(graph, node.output) + kAlignment - 1) / kAlignment * kAlignment;
+        scratch_bytes += partition::RoundUp(Bytes(graph, node.output), kAlignment);
       }
       AddStep(graph, node);
     }

@@ -17,11 +17,14 @@
 #include <utility>
 
 #include "../partition/memory.h"
+#include "../partition/round_up.h"
 
 namespace tvm {
 namespace collage {
 namespace blas {
 namespace {
+
+using partition::CeilDiv;
 
 // Work below this is done by the calling thread: waking the others costs some microseconds.
 // A core is taken to do 100 operations and to read 20 bytes in a nanosecond.
@@ -36,8 +39,6 @@ constexpr int64_t kColumnUnit = 16;
 constexpr int64_t kGemvRows = 3;
 constexpr int64_t kGemvRowsTransposed = 6;
 constexpr int64_t kGemvElements = 16384;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /*! \brief Where the i-th of `count` nearly equal pieces of [0, size) begins, on a unit. */
 int64_t Begin(int64_t size, int64_t unit, int64_t i, int64_t count) {

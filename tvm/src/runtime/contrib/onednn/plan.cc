@@ -8,14 +8,14 @@
 #include <algorithm>
 #include <sstream>
 
+#include "../partition/round_up.h"
+
 namespace tvm {
 namespace collage {
 namespace onednn {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 void FindLifetimes(Plan* plan) {
   for (size_t i = 0; i < plan->steps.size(); ++i) {
@@ -42,7 +42,7 @@ int64_t LowestFreeOffset(const Buffer& buffer, const std::vector<const Buffer*>&
   int64_t offset = 0;
   for (const Buffer* rival : rivals) {
     if (offset + buffer.bytes <= rival->offset) break;
-    offset = std::max(offset, RoundUp(rival->offset + rival->bytes, kAlignment));
+    offset = std::max(offset, partition::RoundUp(rival->offset + rival->bytes, kAlignment));
   }
   return offset;
 }

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "round_up.h"
+
 namespace tvm {
 namespace collage {
 namespace partition {
@@ -25,7 +27,7 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 
 std::shared_ptr<void> AllocateAligned(int64_t bytes) {
   const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  const int64_t size = (std::max<int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const int64_t size = RoundUp(std::max<int64_t>(bytes, 1), alignment);
   void* data = std::aligned_alloc(alignment, size);
   ICHECK(data) << "partition: out of memory for " << bytes << " bytes";
 #ifdef MADV_HUGEPAGE

@@ -14,19 +14,20 @@
 #include <utility>
 
 #include "../partition/memory.h"
+#include "../partition/round_up.h"
 
 namespace tvm {
 namespace collage {
 namespace winograd {
 namespace {
 
+using partition::CeilDiv;
+
 constexpr int kWindow = 3;
 // A piece's tiles, which share one reading of the weights; their inputs should stay in cache.
 constexpr int64_t kTilesOfPiece = 28;
 // Below so many tiles the registers stand idle, so that output channels are split first.
 constexpr int64_t kFewestTiles = 7;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t CountTiles(const Shape& s) {
   return s.batch * s.out_depth * CeilDiv(s.out_height, kOut) * CeilDiv(s.out_width, kOut);
