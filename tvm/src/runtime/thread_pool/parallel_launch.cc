@@ -21,6 +21,7 @@ namespace pool {
 namespace {
 
 std::atomic<int64_t> launch_count{0};
+std::atomic<int64_t> task_count{0};
 
 // OpenMP does not call a team of one parallel, so being inside a task is noted here.
 thread_local bool is_in_task = false;
@@ -89,6 +90,7 @@ int Launch(FTVMParallelLambda flambda, void* cdata, int num_task) {
   launch_count.fetch_add(1, std::memory_order_relaxed);
   int num_threads = IsNested() ? 1 : NumThreads();
   if (num_task == 0) num_task = num_threads;
+  task_count.fetch_add(num_task, std::memory_order_relaxed);
   if (num_threads == 1 || num_task == 1) {
     TaskGroup group(flambda, cdata, num_task, nullptr);
     RunHere(&group);
@@ -111,4 +113,9 @@ extern "C" int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata,
 // Launches since the library was loaded, nested ones too: tests see by it that the pool is in use.
 extern "C" COLLAGE_POOL_EXPORT int64_t CollagePoolLaunchCount() {
   return tvm::collage::pool::launch_count.load(std::memory_order_relaxed);
+}
+
+// Tasks of all these: tests see by it over how many threads a caller's work was spread.
+extern "C" COLLAGE_POOL_EXPORT int64_t CollagePoolTaskCount() {
+  return tvm::collage::pool::task_count.load(std::memory_order_relaxed);
 }

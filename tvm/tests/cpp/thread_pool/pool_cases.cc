@@ -23,6 +23,7 @@ const char* CollagePoolLastError();
 int CollagePoolNumThreads();
 int CollagePoolSetNumThreads(int num_threads);
 int64_t CollagePoolLaunchCount();
+int64_t CollagePoolTaskCount();
 int CollagePoolSetFlushDenormals(int enabled);
 
 // TVM's thread-local last error, which the pool looks up by these names.
@@ -74,6 +75,7 @@ void AllTasksOnce() {
   CHECK(RunsEachTaskOnce(0, CollagePoolNumThreads()));
   for (int num_task : {1, 2, 3, 7, 64, 1000}) CHECK(RunsEachTaskOnce(num_task, num_task));
   CHECK(CollagePoolLaunchCount() == 7);
+  CHECK(CollagePoolTaskCount() == CollagePoolNumThreads() + 1 + 2 + 3 + 7 + 64 + 1000);
 }
 
 void BadArguments() {

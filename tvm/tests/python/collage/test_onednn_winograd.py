@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """3x3 convolutions of oneDNN regions that run by our Winograd kernel, against TVM's own result."""
 
+import ctypes
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tvm
+import tvm_collage
 from onednn_nets import (
     assert_close,
     assert_threads_share,
@@ -24,7 +26,6 @@ from onednn_nets import (
     run,
 )
 from tvm import relay
-from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.target_options import TARGET_OPTIONS
@@ -65,13 +66,18 @@ def conv2d(data, out_channels, kernel=3, padding=1, layout="NCHW", seed=1, group
     )
 
 
+def build_with(winograd, function):
+    """The library of a function in one partition, with the option set."""
+    mod = hand_placed(function)
+    mod["dnnl_part"] = mod["dnnl_part"].with_attr(TARGET_OPTIONS, f'{{"winograd": "{winograd}"}}')
+    return build(mod)
+
+
 def check_with(winograd, body):
     """As onednn_nets.check, with the option set."""
     function = function_of(body)
     inputs = random_inputs(function)
-    mod = hand_placed(function)
-    mod["dnnl_part"] = mod["dnnl_part"].with_attr(TARGET_OPTIONS, f'{{"winograd": "{winograd}"}}')
-    library = build(mod)
+    library = build_with(winograd, function)
     assert_close(run(library, inputs), reference(function_of(body), inputs))
     return plan_of(library)
 
@@ -223,22 +229,35 @@ def test_threads_share_a_loaded_library(tmp_path):
     assert_threads_share(str(tmp_path / "lib.so"), random_inputs(function)["x"])
 
 
-def test_fewer_threads_than_it_was_planned_for():
-    function = function_of(conv2d(var(1, 64, 28, 28), 64))
+@pytest.fixture
+def count_tasks():
+    """How many tasks the pool has run so far."""
+    count = ctypes.CDLL(tvm_collage.library_path("tvm_collage_pool")).CollagePoolTaskCount
+    count.restype = ctypes.c_int64
+    return count
+
+
+def on_threads(number, work, *arguments):
+    """What work returns to a caller that was given so many threads; the number is its own."""
+    configure = tvm.get_global_func("runtime.config_threadpool")
+    with ThreadPoolExecutor(1) as caller:
+        caller.submit(configure, 1, number, [str(cpu) for cpu in range(number)]).result()
+        return caller.submit(work, *arguments).result()
+
+
+# 9, 49 and 225 tiles: threads share their channels, or ranges of them, or both.
+@pytest.mark.parametrize("size", [12, 28, 60])
+def test_a_call_has_its_own_threads_whoever_made_the_plan(size, count_tasks):
+    function = function_of(nn.relu(conv2d(var(1, 32, size, size), 128)))
     inputs = random_inputs(function)
-    executor = graph_executor.GraphModule(build(hand_placed(function))["default"](tvm.cpu()))
-    executor.set_input(**inputs)
-    executor.run()
-    wanted = executor.get_output(0).numpy()
-
-    def run_alone():
-        tvm.get_global_func("runtime.config_threadpool")(1, 1)
-        executor.run()
-
-    thread = threading.Thread(target=run_alone)  # the number is its own
-    thread.start()
-    thread.join()
-    np.testing.assert_array_equal(executor.get_output(0).numpy(), wanted)
+    wanted = reference(function, inputs)
+    for made, used in [(1, 2), (2, 1), (1, 5), (3, 2)]:
+        library = build_with("always", function)  # its first run makes the plan
+        for number in (made, used, made):
+            before = count_tasks()
+            assert_close(on_threads(number, run, library, inputs), wanted)
+            assert count_tasks() - before == number
+        assert plan_of(library).count("by winograd") == 1
 
 
 def test_where_it_is_expected_to_be_faster():

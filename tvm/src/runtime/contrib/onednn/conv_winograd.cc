@@ -128,17 +128,18 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
         planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
     const std::shared_ptr<float> packed =
         winograd::PackWeights(*kernel, shape, static_cast<const float*>(plain.get()));
-    const winograd::Convolution run(*kernel, shape, StridesOf(*src), StridesOf(*dst), post_ops->own,
-                                    num_threads);
-    const std::string what = Summary(planner->graph(), node);
-    planner->Emit(
-        [run, packed](const std::vector<void*>& operands, void* scratch) {
-          const void* bias = operands.size() > 2 ? operands[2] : nullptr;
-          run.Run({static_cast<const float*>(operands[0]), packed.get(),
-                   static_cast<const float*>(bias), static_cast<float*>(operands[1])},
-                  scratch);
-        },
-        args, run.scratch_bytes(), what + " by winograd:" + kernel->name);
+    const winograd::Convolution conv(*kernel, shape, StridesOf(*src), StridesOf(*dst),
+                                     post_ops->own);
+    const auto run = [conv, packed](const std::vector<void*>& operands, int num_threads,
+                                    void* scratch) {
+      const void* bias = operands.size() > 2 ? operands[2] : nullptr;
+      conv.Run({static_cast<const float*>(operands[0]), packed.get(),
+                static_cast<const float*>(bias), static_cast<float*>(operands[1])},
+               num_threads, scratch);
+    };
+    const auto scratch_bytes = [conv](int num_threads) { return conv.scratch_bytes(num_threads); };
+    planner->Emit({scratch_bytes, run}, args,
+                  Summary(planner->graph(), node) + " by winograd:" + kernel->name);
     for (const PostOpDesc& op : post_ops->after) {
       EmitEltwise(planner, op, {args[1].desc, args[1].buffer}, args[1].buffer, op.kind);
     }

@@ -5,6 +5,8 @@
  */
 #include "executable.h"
 
+#include <tvm/runtime/threading_backend.h>
+
 #include <utility>
 
 namespace tvm {
@@ -45,8 +47,21 @@ struct Executable::Call {
     return memories.back().get();
   }
 
+  /*! \brief So much memory for a kernel of ours: that of the plan, or when a call has more threads
+   * than who made it, a block beside it that is kept for the next. */
+  void* Scratch(const Plan& plan, int64_t bytes) {
+    if (bytes <= plan.scratch_bytes) return scratch.get();
+    if (bytes > larger_bytes) {
+      larger_scratch = AllocateAligned(bytes);
+      larger_bytes = bytes;
+    }
+    return larger_scratch.get();
+  }
+
   std::shared_ptr<void> arena;
   std::shared_ptr<void> scratch;
+  std::shared_ptr<void> larger_scratch;
+  int64_t larger_bytes = 0;
   Stream stream;
   std::vector<Memory> memories;
   std::vector<std::pair<dnnl_memory_t, int>> inputs;  // to be pointed at the caller's tensors
@@ -99,8 +114,10 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
   }
   for (size_t i = 0; i < plan_->steps.size(); ++i) {
     const Step& step = plan_->steps[i];
-    if (step.own_kernel) {
-      step.own_kernel(DataOf(call.get(), i), call->scratch.get());
+    if (step.own_kernel.run) {
+      const int num_threads = runtime::threading::NumThreads();
+      void* scratch = call->Scratch(*plan_, step.own_kernel.scratch_bytes(num_threads));
+      step.own_kernel.run(DataOf(call.get(), i), num_threads, scratch);
       continue;
     }
     const dnnl_status_t status =

@@ -47,16 +47,20 @@ struct StepArg {
   int buffer;
 };
 
-/*! \brief Code of ours: gets the operands' data in the order of the step's args, and scratch. */
-using OwnKernel = std::function<void(const std::vector<void*>& data, void* scratch)>;
+/*! \brief Code of ours in place of a primitive; runs on the threads that its caller has. */
+struct OwnKernel {
+  std::function<int64_t(int num_threads)> scratch_bytes;
+  /*! \brief Gets the operands' data in the order of the step's args, and so much scratch. */
+  std::function<void(const std::vector<void*>& data, int num_threads, void* scratch)> run;
+};
 
 struct Step {
   Primitive primitive;   // oneDNN's,
   OwnKernel own_kernel;  // or ours in its place
   std::vector<StepArg> args;
-  int64_t scratch_bytes = 0;
-  MemDesc scratch_desc;  // of a primitive
-  std::string summary;   // node and the implementation that was chosen
+  int64_t scratch_bytes = 0;  // of our own kernel: on the threads of who made the plan
+  MemDesc scratch_desc;       // of a primitive
+  std::string summary;        // node and the implementation that was chosen
 };
 
 struct Plan {

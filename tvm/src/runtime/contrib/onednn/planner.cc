@@ -6,6 +6,7 @@
 #include "planner.h"
 
 #include <tvm/runtime/logging.h>
+#include <tvm/runtime/threading_backend.h>
 
 #include <algorithm>
 #include <map>
@@ -200,13 +201,12 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   plan_->steps.push_back(std::move(step));
 }
 
-void Planner::Emit(OwnKernel kernel, std::vector<StepArg> args, int64_t scratch_bytes,
-                   const std::string& what) {
+void Planner::Emit(OwnKernel kernel, std::vector<StepArg> args, const std::string& what) {
   Step step;
+  step.scratch_bytes = kernel.scratch_bytes(runtime::threading::NumThreads());
   step.own_kernel = std::move(kernel);
   step.args = std::move(args);
-  step.scratch_bytes = scratch_bytes;
-  plan_->scratch_bytes = std::max(plan_->scratch_bytes, scratch_bytes);
+  plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
   step.summary = what;
   plan_->steps.push_back(std::move(step));
 }

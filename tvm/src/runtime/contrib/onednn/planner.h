@@ -66,8 +66,7 @@ class Planner {
   /*! \brief Adds a step that runs pd's primitive. */
   void Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what);
   /*! \brief Adds a step that runs code of ours. */
-  void Emit(OwnKernel kernel, std::vector<StepArg> args, int64_t scratch_bytes,
-            const std::string& what);
+  void Emit(OwnKernel kernel, std::vector<StepArg> args, const std::string& what);
   /*! \brief A constant's numbers in layout desc, which only the caller keeps. */
   std::shared_ptr<void> CopyConstant(const Value& from, const MemDesc& desc) const;
   /*! \brief Whether a value's numbers are known when planning. */

@@ -7,7 +7,6 @@
 
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
-#include <tvm/runtime/threading_backend.h>
 
 #include <algorithm>
 #include <atomic>
@@ -120,14 +119,8 @@ std::shared_ptr<float> PackWeights(const Kernel& kernel, const Shape& s, const f
 }
 
 Convolution::Convolution(const Kernel& kernel, const Shape& shape, const Strides& src,
-                         const Strides& dst, std::vector<PostOp> post_ops, int num_threads)
-    : kernel_(kernel),
-      shape_(shape),
-      src_(src),
-      dst_(dst),
-      post_ops_(std::move(post_ops)),
-      num_threads_(num_threads),
-      grid_(Divide(kernel, shape, num_threads)) {
+                         const Strides& dst, std::vector<PostOp> post_ops)
+    : kernel_(kernel), shape_(shape), src_(src), dst_(dst), post_ops_(std::move(post_ops)) {
   ICHECK(shape.in_channels % kernel.lanes == 0 && shape.out_channels % kernel.lanes == 0);
 }
 
@@ -136,26 +129,28 @@ int64_t Convolution::tile_stride() const {
   return (Channels(shape_) / kernel_.lanes | 1) * kernel_.lanes;
 }
 
-int64_t Convolution::piece_floats() const {
-  const int64_t tiles = CeilDiv(CountTiles(shape_), grid_.tiles);
+int64_t Convolution::PieceFloats(const Grid& grid) const {
+  const int64_t tiles = CeilDiv(CountTiles(shape_), grid.tiles);
   return kPoints * tiles * (tile_stride() + kVectors * kernel_.lanes);
 }
 
-int64_t Convolution::scratch_bytes() const {
-  return static_cast<int64_t>(sizeof(float)) * num_threads_ * piece_floats();
+int64_t Convolution::scratch_bytes(int num_threads) const {
+  const Grid grid = Divide(kernel_, shape_, num_threads);
+  return static_cast<int64_t>(sizeof(float)) * num_threads * PieceFloats(grid);
 }
 
-Piece Convolution::PieceAt(int64_t index) const {
-  const int64_t i = index / grid_.channels, j = index % grid_.channels;
+Piece Convolution::PieceAt(const Grid& grid, int64_t index) const {
+  const int64_t i = index / grid.channels, j = index % grid.channels;
   const int64_t tiles = CountTiles(shape_), groups = CountGroups(kernel_, shape_);
-  const int64_t first = tiles * i / grid_.tiles;
-  return {first, tiles * (i + 1) / grid_.tiles - first, groups * j / grid_.channels,
-          groups * (j + 1) / grid_.channels};
+  const int64_t first = tiles * i / grid.tiles;
+  return {first, tiles * (i + 1) / grid.tiles - first, groups * j / grid.channels,
+          groups * (j + 1) / grid.channels};
 }
 
-void Convolution::Run(const Data& data, void* scratch) const {
+void Convolution::Run(const Data& data, int num_threads, void* scratch) const {
   struct Call {
     const Convolution* self;
+    Grid grid;
     Problem problem;
     Data data;
     float* scratch;
@@ -163,23 +158,22 @@ void Convolution::Run(const Data& data, void* scratch) const {
   };
   const int num_post_ops = static_cast<int>(post_ops_.size());
   Call call{this,
+            Divide(kernel_, shape_, num_threads),
             {shape_, src_, dst_, tile_stride(), post_ops_.data(), num_post_ops},
             data,
             static_cast<float*>(scratch)};
   const auto run = [](int task, TVMParallelGroupEnv*, void* raw) {
     Call& call = *static_cast<Call*>(raw);
     const Convolution& self = *call.self;
-    const int64_t pieces = self.grid_.tiles * self.grid_.channels;
+    const int64_t pieces = call.grid.tiles * call.grid.channels;
     // A thread that other work slows down takes fewer.
     for (int64_t i = call.next++; i < pieces; i = call.next++) {
-      self.kernel_.run(call.problem, call.data, self.PieceAt(i),
-                       call.scratch + task * self.piece_floats());
+      self.kernel_.run(call.problem, call.data, self.PieceAt(call.grid, i),
+                       call.scratch + task * self.PieceFloats(call.grid));
     }
     return 0;
   };
-  // The calling thread may have been given fewer since; there is scratch for no more.
-  const int num_tasks = std::min(num_threads_, runtime::threading::NumThreads());
-  ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_tasks), 0) << TVMGetLastError();
+  ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
 }
 
 }  // namespace winograd

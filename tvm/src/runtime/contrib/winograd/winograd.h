@@ -39,29 +39,28 @@ struct Grid {
 };
 
 /*!
- * \brief A convolution ready to run, by any number of callers at once with a scratch each.
+ * \brief A convolution ready to run, by any number of callers at once with a scratch each, and each
+ * on as many threads as it has.
  *
  * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory.
  */
 class Convolution {
  public:
-  /*! \param num_threads at most so many run it. */
   Convolution(const Kernel& kernel, const Shape& shape, const Strides& src, const Strides& dst,
-              std::vector<PostOp> post_ops, int num_threads);
-  int64_t scratch_bytes() const;
-  void Run(const Data& data, void* scratch) const;
+              std::vector<PostOp> post_ops);
+  int64_t scratch_bytes(int num_threads) const;
+  /*! \param scratch of scratch_bytes(num_threads). */
+  void Run(const Data& data, int num_threads, void* scratch) const;
 
  private:
   int64_t tile_stride() const;
-  int64_t piece_floats() const;
-  Piece PieceAt(int64_t index) const;
+  int64_t PieceFloats(const Grid& grid) const;
+  Piece PieceAt(const Grid& grid, int64_t index) const;
 
   const Kernel& kernel_;
   Shape shape_;
   Strides src_, dst_;
   std::vector<PostOp> post_ops_;
-  int num_threads_;
-  Grid grid_;
 };
 
 }  // namespace winograd
