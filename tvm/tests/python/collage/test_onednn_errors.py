@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users read when oneDNN cannot run something or is not there."""
 
+import math
 import os
 import pathlib
 import shutil
@@ -68,6 +69,9 @@ def layer_norm(x):
         ),
         (relay.subtract(var(3, 1), var(2, 3, 4, name="y")), ["subtract", "first operand"]),
         (relay.nn.relu(var(relay.Any(), 3)), ["dynamic"]),
+        (relay.clip(var(2, 3, dtype="bfloat16"), 0.5, math.inf), ["clip", "a_max=inf"]),
+        (relay.clip(var(2, 3, dtype="int8"), -math.inf, 5.0), ["clip", "a_min=-inf"]),
+        (relay.clip(var(2, 3), math.nan, 5.0), ["clip", "a_min=nan"]),
     ],
 )  # fmt: skip
 def test_unsupported_op(body, words):

@@ -8,6 +8,10 @@ Test: test_onednn_ops.py, test_onednn_errors.py.
 """
 
 import dataclasses
+import math
+
+import numpy as np
+import tvm
 
 from ..errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp, reshaped
@@ -100,6 +104,18 @@ def _bias_add(graph, node):
     else:
         raise UnsupportedOpError("dnnl", node.op, f"axis={axis} needs a constant bias")
     return _binary_node("add", [data, view], node.output)
+
+
+def _clip(graph, node):
+    """A maximum or a minimum: one with two finite bounds is a function by now."""
+    low, high = float(node.attrs.a_min), float(node.attrs.a_max)
+    if math.isfinite(low):
+        algorithm, bound, other, is_open = "max", low, ("a_max", high), high == math.inf
+    else:
+        algorithm, bound, other, is_open = "min", high, ("a_min", low), low == -math.inf
+    check(node, is_open and graph.dtypes[node.output] == "float32", *other)
+    limit = graph.new_constant(tvm.nd.array(np.array([bound], "float32")))
+    return _binary_node(algorithm, [*node.inputs, limit], node.output)
 
 
 def _function(graph, node):
@@ -207,6 +223,7 @@ _LOWER = {
     "image.resize2d": resize,
     **{op: _binary for op in _BINARY},
     "nn.bias_add": _bias_add,
+    "clip": _clip,
     "function": _function,
     "nn.softmax": _softmax,
     "nn.log_softmax": _softmax,
