@@ -204,6 +204,22 @@ def test_reasons_say_by_how_much_or_what_went_wrong():
     assert "sqrt, add x2" in text  # operators of one region are one row
 
 
+def test_where_nothing_was_measured_the_failure_of_the_whole_plan_is_told():
+    report = function_report()
+    report["unplaced"] = [
+        ["exp", name, "not_measured", "no gain", f"{name}.exp", 2, 0.003, 0.0, 0.0, 0]
+        for name in ("broken", "other")
+    ]
+
+    def messages(guard):
+        found = dataclasses.replace(result(guard=guard), partitioned=[report]).to_json()
+        return [row["message"] for row in found["functions"][0]["unplaced"]]
+
+    told = "no gain; the plan of broken alone: compile_failed: no [such] op"
+    assert messages(guard=True) == [told, "no gain"]
+    assert messages(guard=False) == ["no gain", "no gain"]
+
+
 def test_costs_are_counted_by_source():
     costs = {
         "measured": 8,

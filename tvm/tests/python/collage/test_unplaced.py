@@ -131,6 +131,44 @@ def test_a_failed_measurement_is_the_reason(backend, status):
     assert (row.why, row.message, row.op) == (status, "what went wrong", "nn.relu")
 
 
+class OneEach(CostEstimator):
+    """Each candidate takes a second, whatever it holds; labels collects those asked for."""
+
+    has_transitions = False
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def estimate_batch(self, mods, targets, labels):
+        self.asked += labels
+        return [["measured", 1.0, ""]] * len(mods)
+
+
+NOT_ASKED = "def @main(%x: $T) { nn.relu(sqrt(sort(sqrt(%x)))) }"
+
+
+def test_an_operator_that_cannot_win_is_not_measured_and_says_so(backend):
+    """sqrt alone takes as long as sqrt and relu together, so that relu alone saves nothing."""
+    estimator = OneEach()
+    [row] = [row for row in reasons(NOT_ASKED, [backend], estimator) if row.op == "nn.relu"]
+    assert f"{NAME}(nn.relu)" not in estimator.asked
+    assert (row.why, row.message) == (
+        "not_measured",
+        "even if it took no time, no plan with it would be faster",
+    )
+
+
+def test_what_a_limit_of_time_cut_names_the_option(backend):
+    text = "def @main(%x: $T) { nn.relu(sigmoid(%x)) }"
+    rows = reasons(text, [backend], OneEach(), search_seconds=1e-6)
+    [row] = [row for row in rows if row.op == "sigmoid"]
+    assert (row.why, row.message) == (
+        "not_measured",
+        "option search_seconds ended the search before",
+    )
+
+
 def test_each_backend_has_its_own_reason(backend):
     other = make_backend("unplaced_other", [("unplaced_other.exp", is_op("exp")(wildcard()))])
     costs = {**DEAR, "unplaced_other": 1}

@@ -116,7 +116,10 @@ int CostTable::GiveUpUnknown(CoverSearch* search) {
     if (!costs_[first].status.empty()) continue;
     if (NumOpCalls(imported_.graph, candidates_[first].sub_graph) <= 1) continue;
     ++distinct;
-    for (int id : ids) search->SetCost(id, CandidateCost::Failed());
+    for (int id : ids) {
+      costs_[id].message = "option search_seconds ended the search before";
+      search->SetCost(id, CandidateCost::Failed());
+    }
   }
   return distinct;
 }

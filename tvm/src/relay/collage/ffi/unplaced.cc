@@ -133,12 +133,18 @@ class Explainer {
       const EstimatedCost& cost = plan_.candidates[failed].cost;
       *reason = {cost.status, cost.message, "", failed};
     } else if (unknown >= 0) {
-      *reason = {"not_measured", "the best plan was found without its cost", "", unknown};
+      *reason = {"not_measured", WhyUnknown(plan_.candidates[unknown].cost), "", unknown};
     } else {
       return false;
     }
     reason->rule = plan_.candidates[reason->candidate].candidate.rule;
     return true;
+  }
+
+  std::string WhyUnknown(const EstimatedCost& cost) const {
+    if (!cost.message.empty()) return cost.message;
+    return plan_.is_optimal ? "even if it took no time, no plan with it would be faster"
+                            : "the plan was found without its cost";
   }
 
   bool FromRefusals(NodeIndex index, int spec, Reason* reason) const {

@@ -7,7 +7,7 @@ Test: test_report.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..measure.cost import format_seconds, says_noisy
@@ -39,6 +39,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
     singles = [item.name for item in comparisons if is_single(item.name)]
+    failed = {item.name: item.cost.Summary() for item in comparisons if item.cost.is_failure}
     report = {
         "plan": result.plan,
         "host": str(result.host),
@@ -46,7 +47,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "unverified": result.guard.unverified if result.guard else "",
         "plans": compare_plans(comparisons, singles, result.plan),
         "placement": placement_of(result.mod, TVM_ALONE),
-        "functions": [_function(row, host) for row in result.partitioned],
+        "functions": [_function(row, host, failed) for row in result.partitioned],
         "seconds": dict(result.seconds),
         "costs": dict(result.costs),
     }
@@ -96,7 +97,7 @@ def ratio_text(row: dict[str, Any]) -> str:
     return "{value:.3f} [{low:.3f}, {high:.3f}] x".format(**ratio)
 
 
-def _function(row: dict[str, Any], host: str) -> dict[str, Any]:
+def _function(row: dict[str, Any], host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:
     """One partitioned function: its parts and failures grouped."""
     kernels = [part for part in row["parts"] if part[_IS_KERNEL]]
     total = sum(_seconds(part) for part in kernels)
@@ -114,7 +115,7 @@ def _function(row: dict[str, Any], host: str) -> dict[str, Any]:
         "parts": parts,
         "backends": _backends(parts),
         "failures": [_failure(group, host) for group in _groups(row["failed"], _WHY)],
-        "unplaced": unplaced_to_json(row),
+        "unplaced": unplaced_to_json(row, failed_plans),
         "unplaced_left_out": row["unplaced_left_out"],
         "skipped": row["skipped"],
     }

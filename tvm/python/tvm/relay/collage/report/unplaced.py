@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..measure.cost import format_seconds
@@ -30,9 +31,21 @@ class Unplaced(NamedTuple):
     regions: int
 
 
-def unplaced_to_json(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of one function's report, the dearest operators first."""
-    return [Unplaced(*item)._asdict() for item in row["unplaced"]]
+def unplaced_to_json(row: dict[str, Any], failed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rows of one function's report, the dearest operators first.
+
+    failed: backend -> why the plan of that backend alone failed. Of operators whose cost the search
+    did without, it is all that is known.
+    """
+    return [_with_failure(Unplaced(*item), failed)._asdict() for item in row["unplaced"]]
+
+
+def _with_failure(row: Unplaced, failed: Mapping[str, str]) -> Unplaced:
+    if row.why != "not_measured" or row.backend not in failed:
+        return row
+    return row._replace(
+        message=f"{row.message}; the plan of {row.backend} alone: {failed[row.backend]}"
+    )
 
 
 def by_region(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
