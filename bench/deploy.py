@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import models
-import numpy as np
-import onnx
 from peer.build import COLLAGE, build
 from peer.contestants import PEERS
 from peer.neighbour import LOOP, beside
+from peer.record import row_of
 from peer.served import cpp_library, runtime_library
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.measure.resolve import path_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,9 +64,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     model = net.build(1)
     with tempfile.TemporaryDirectory(prefix="collage-deploy-") as name:
         folder = Path(name)
-        file, inputs = str(folder / "net.onnx"), str(folder / "inputs.npz")
-        onnx.save(model, file)
-        np.savez(inputs, **models.random_inputs(net, model))
+        file, inputs = models.save(net, model, folder)
         del model
         settings = {"alone": False, "timeout": 3600.0, "backends": options.backends}
         built = build(
@@ -171,17 +167,8 @@ def build_program(folder: Path) -> str:
 
 
 def _row(item: Comparison, base: Comparison) -> dict[str, Any]:
-    """Seconds of a contestant, and its ratio to the base, whose own is None."""
-    usable = item is not base and item.cost.is_usable and base.cost.is_usable
-    return {
-        "name": item.name,
-        "status": item.cost.status,
-        "message": item.cost.message,
-        "seconds": item.cost.seconds,
-        "rounds": item.cost.rounds,
-        "base": base.name,
-        "ratio": list(paired_ratio(item.samples, base.samples)) if usable else None,
-    }
+    """Figures of a contestant beside the base, whose own ratio is None."""
+    return row_of(item, None if item is base else base) | {"base": base.name}
 
 
 def text(record: dict[str, Any]) -> str:

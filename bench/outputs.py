@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import models
 import numpy as np
-import onnx
 from peer.contestants import PEERS
 
 TVM = "tvm"
@@ -70,9 +69,7 @@ def compare_net(net: models.Net, backends: Sequence[str], rtol: float | None) ->
     count = os.environ.get("TVM_NUM_THREADS", "2")
     with tempfile.TemporaryDirectory(prefix="collage-outputs-") as name:
         folder = Path(name)
-        file, inputs = str(folder / "net.onnx"), str(folder / "inputs.npz")
-        onnx.save(model, file)
-        np.savez(inputs, **models.random_inputs(net, model))
+        file, inputs = models.save(net, model, folder)
         reference = functools.partial(
             PEERS["onnxruntime"].contestant, file, environment={"TVM_NUM_THREADS": count}
         )

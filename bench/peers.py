@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import models
-import numpy as np
-import onnx
 from peer.build import COLLAGE, STOCK, build
 from peer.contestants import PEERS, untouched_variables
 from peer.record import failed_alone, make_record, ours_failed, slowest_parts
@@ -82,9 +80,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     model = net.build(options.batch)
     with tempfile.TemporaryDirectory(prefix="collage-peers-") as name:
         folder = Path(name)
-        file, inputs = str(folder / "net.onnx"), str(folder / "inputs.npz")
-        onnx.save(model, file)
-        np.savez(inputs, **models.random_inputs(net, model))
+        file, inputs = models.save(net, model, folder)
         del model
         contestants, failures, facts = [], {}, {}
         count = str(options.threads)

@@ -16,9 +16,7 @@ import tempfile
 from pathlib import Path
 
 import models
-import numpy as np
 import tvm
-from models import to_relay
 from tvm.relay import collage
 from tvm.relay.collage.build import build_library, prepare
 from tvm.relay.collage.measure import Contestant, compare
@@ -51,15 +49,17 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
     """One net's line; FileNotFoundError for a real net that is not there, RuntimeError for a side
     that failed."""
     model = net.build(options.batch)
+    with tvm.transform.PassContext(opt_level=3):
+        prepared = prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
     count = str(options.threads)
     environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
-    with tempfile.TemporaryDirectory(prefix="collage-winograd-") as folder:
-        inputs = str(Path(folder) / "inputs.npz")
-        np.savez(inputs, **models.random_inputs(net, model))
+    with tempfile.TemporaryDirectory(prefix="collage-winograd-") as name:
+        folder = Path(name)
+        inputs = models.save_inputs(net, model, folder)
         contestants = []
         for side in SIDES:
-            file = str(Path(folder) / f"{side}.so")
-            build(model, side).export_library(file)
+            file = str(folder / f"{side}.so")
+            build(prepared, side).export_library(file)
             contestants.append(Contestant.of_library(side, file, inputs, environment=environment))
         found = compare(contestants, SIDES[0], options.rounds, 1e-3)
     never, auto = ({item.name: item for item in found}[side] for side in SIDES)
@@ -74,12 +74,11 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
     )
 
 
-def build(model, winograd: str):
+def build(prepared: tvm.IRModule, winograd: str):
     """The net on dnnl alone, as the guard builds it."""
     targets = parse_targets([collage.host_target(), f"dnnl -winograd={winograd}"])
-    mod, params = to_relay(model)
     with tvm.transform.PassContext(opt_level=3):
-        plans = Plans(prepare(mod, params, targets.host, opt_level=3), targets)
+        plans = Plans(prepared, targets)
         plans.add_single_backends()
         if "dnnl" not in plans.modules:
             raise RuntimeError(f"dnnl: {plans.failed.get('dnnl', 'takes nothing of this net')}")

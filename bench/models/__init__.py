@@ -25,7 +25,7 @@ from . import (
 )
 from .count import Counts, count
 from .low_precision import LOW_PRECISION, in_low_precision
-from .net import Net, random_inputs
+from .net import Net, random_inputs, save, save_inputs
 from .relay_import import to_relay
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
     "count",
     "find",
     "random_inputs",
+    "save",
+    "save_inputs",
     "to_relay",
 ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -51,3 +52,17 @@ def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, 
         else:
             arrays[item.name] = rng.standard_normal(shape, "float32")
     return arrays
+
+
+def save_inputs(net: Net, model: onnx.ModelProto, folder: Path) -> str:
+    """The .npz file in the folder with random_inputs, arrays by name."""
+    file = folder / "inputs.npz"
+    np.savez(file, **random_inputs(net, model))
+    return str(file)
+
+
+def save(net: Net, model: onnx.ModelProto, folder: Path) -> tuple[str, str]:
+    """The ONNX file in the folder, and that of save_inputs."""
+    file = folder / "net.onnx"
+    onnx.save(model, file)
+    return str(file), save_inputs(net, model, folder)

@@ -37,7 +37,7 @@ def make_record(
     """
     by_name = {item.name: item for item in comparisons}
     ours = by_name.get(OURS)
-    rows = [_row(item, ours, item.name in peers) for item in comparisons]
+    rows = [row_of(item, ours) | {"is_peer": item.name in peers} for item in comparisons]
     named = {row["name"] for row in rows}
     rows += [
         _failed_row(name, text, name in peers)
@@ -55,14 +55,15 @@ def make_record(
     }
 
 
-def _row(item: Comparison, ours: Comparison | None, is_peer: bool) -> dict[str, Any]:
+def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
+    """A contestant's figures; ratio is its time by the base's with the 95 % interval, None where
+    one of the two has none."""
     ratio = None
-    if ours is not None and ours.cost.is_usable and item.cost.is_usable:
-        ratio = list(paired_ratio(item.samples, ours.samples))
+    if base is not None and base.cost.is_usable and item.cost.is_usable:
+        ratio = list(paired_ratio(item.samples, base.samples))
     error = item.output_error
     return {
         "name": item.name,
-        "is_peer": is_peer,
         "status": item.cost.status,
         "seconds": item.cost.seconds,
         "low": item.cost.low,

@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 
 import demo_ocr
 import models
-import onnx
 import peers
 from models.graph import Graph
 from peer import build as peer_build
@@ -145,10 +144,7 @@ SMALL = models.Net("small", "a small net", small_model, "this test")
 
 @pytest.fixture
 def small_files(tmp_path):
-    model = small_model()
-    onnx.save(model, tmp_path / "small.onnx")
-    np.savez(tmp_path / "inputs.npz", **models.random_inputs(SMALL, model))
-    return str(tmp_path / "small.onnx"), str(tmp_path / "inputs.npz")
+    return models.save(SMALL, small_model(), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["openvino", "inductor"])
@@ -168,9 +164,7 @@ def test_the_torch_form_answers_what_onnxruntime_does(name, tmp_path):
     net = models.NETS.get(name, SMALL)
     model = net.build(1)
     inputs = models.random_inputs(net, model)
-    onnx.save(model, tmp_path / "net.onnx")
-    np.savez(tmp_path / "inputs.npz", **inputs)
-    files = str(tmp_path / "net.onnx"), str(tmp_path / "inputs.npz")
+    files = models.save(net, model, tmp_path)
     expected = contestants.onnxruntime_session(*files, threads=1).outputs()
     found = to_torch(model)(*map(torch.from_numpy, inputs.values()))
     for a, b in zip(found, expected, strict=True):
