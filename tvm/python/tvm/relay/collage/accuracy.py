@@ -4,12 +4,10 @@
 Docs: docs/accuracy.md. Test: test_accuracy.py.
 """
 
-from tvm import relay
-
 from .backends import find_backend
 from .backends.target_options import options_in, options_of
-from .build.library import is_external_function
 from .errors import OptionError
+from .external import is_external_function
 
 OPTION = "relay.collage.accuracy_budget"
 
@@ -26,7 +24,7 @@ def traders_in(mod):
     """The backends with parts in a partitioned module that trade accuracy: {name: type}."""
     found = {}
     for _, function in mod.functions_items():
-        if isinstance(function, relay.Function) and is_external_function(function):
+        if is_external_function(function):
             backend = find_backend(str(function.attrs["Compiler"]))
             kind = backend and backend.with_options(options_in(function)).trades_accuracy
             if kind:

@@ -14,6 +14,7 @@ from tvm import relay
 from tvm._ffi import get_global_func
 
 from .estimators import CostEstimator, Work
+from .external import is_external_function
 
 
 class Machine(NamedTuple):
@@ -73,11 +74,7 @@ class AnalyticCostEstimator(CostEstimator):
 
 def work_of_module(mod):
     """The Work of a module's @main, external functions that it calls included, as one candidate."""
-    external = [
-        var
-        for var, function in mod.functions_items()
-        if isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
-    ]
+    external = [var for var, function in mod.functions_items() if is_external_function(function)]
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
     main = relay.transform.InferType()(inlined)["main"]
     calls, operations, size = get_global_func("collage.WorkOfFunction")(main)

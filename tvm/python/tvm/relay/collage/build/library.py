@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
-from tvm import relay
 
+from ..external import is_external_function
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile
 
@@ -85,11 +85,6 @@ def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
                 result = mod.clone()
             result.update_func(var, func.with_attr("Inline", tvm.tir.IntImm("int32", 1)))
     return result
-
-
-def is_external_function(func: Any) -> bool:
-    """Whether a module's function is compiled by a backend rather than by TVM."""
-    return isinstance(func, relay.Function) and func.attrs is not None and "Compiler" in func.attrs
 
 
 def is_debug_info_failure(error: BaseException) -> bool:

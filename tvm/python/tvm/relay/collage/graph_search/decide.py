@@ -25,7 +25,7 @@ from typing import Any
 
 import tvm
 
-from ..build.library import is_external_function
+from ..external import is_external_function
 from ..measure.comparison import paired_ratio
 
 # Less than this is no difference: what processes of one library differ by.
@@ -82,6 +82,6 @@ def _complexity(mod: tvm.IRModule) -> tuple[int, int]:
     backends = [
         str(function.attrs["Compiler"])
         for _, function in mod.functions_items()
-        if isinstance(function, tvm.relay.Function) and is_external_function(function)
+        if is_external_function(function)
     ]
     return len(set(backends)), len(backends)

@@ -17,8 +17,8 @@ import numpy as np
 import tvm
 
 from .. import accuracy
-from ..build.library import is_external_function
 from ..errors import last_line
+from ..external import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further

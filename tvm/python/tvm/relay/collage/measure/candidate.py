@@ -16,6 +16,7 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars, post_order_visit
 from tvm.relay.function import Function
 
+from ..external import is_external_function
 from ..tuning import TuningRecords
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 
@@ -120,7 +121,7 @@ def candidate_module(
         build_options=options,
         label=label,
         records=records.to_json() if records else {},
-        verify=any(map(is_external, mod.functions.values())) if verify is None else verify,
+        verify=any(map(is_external_function, mod.functions.values())) if verify is None else verify,
         computes_in=computes_in,
     )
 
@@ -141,7 +142,7 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
 
     def visit(node):
         called = mod[node] if isinstance(node, tvm.ir.GlobalVar) else node
-        if node in external or not is_external(called):
+        if node in external or not is_external_function(called):
             return
         compiler = str(called.attrs["Compiler"])
         var = tvm.ir.GlobalVar(f"collage_{compiler.replace('-', '_')}_{len(external)}")
@@ -163,11 +164,3 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
         if var.name_hint != "main" and var not in external:
             functions[var] = other
     return tvm.relay.transform.InferType()(tvm.IRModule(functions, mod.type_definitions))
-
-
-def is_external(function) -> bool:
-    return (
-        isinstance(function, Function)
-        and function.attrs is not None
-        and "Compiler" in function.attrs.keys()  # noqa: SIM118, DictAttrs has no `in`
-    )

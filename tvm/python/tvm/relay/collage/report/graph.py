@@ -12,7 +12,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ..build.library import is_external_function
+from ..external import is_external_function
 from .placement import label_of, operators_of
 
 # Graphviz's Brewer scheme of twelve pastel colours; a thirteenth backend has the first one's again.

@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ..build.library import is_external_function
+from ..external import is_external_function
 
 # Names in a label at most.
 _MOST_OPS = 8

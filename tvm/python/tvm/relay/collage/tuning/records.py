@@ -17,6 +17,7 @@ from typing import Any
 import tvm
 from tvm.relay.analysis import post_order_visit
 
+from ..external import is_external_function
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record
 
@@ -159,14 +160,10 @@ def _tensor_sizes(mod: tvm.IRModule) -> tuple[frozenset[int], bool]:
                 add(value.checked_type)
 
     for function in mod.functions.values():
-        if isinstance(function, tvm.relay.Function) and not _is_external(function):
+        if isinstance(function, tvm.relay.Function) and not is_external_function(function):
             post_order_visit(function.body, visit)
     return frozenset(sizes), not types.isdisjoint(_PADDED_TYPES)
 
 
 def _identity(record: Record) -> tuple[str, str]:
     return record.kind, record.identity
-
-
-def _is_external(function: tvm.relay.Function) -> bool:
-    return function.attrs is not None and "Compiler" in function.attrs
