@@ -236,6 +236,60 @@ def test_what_the_compiler_refuses_is_quoted(monkeypatch, source, message):
         IN_C.compile(part())
 
 
+@pytest.fixture
+def static_library(tmp_path):
+    """The folder of libplus.a, and of its object file plus.o: float plus(float, float)."""
+    compiler, source = tvm.contrib.cc.get_cc(), tmp_path / "plus.c"
+    source.write_text("float plus(float x, float y) { return x + y; }")
+    subprocess.run([compiler, "-x", "c", "-c", "-fPIC", "plus.c"], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rcs", "libplus.a", "plus.o"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+CALLS_PLUS = """
+float plus(float, float);
+void run(const float* x, const float* c, float* out) {
+  for (int i = 0; i < 12; ++i) out[i] = plus(x[i], -c[i]);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [["-L{}", "-lplus"], ["{}/libplus.a"], ["-O1", "{}/plus.o"]])
+def test_flags_may_name_libraries_and_object_files(monkeypatch, static_library, flags):
+    flags = [flag.format(static_library) for flag in flags]
+    monkeypatch.setattr(IN_C, "compile", lambda f: c_source_module(f, CALLS_PLUS, flags=flags))
+    np.testing.assert_allclose(run(build(IN_C)), EXPECTED, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [([], "undefined (reference to|symbol:) .?plus"), (["-lno_such"], "no_such")],
+)
+def test_what_the_linker_misses_is_quoted(flags, message):
+    with pytest.raises(CompilerError, match=f"refused the C source: .*{message}"):
+        c_source_module(part(), CALLS_PLUS, flags=flags)
+
+
+PARALLEL = """
+typedef int (*Task)(int number, void* all, void* data);
+int TVMBackendParallelLaunch(Task task, void* data, int tasks);
+static int minus(int number, void* all, void* data) {
+  const float** tensors = data;
+  for (int i = number; i < 12; i += 2) ((float*)tensors[2])[i] = tensors[0][i] - tensors[1][i];
+  return 0;
+}
+void run(const float* x, const float* c, float* out) {
+  const float* tensors[] = {x, c, out};
+  TVMBackendParallelLaunch(minus, tensors, 2);
+}
+"""
+
+
+def test_functions_of_tvms_runtime_are_found_when_it_is_loaded(monkeypatch):
+    monkeypatch.setattr(IN_C, "source", PARALLEL)
+    np.testing.assert_allclose(run(build(IN_C)), EXPECTED, rtol=1e-5)
+
+
 def part(kind="float32", backend="in_c_test"):
     x = relay.var("x", shape=(2,), dtype=kind)
     function = relay.Function([x], relay.subtract(x, relay.const(1, kind)))
