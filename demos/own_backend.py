@@ -36,7 +36,7 @@ class RmsNorm(collage.Backend):
     def patterns(self):
         x = wildcard()
         mean = is_op("mean")(is_op("multiply")(x, x)).has_attr({"axis": [-1], "keepdims": True})
-        scale = is_op("rsqrt")(is_op("add")(mean, is_constant()))
+        scale = is_op("rsqrt")(is_op("add")(mean, is_constant().has_shape(())))
         return [("rms_norm.norm", is_op("multiply")(x, scale), self.is_float)]
 
     def is_float(self, call):

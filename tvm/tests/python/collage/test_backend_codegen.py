@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Codegen of a user's own: C source text, and functions that are registered by name."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
 from tvm.relay.collage.measured import measure_batch, measuring_session
 from tvm.target import Target
+from tvm_collage import library_path
 
 CONSTANT = np.arange(12, dtype="float32").reshape(3, 4)
 X = np.linspace(-2, 9, 12).astype("float32").reshape(3, 4)
@@ -145,18 +147,70 @@ def test_modules_loaded_at_once_stay_apart():
     np.testing.assert_allclose(run(libraries[0]), np.tanh(X - 2), rtol=1e-5)
 
 
-def test_what_cannot_be_unloaded_does_not_stand_for_the_next(monkeypatch):
-    """The loader takes a path that it knows for the library that it knows."""
+def test_libraries_loaded_in_turn_are_not_taken_for_each_other(monkeypatch):
+    """None is unloaded, and the loader takes a path that it knows for the library that it knows."""
 
-    def compile_to_stay(function):
+    def compile_variant(function):
         source = IN_C.source.replace("SIZE", "12")
-        return c_source_module(function, source, flags=["-Wl,-z,nodelete", f"-DEXTRA={extra}"])
+        return c_source_module(function, source, flags=[f"-DEXTRA={extra}"])
 
-    monkeypatch.setattr(IN_C, "compile", compile_to_stay)
+    monkeypatch.setattr(IN_C, "compile", compile_variant)
+    monkeypatch.setattr(IN_C, "source", InC.source.replace("- c[i]", "- c[i] + EXTRA"))
+    before = open_files()
     for extra in (1, 2, 3):
-        monkeypatch.setattr(IN_C, "source", InC.source.replace("- c[i]", "- c[i] + EXTRA"))
         expected = np.tanh(X - CONSTANT + np.float32(extra))
         np.testing.assert_allclose(run(build(IN_C)), expected, rtol=1e-4)
+    assert open_files() == before, "the libraries' files stay open, also in child processes"
+
+
+def open_files():
+    files = (os.path.realpath(link) for link in Path("/proc/self/fd").iterdir())
+    return sum("memfd:" in file for file in files)
+
+
+def test_equal_libraries_are_one(monkeypatch):
+    """Each is loaded for good: a model that is loaded again and again must not grow."""
+    source = InC.source.replace("void run", "static int runs; void run")
+    monkeypatch.setattr(
+        IN_C, "source", source.replace("x[i] - c[i]", "(float)runs").replace("for", "++runs; for")
+    )
+    outputs = [run(build(IN_C)) for _ in range(3)]
+    np.testing.assert_allclose(outputs, [np.full((3, 4), np.tanh(k)) for k in (1, 2, 3)], rtol=1e-5)
+
+
+OPENMP = """
+void run(const float* x, const float* c, float* out) {
+  #pragma omp parallel for num_threads(4)
+  for (int i = 0; i < 12; ++i) out[i] = x[i] - c[i];
+}
+"""
+RELEASE = """
+import ctypes, gc, sys, time
+import tvm
+from tvm.contrib import graph_executor
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+library = tvm.runtime.load_module(sys.argv[2])
+module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+module.run()
+del module, library
+gc.collect()
+time.sleep(0.5)  # its threads are asleep by then; they ran into what was unloaded sooner
+print("alive", "libgomp" in open("/proc/self/maps").read())
+"""
+
+
+def test_threads_of_a_released_part_live_on(monkeypatch, tmp_path):
+    """With the C's own thread library, which nothing else in the process holds."""
+    monkeypatch.setattr(IN_C, "compile", lambda f: c_source_module(f, OPENMP, flags=["-fopenmp"]))
+    build(IN_C).export_library(str(tmp_path / "net.so"))
+    runtime = library_path("tvm_collage_runtime")
+    done = subprocess.run(
+        [sys.executable, "-c", RELEASE, runtime, str(tmp_path / "net.so")],
+        env={**os.environ, "COLLAGE_DISABLE": "1", "TVM_USE_RUNTIME_LIB": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["alive", "True"]), done.stderr
 
 
 def test_several_threads_run_it_at_once():
@@ -180,6 +234,60 @@ def test_what_the_compiler_refuses_is_quoted(monkeypatch, source, message):
     monkeypatch.setattr(IN_C, "source", source)
     with pytest.raises(CompilerError, match=f"refused the C source: .*({message})"):
         IN_C.compile(part())
+
+
+@pytest.fixture
+def static_library(tmp_path):
+    """The folder of libplus.a, and of its object file plus.o: float plus(float, float)."""
+    compiler, source = tvm.contrib.cc.get_cc(), tmp_path / "plus.c"
+    source.write_text("float plus(float x, float y) { return x + y; }")
+    subprocess.run([compiler, "-x", "c", "-c", "-fPIC", "plus.c"], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rcs", "libplus.a", "plus.o"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+CALLS_PLUS = """
+float plus(float, float);
+void run(const float* x, const float* c, float* out) {
+  for (int i = 0; i < 12; ++i) out[i] = plus(x[i], -c[i]);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [["-L{}", "-lplus"], ["{}/libplus.a"], ["-O1", "{}/plus.o"]])
+def test_flags_may_name_libraries_and_object_files(monkeypatch, static_library, flags):
+    flags = [flag.format(static_library) for flag in flags]
+    monkeypatch.setattr(IN_C, "compile", lambda f: c_source_module(f, CALLS_PLUS, flags=flags))
+    np.testing.assert_allclose(run(build(IN_C)), EXPECTED, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [([], "undefined (reference to|symbol:) .?plus"), (["-lno_such"], "no_such")],
+)
+def test_what_the_linker_misses_is_quoted(flags, message):
+    with pytest.raises(CompilerError, match=f"refused the C source: .*{message}"):
+        c_source_module(part(), CALLS_PLUS, flags=flags)
+
+
+PARALLEL = """
+typedef int (*Task)(int number, void* all, void* data);
+int TVMBackendParallelLaunch(Task task, void* data, int tasks);
+static int minus(int number, void* all, void* data) {
+  const float** tensors = data;
+  for (int i = number; i < 12; i += 2) ((float*)tensors[2])[i] = tensors[0][i] - tensors[1][i];
+  return 0;
+}
+void run(const float* x, const float* c, float* out) {
+  const float* tensors[] = {x, c, out};
+  TVMBackendParallelLaunch(minus, tensors, 2);
+}
+"""
+
+
+def test_functions_of_tvms_runtime_are_found_when_it_is_loaded(monkeypatch):
+    monkeypatch.setattr(IN_C, "source", PARALLEL)
+    np.testing.assert_allclose(run(build(IN_C)), EXPECTED, rtol=1e-5)
 
 
 def part(kind="float32", backend="in_c_test"):

@@ -131,6 +131,12 @@ def test_without_a_fusion_rule_each_operator_stands_alone(backend):
     assert found(CHAIN) == ["exp", "nn.relu"]
 
 
+def test_the_backend_alone_takes_what_rules_describe(backend):
+    add_pattern_rule(NAME, lambda call: call.op.name == "exp", name="alone")
+    greedy = backends.greedy_partition(parse(CHAIN), NAME)
+    assert f'Composite="{NAME}.alone"' in str(greedy)
+
+
 def test_a_fusion_rule_joins_neighbours(backend):
     add_pattern_rule(
         NAME,

@@ -35,7 +35,7 @@ def cells(number):
     return value
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "bool"])
 def test_a_sum_of_one_value_with_itself(dtype):
     body = relay.nn.relu(relay.var("x", shape=(3,), dtype=dtype))
     mod = typed(body + body)
@@ -43,6 +43,32 @@ def test_a_sum_of_one_value_with_itself(dtype):
     wanted = typed(relay.multiply(body, relay.const(2, dtype)))
     tvm.ir.assert_structural_equal(mod["main"], wanted["main"])
     assert mod["main"].body.checked_type.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "dtype, sums",
+    [
+        ("bfloat16", [0, 2, 5, 400]),
+        ("uint8", [0, 2, 4, 144]),  # modulo 256
+        ("bool", [0, 1, 1, 1]),  # the sum is an "or", and the 2 is a true
+    ],
+)
+def test_values_are_those_of_the_sum(dtype, sums):
+    value = relay.cast(relay.var("x", shape=(4,)), dtype)
+    mod = typed(relay.cast(value + value, "float32"))
+    assert double_in_place(mod.clone())
+    outputs = []
+    for build in (stock_build, build_library):
+        module = graph_executor.GraphModule(build(mod, "llvm")["default"](tvm.cpu()))
+        module.run(x=np.array([0, 1, 2.5, 200], "float32"))
+        outputs.append(module.get_output(0).numpy().tolist())
+    assert outputs == [sums, sums]
+
+
+def stock_build(mod, target):
+    """The sum as it is written."""
+    with tvm.transform.PassContext(opt_level=0):
+        return relay.build(mod, target)
 
 
 def test_sums_of_sums_are_all_found():

@@ -10,8 +10,8 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, is_external, parse
 from tvm import relay
-from tvm.relay.collage import CollageOptions, CostEstimator, measured
-from tvm.relay.collage.backends import Backend, registry
+from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, measured
+from tvm.relay.collage.backends import Backend, greedy_partition, registry
 from tvm.relay.collage.collage import _estimator, estimate_seconds
 from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.measured import (
@@ -212,6 +212,31 @@ def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
     [record] = caplog.records
     assert "'own_script' is defined in the script" in record.getMessage()
     assert "move the backend" in record.getMessage()
+
+
+@pytest.fixture
+def replaced():
+    """Mine in place of the cblas that comes with Collage."""
+    stock = registry.get_backend("cblas")
+    from replaced_backend import Mine
+
+    yield registry.register_backend(Mine())
+    registry.register_backend(stock)
+
+
+def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced, no_session):
+    text = """def @main(%x: Tensor[(8, 8), float32], %w: Tensor[(8, 8), float32]) {
+      nn.dense(%x, %w, units=8) }"""
+    part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
+    with measuring_session(CollageOptions(workers=1, progress="quiet"), [target]):
+        [(status, _, message)] = measure_batch([part], [target], ["dense"])
+    assert status == "compile_failed" and "mine was asked" in message
+
+
+def test_a_script_replaces_no_built_in_backend(replaced, monkeypatch):
+    monkeypatch.setattr(type(replaced), "__module__", "__main__")
+    with pytest.raises(BackendUnavailableError, match="'cblas' is defined in the script .* move"):
+        own_backend_modules([Target("cblas")])
 
 
 def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):

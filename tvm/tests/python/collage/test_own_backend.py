@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tvm
 from relay_text import parse
+from tvm import relay
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "demos"))
 
@@ -20,11 +21,11 @@ from tvm.relay.collage.build import build_library
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs/backends/own.md").read_text(encoding="utf-8")
-# Options, attributes of a TVM target or class, and words.
+# Options, attributes of a TVM target or class, commands, and words.
 NO_NAMES = {
     "name", "kind", "compile", "patterns", "partition_rule", "cost", "options", "enable_collage",
     "mkl", "dnnl", "ev_pop_size", "ev_max_iter", "ev_budget", "report", "relay.build",
-    "tuning_log",
+    "tuning_log", "dot",
 }  # fmt: skip
 FAST = {"measure_seconds": 0.02, "guard_rounds": 3, "guard_seconds": 0.1, "workers": 1}
 
@@ -75,6 +76,16 @@ def test_what_it_does_not_take():
         assert "rms_norm" not in str(backends.greedy_partition(parse(net), "rms_norm"))
     call = parse(double.replace("0.5f", "0.5f64"))["main"].body
     assert own_backend.RmsNorm().is_float(call) == "it is not float32"
+
+
+@pytest.mark.parametrize("shape, is_taken", [((), True), ((3, 1), False), ((8,), False)])
+def test_epsilon_is_one_number(shape, is_taken):
+    """The C reads one; one a row, or a column, is TVM's."""
+    x = relay.var("x", shape=(3, 8))
+    mean = relay.mean(x * x, axis=-1, keepdims=True)
+    norm = x * relay.rsqrt(mean + relay.const(np.full(shape, 0.5, "float32")))
+    taken = backends.greedy_partition(tvm.IRModule.from_expr(norm), "rms_norm")
+    assert ('Composite="rms_norm.norm"' in str(taken)) == is_taken
 
 
 def test_without_a_compiler_it_is_not_available(monkeypatch):

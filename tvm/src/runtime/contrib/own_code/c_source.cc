@@ -12,8 +12,9 @@
 #include <tvm/runtime/logging.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <string>
-#include <utility>
+#include <unordered_map>
 
 #include "own_code.h"
 
@@ -35,52 +36,68 @@ std::string FromHex(const std::string& hex) {
   return bytes;
 }
 
-/*! \brief A shared library that is loaded from memory. */
-class LoadedLibrary {
- public:
-  explicit LoadedLibrary(const std::string& bytes) : file_(memfd_create("collage_c_source", 0)) {
-    ICHECK(file_ >= 0) << "c_source: no file in memory";
-    for (size_t done = 0; done < bytes.size();) {
-      const ssize_t count = write(file_, bytes.data() + done, bytes.size() - done);
-      ICHECK(count > 0) << "c_source: cannot write the library to memory";
-      done += count;
-    }
-    // The file stays open: the loader takes a path that it knows for the library that it knows.
-    path_ = "/proc/self/fd/" + std::to_string(file_);
-    handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle_) {
-      const std::string reason = dlerror();
-      close(file_);
-      LOG(FATAL) << "RuntimeError: the compiled C of a partition cannot be loaded: " << reason;
-    }
-  }
-  ~LoadedLibrary() {
-    dlclose(handle_);
-    // What cannot be unloaded keeps its file, so that the path is never another library's.
-    if (!dlopen(path_.c_str(), RTLD_LAZY | RTLD_NOLOAD)) close(file_);
-  }
-  LoadedLibrary(const LoadedLibrary&) = delete;
-  LoadedLibrary& operator=(const LoadedLibrary&) = delete;
+/*!
+ * \brief The path of an open file, spelled as for no other `count`.
+ *
+ * The loader takes a path that it knows for the library that it knows, while a closed file's
+ * number goes to the next one. So each bit of `count` is a way to write the same folder.
+ */
+std::string PathOf(int file, size_t count) {
+  std::string path = "/proc/self/fd/";
+  for (; count; count /= 2) path += count % 2 ? "./" : "/";
+  return path + std::to_string(file);
+}
 
-  Entry entry() const {
-    void* found = dlsym(handle_, kEntry);
-    ICHECK(found) << "c_source: the library has no " << kEntry;
-    return reinterpret_cast<Entry>(found);
+/*! \brief A file in memory, closed at the end; child processes do not inherit it. */
+struct MemoryFile {
+  MemoryFile() : number(memfd_create("collage_c_source", MFD_CLOEXEC)) {
+    ICHECK(number >= 0) << "c_source: no file in memory";
   }
-
- private:
-  int file_;
-  std::string path_;
-  void* handle_ = nullptr;
+  ~MemoryFile() { close(number); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  const int number;
 };
+
+/*! \brief Loads the `count`-th shared library of this process. */
+void* Load(const std::string& bytes, size_t count) {
+  const MemoryFile file;
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t written = write(file.number, bytes.data() + done, bytes.size() - done);
+    ICHECK(written > 0) << "c_source: cannot write the library to memory";
+    done += written;
+  }
+  void* handle = dlopen(PathOf(file.number, count).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    LOG(FATAL) << "RuntimeError: the compiled C of a partition cannot be loaded: " << dlerror();
+  }
+  return handle;
+}
+
+/*!
+ * \brief The entry of a library, which is loaded once in a process however many modules have it.
+ *
+ * For good: the libraries that it brought have threads (OpenMP's sleep in libgomp), which outlive
+ * every module, and what a thread stands in must not be unloaded.
+ */
+Entry EntryOf(const std::string& bytes) {
+  static std::mutex mutex;
+  static auto& entries = *new std::unordered_map<std::string, Entry>();
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto known = entries.find(bytes);
+  if (known != entries.end()) return known->second;
+  static size_t loaded = 0;
+  void* found = dlsym(Load(bytes, ++loaded), kEntry);
+  ICHECK(found) << "c_source: the library has no " << kEntry;
+  return entries[bytes] = reinterpret_cast<Entry>(found);
+}
 
 class CProgram final : public partition::Program {
  public:
   CProgram(const partition::GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
       : operands_(graph, constants),
         source_(graph.nodes.at(0).Str("source")),
-        library_(FromHex(graph.nodes.at(0).Str("library"))),
-        entry_(library_.entry()) {}
+        entry_(EntryOf(FromHex(graph.nodes.at(0).Str("library")))) {}
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     thread_local std::vector<void*> data;
@@ -92,7 +109,6 @@ class CProgram final : public partition::Program {
  private:
   const Operands operands_;
   const std::string source_;
-  const LoadedLibrary library_;
   const Entry entry_;
 };
 

@@ -42,9 +42,9 @@ def add_pattern_rule(
     """Add all sub-graphs that the functions describe, as composites ``<backend_name>.<name>``.
 
     The functions are those of ``rules.PatternRule``: op_rule(call), fusion_rule(upstream call,
-    downstream call), verify(SubGraph). They take part in the search of plans; the plan of the
-    backend alone is made of patterns and op predicates. A second rule of that name replaces
-    the first. UnknownBackendError, TypeError or ValueError, naming the backend, for what is none.
+    downstream call), verify(SubGraph). They take part in the search of plans and in the plan of
+    the backend alone. A second rule of that name replaces the first. UnknownBackendError, TypeError
+    or ValueError, naming the backend, for what is none.
     """
     from ..rules import PatternRule
 

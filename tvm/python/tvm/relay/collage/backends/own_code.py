@@ -6,6 +6,7 @@ tensors of static shape on the CPU; Linux. Test: test_backend_codegen.py.
 """
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ _COMPILE_SECONDS = 60
 # For this CPU, as TVM's own kernels are.
 FLAGS = ("-O3", "-march=native")
 
+# GNU's linkers say "undefined reference to `f'", LLVM's "undefined symbol: f".
+_MISSING = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
+_SAYS_WHY = re.compile(r"error|cannot find|" + _MISSING.pattern)
+
 
 class CompilerError(RuntimeError):
     """The C compiler refused a backend's source, or there is none."""
@@ -48,8 +53,10 @@ def c_source_module(
     It gets a pointer to each tensor's data: the function's parameters, then its constants in the
     order in which they are first read (both ``const``), then its outputs. float32 is ``float``,
     float64 ``double``, bool ``uint8_t``, an integer type its name with ``_t``. Tensors are compact,
-    row by row. Several threads may call it at once. TypeError or ValueError for what is no such
-    function, CompilerError with the compiler's first messages.
+    row by row. Several threads may call it at once; parts of equal C and flags are loaded once and
+    share its static variables. ``flags`` may name libraries (``-L``, ``-l``) and object files; what
+    neither these nor TVM's runtime define is refused. TypeError or ValueError for what is no such
+    function, CompilerError with the compiler's and linker's first messages.
     """
     graph = _graph_of(function)
     for name, value in (("source", source), ("entry", entry)):
@@ -143,24 +150,35 @@ def _compile(source: str, flags: Sequence[str]) -> bytes:
         raise CompilerError("no C compiler was found: install gcc or clang, or set CC")
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "library.so")
+        # The flags may name libraries and object files: behind what needs them, and none is C.
+        command = [compiler, "-x", "c", "-include", "stdint.h", "-Wl,-z,defs", "-", "-x", "none"]
+        command += [*flags, "-fPIC", "-shared", "-o", file, "-lm"]
         # Wrong numbers or types of arguments are errors, whatever the compiler's version.
-        command = [compiler, "-x", "c", "-include", "stdint.h", *flags, "-fPIC", "-shared"]
         command += ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
-        command += ["-", "-o", file, "-lm"]
-        try:
-            done = subprocess.run(
-                command,
-                input=source,
-                capture_output=True,
-                text=True,
-                timeout=_COMPILE_SECONDS,
-                env={**os.environ, "LC_ALL": "C"},
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilerError(f"the C compiler {compiler} did not do it: {error}") from error
-        if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if "error" in line]
-            text = "; ".join((errors or done.stderr.splitlines())[:3])
+        errors = _errors(command, source)
+        missing = set(_MISSING.findall(errors or ""))
+        if missing and all(name.startswith("TVM") for name in missing):
+            errors = _errors([*command, "-Wl,-z,undefs"], source)  # the process has TVM's runtime
+        if errors is not None:
+            lines = [line for line in errors.splitlines() if _SAYS_WHY.search(line)]
+            text = "; ".join((lines or errors.splitlines())[:3])
             raise CompilerError(f"{os.path.basename(compiler)} refused the C source: {text}")
         with open(file, "rb") as library:
             return library.read()
+
+
+def _errors(command: Sequence[str], source: str) -> str | None:
+    """What the compiler says when it fails, else None."""
+    try:
+        done = subprocess.run(
+            command,
+            input=source,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_COMPILE_SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilerError(f"the C compiler {command[0]} did not do it: {error}") from error
+    return None if done.returncode == 0 else done.stderr

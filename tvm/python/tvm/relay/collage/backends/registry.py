@@ -11,6 +11,7 @@ from tvm.relay.op.contrib import register as _tables
 
 from ..errors import last_line
 from ..measure.tolerance import RELATIVE
+from ..targets import TRANSITION, TVM_BACKEND, is_external
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
@@ -26,11 +27,16 @@ def register_backend(backend: Backend) -> Backend:
 
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
     Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
-    naming the backend and the entry, when the name, the kind, trades_accuracy, a pattern's entry,
-    an option or an op's predicate is none.
+    naming the backend and the entry, when the name (of a target that TVM compiles for, too), the
+    kind, trades_accuracy, a pattern's entry, an option or an op's predicate is none.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
+    if _is_tvms(backend.name):
+        raise ValueError(
+            f"backend {backend.name}: TVM compiles for that target itself, so a target list could "
+            "not tell which of them is meant: take another name"
+        )
     if backend.kind not in (OP_LEVEL, GRAPH_LEVEL):
         raise ValueError(
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
@@ -58,6 +64,13 @@ def register_backend(backend: Backend) -> Backend:
     tell_tvm(backend)
     _register_op_predicates(backend)
     return backend
+
+
+def _is_tvms(name):
+    """Whether a target or a cost of that name is TVM's own."""
+    if name in tvm.target.Target.list_kinds():
+        return not is_external(tvm.target.Target(name))
+    return name in (TVM_BACKEND, TRANSITION)
 
 
 def _patterns_of(backend):

@@ -3,6 +3,7 @@
 
 import os
 
+from ..errors import BackendUnavailableError
 from .warn_once import warn_once
 
 # More builds at once gain little and each holds a TVM in memory.
@@ -33,22 +34,31 @@ def default_workers():
 def own_backend_modules(external_targets):
     """The modules that define the user's own backends of these targets, for workers to import.
 
-    A script itself is none: its backends cannot be measured, which is logged.
+    A script itself is none: its backends cannot be measured, which is logged. In place of one that
+    comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
     """
     from ..backends import BUILTIN, find_backend
 
     modules = set()
-    for name in {target.kind.name for target in external_targets} - set(BUILTIN):
+    for name in {target.kind.name for target in external_targets}:
         backend = find_backend(name)
-        if backend is None:
+        if backend is None or _is_ours(type(backend).__module__):
             continue
         module = type(backend).__module__
         if module != "__main__":
             modules.add(module)
-        else:
-            warn_once(
-                f"backend {name!r} is defined in the script that runs (__main__), which worker "
-                "processes cannot import, so none of its candidates can be measured: move the "
-                "backend and its registration into a module of their own and import that"
-            )
+            continue
+        message = (
+            f"backend {name!r} is defined in the script that runs (__main__), which worker "
+            "processes cannot import, so none of its candidates can be measured: move the "
+            "backend and its registration into a module of their own and import that"
+        )
+        if name in BUILTIN:
+            raise BackendUnavailableError(message)
+        warn_once(message)
     return tuple(sorted(modules))
+
+
+def _is_ours(module):
+    """Whether a module is of Collage's own package, which workers have."""
+    return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
