@@ -17,9 +17,7 @@ import tempfile
 from pathlib import Path
 
 import models
-import numpy as np
-import onnx
-from peer.alone import build_alone
+from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
 from peer.paused import paused
 from tvm.relay.collage.measure import Comparison, Contestant, compare
@@ -54,10 +52,9 @@ def measure(net: models.Net, options: argparse.Namespace) -> None:
     count = str(options.threads)
     environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
     with tempfile.TemporaryDirectory(prefix="collage-pauses-") as folder:
-        file, inputs, library = (str(Path(folder) / n) for n in ("net.onnx", "in.npz", "net.so"))
-        onnx.save(model, file)
-        np.savez(inputs, **models.random_inputs(net, model))
-        build_alone(model, options.backend).export_library(library)
+        file, inputs = models.save(net, model, Path(folder))
+        library = str(Path(folder) / "net.so")
+        build_alone(prepared(model), options.backend).export_library(library)
         sides = [
             Contestant.of_library(
                 name, library, inputs, environment={**environment, "COLLAGE_SPREAD_THREADS": value}

@@ -16,13 +16,9 @@ import tempfile
 from pathlib import Path
 
 import models
-import tvm
-from tvm.relay import collage
-from tvm.relay.collage.build import build_library, prepare
+from peer.alone import build_alone, prepared
 from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measure.comparison import paired_ratio
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
 from tvm_collage.threads import default_threads
 
 SIDES = ("never", "auto")
@@ -49,8 +45,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
     """One net's line; FileNotFoundError for a real net that is not there, RuntimeError for a side
     that failed."""
     model = net.build(options.batch)
-    with tvm.transform.PassContext(opt_level=3):
-        prepared = prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
+    mod = prepared(model)
     count = str(options.threads)
     environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
     with tempfile.TemporaryDirectory(prefix="collage-winograd-") as name:
@@ -59,7 +54,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
         contestants = []
         for side in SIDES:
             file = str(folder / f"{side}.so")
-            build(prepared, side).export_library(file)
+            build_alone(mod, f"dnnl -winograd={side}").export_library(file)
             contestants.append(Contestant.of_library(side, file, inputs, environment=environment))
         found = compare(contestants, SIDES[0], options.rounds, 1e-3)
     never, auto = ({item.name: item for item in found}[side] for side in SIDES)
@@ -72,17 +67,6 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
         f"{1e3 * auto.cost.seconds:.2f} ms: {ratio:.3f} [{low:.3f}, {high:.3f}] times as fast, "
         f"error {auto.output_error:.1e}"
     )
-
-
-def build(prepared: tvm.IRModule, winograd: str):
-    """The net on dnnl alone, as the guard builds it."""
-    targets = parse_targets([collage.host_target(), f"dnnl -winograd={winograd}"])
-    with tvm.transform.PassContext(opt_level=3):
-        plans = Plans(prepared, targets)
-        plans.add_single_backends()
-        if "dnnl" not in plans.modules:
-            raise RuntimeError(f"dnnl: {plans.failed.get('dnnl', 'takes nothing of this net')}")
-        return build_library(plans.modules["dnnl"], targets.host)
 
 
 if __name__ == "__main__":
