@@ -23,7 +23,7 @@ namespace collage {
 namespace own_code {
 namespace {
 
-// Takes all tensors' data in order; generated beside the user's function (c_source.py).
+// Takes all tensors' data in order; generated beside the user's function (own_code.py).
 constexpr const char* kEntry = "collage_c_source_entry";
 using Entry = void (*)(void* const* tensors);
 
