@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A net of the benchmarks as a Relay module, through TVM's ONNX importer.
 
-The importer has LLVM compile each bit of shape arithmetic, minutes of it in BERT; equal ones are
-computed once here. Test: test_bench_models.py.
+Test: test_bench_models.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import onnx
 from onnx import helper
+
+from .quick_import import quick_import
 
 # Metadata of a model whose Relay module is to compute in the type that it names.
 MIXED_PRECISION = "mixed_precision"
@@ -30,7 +29,7 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
 
     # Shapes that are computed need the numbers they are computed from.
     is_computed = any(node.op_type == "Shape" for node in model.graph.node)
-    with _remembered_folding():
+    with quick_import():
         source = model if is_computed else _with_constant_nodes(model)
         mod, params = relay.frontend.from_onnx(source, freeze_params=is_computed)
     if is_computed:
@@ -74,29 +73,3 @@ def _with_constant_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _is_small(item: onnx.TensorProto) -> bool:
     return item.data_type == onnx.TensorProto.INT64 or math.prod(item.dims) <= 16
-
-
-@contextlib.contextmanager
-def _remembered_folding() -> Iterator[None]:
-    """TVM's FoldConstantExpr remembers what constant expressions came to."""
-    import tvm
-    from tvm.relay import analysis, transform
-
-    stock = transform.FoldConstantExpr
-    known: dict[int, list[tuple[Any, Any]]] = {}
-
-    def fold(expr: Any, mod: Any) -> Any:
-        if analysis.free_vars(expr):
-            return stock(expr, mod)
-        entries = known.setdefault(tvm.ir.structural_hash(expr), [])
-        for asked, answer in entries:
-            if tvm.ir.structural_equal(asked, expr):
-                return answer
-        entries.append((expr, stock(expr, mod)))
-        return entries[-1][1]
-
-    transform.FoldConstantExpr = fold
-    try:
-        yield
-    finally:
-        transform.FoldConstantExpr = stock

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nets of the benchmarks: figures as published, valid, runnable, importable, errors clear."""
 
+import contextlib
 import functools
 import subprocess
 import sys
@@ -15,17 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 
 import demo_ocr
 import models
+from models import relay_import
 from models.__main__ import main as list_nets
 from models.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[4]
-# Those that TVM's importer, which infers types anew at each node, takes within seconds.
-QUICK_IMPORT = {"nasrnn", "dcgan", "mobilenetv2", "resnet3d_18", "ppocr_cls"}
 
 
 @functools.lru_cache(maxsize=1)
 def build(name):
-    """The last model is kept: tests run net by net."""
+    """The last model is kept, for the next look at it."""
     return models.NETS[name].build(1)
 
 
@@ -73,28 +73,39 @@ def check_import(name):
 
 
 @pytest.mark.parametrize("name", list(models.NETS))
-def test_figures_are_those_published_and_it_runs(name):
+def test_figures_are_those_published_it_runs_and_tvm_imports_it(name):
     check_figures(name)
     check_runs(name)
-    if name in QUICK_IMPORT:
-        check_import(name)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [name for name in models.NETS if name not in QUICK_IMPORT])
-def test_tvm_imports_the_others(name):
     check_import(name)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "vit"])
-def test_tvm_imports_a_layer_of_each_transformer(family, monkeypatch):
-    monkeypatch.setattr(getattr(models, family), "LAYERS", 1)
-    build.cache_clear()
-    try:
-        check_import(family)
-    finally:
-        build.cache_clear()
+def net_of_many_kinds(computed):
+    """Branches, several outputs of a node and, if asked for, a shape that is computed."""
+    g = Graph("kinds")
+    x = g.relu(g.norm(g.conv(g.input("x", (1, 4, 6, 6)), 8, 3)))
+    halves = g.op("Split", g.concat([x, g.pool("Max", x, 3, 1, 1)]), axis=1, outputs=2)
+    y = g.op("Mul", halves[0], g.op("Sigmoid", halves[1]))
+    if computed:
+        first = g.op("Gather", g.op("Shape", y), g.constant([0]))
+        y = g.op("Reshape", y, g.op("Concat", first, g.constant([-1]), axis=0))
+    gates = g.normal((1, 16, 3), 1.0), g.normal((1, 16, 4), 1.0)
+    _, h, c = g.op("LSTM", g.input("steps", (2, 1, 3)), *gates, hidden_size=4, outputs=3)
+    return g.model(y, g.op("Add", h, c))
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_the_quick_import_gives_the_module_of_tvms_own(computed, monkeypatch):
+    import tvm
+
+    model = net_of_many_kinds(computed)
+    mod, params = models.to_relay(model)
+    monkeypatch.setattr(relay_import, "quick_import", contextlib.nullcontext)
+    expected, expected_params = models.to_relay(model)
+    assert params.keys() == expected_params.keys()
+    mod, expected = map(tvm.relay.transform.InferType(), (mod, expected))
+    tvm.ir.assert_structural_equal(mod, expected)
+    # Shared expressions are still shared.
+    assert mod.astext(show_meta_data=False) == expected.astext(show_meta_data=False)
 
 
 def test_weights_are_the_same_each_time():
