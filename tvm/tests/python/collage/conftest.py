@@ -25,3 +25,15 @@ def quiet_machine():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
         yield
+
+
+@pytest.fixture(scope="module")
+def forked_workers():
+    """Worker processes are forked from this one and need not import TVM, nor can they run its
+    kernels: for tests whose workers do nothing real."""
+    from fault_search import FORKED
+    from tvm.relay.collage.measure import launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", FORKED)
+        yield

@@ -70,6 +70,11 @@ def build(candidate, library, builder, seed):
     return {}
 
 
+def reference(candidate, file, **_):
+    """None: the fake device computes no outputs that could be compared."""
+    return {"tolerance": None}
+
+
 def run(library, build, **_):
     candidate = json.loads(Path(library).read_text())
     key = candidate["key"]
@@ -147,7 +152,8 @@ def search(
     usual = measured.session.measure_options
 
     def options_on_the_device(options):
-        steps = {"build_step": "fault_search:build", "measure_step": measure_step}
+        steps = {f"{name}_step": f"fault_search:{name}" for name in ("build", "reference")}
+        steps["measure_step"] = measure_step
         return dataclasses.replace(usual(options), batch=4, **steps, **changes)
 
     os.getloadavg = lambda: (0.0, 0.0, 0.0)  # whatever else the machine does
@@ -194,6 +200,8 @@ class ForkedPopen:
                     for fd in map(int, os.listdir("/proc/self/fd")):
                         if fd > 2 and fd not in (*pass_fds, nothing.fileno()):
                             os.dup2(nothing.fileno(), fd)
+                # pytest has put its own in their places.
+                sys.stdin, sys.stdout, sys.stderr = map(os.fdopen, (0, 1, 2), "rww")
                 os.environ.update(env)
                 tempfile.tempdir = None
                 worker.main(arguments[-2:])

@@ -6,9 +6,11 @@ from measure_fakes import fake_candidate, fake_options, measure
 from tvm.relay.collage.measure.reply import Reply
 from tvm.relay.collage.measure.runner import LocalRunner
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.fixture(scope="module")
-def estimator():
+def estimator(forked_workers):
     with measure.MeasuredCostEstimator(fake_options(build_timeout=30, run_timeout=4)) as estimator:
         yield estimator
 

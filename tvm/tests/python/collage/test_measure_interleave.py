@@ -4,13 +4,16 @@
 import collections
 import functools
 import math
+import subprocess
 import time
 from importlib import import_module
 
 import numpy as np
 import pytest
 from measure_fakes import contestant, measure
+from tvm.relay.collage.measure import launch
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 Stage = import_module(measure.__name__ + ".contestant").Stage
 
 # On a virtual clock nothing is to be warmed up for seconds of the wall's.
@@ -75,7 +78,8 @@ def test_a_wake_warms_up_for_the_time_given(monkeypatch):
     assert asked == [2] * (1 + 3)
 
 
-def test_who_fails_is_out_and_the_others_go_on():
+def test_who_fails_is_out_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr(launch, "subprocess", subprocess)  # which may fail to start
     contestants = [
         contestant("good"),
         contestant("dies", deed="segfault", at=20),

@@ -11,6 +11,8 @@ from tvm.relay.collage.measure import estimator as module
 from tvm.relay.collage.measure import load as loads
 from tvm.relay.collage.measure.load import load_per_core, warn_if_busy
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 # Runnable on average, those now, and the load of four cores: what our own last search left in the
 # average does not count, nor does a moment.
 LOADS = [(3.0, 9.0, 0.75), (6.0, 0.0, 0.0), (6.0, 5.0, 1.25), (6.0, 9.0, 1.5)]

@@ -10,6 +10,8 @@ from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.measure import estimator as estimators
 from tvm.relay.collage.store import CostStore, Environment, StoredCosts
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 FAKE_ENVIRONMENT = Environment("cpu", "fake", "2", "0.19", "1")
 
 

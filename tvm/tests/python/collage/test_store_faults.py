@@ -19,6 +19,8 @@ from tvm.relay.collage.store.row import COLUMNS
 from tvm.relay.collage.store.salvage import salvage
 from tvm.relay.collage.store.schema import APPLICATION_ID, CREATE, VERSION
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 def fill(path, count=200):
     with CostStore(path) as store:
