@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of every op that Collage writes as ONNX, and what TVM makes of them."""
 
+import functools
+
 import numpy as np
 import tvm
 from tvm import relay
@@ -293,3 +295,9 @@ def run_all(mod, inputs) -> dict[str, np.ndarray]:
         module = graph_executor.GraphModule(relay.build(mod, "llvm")["default"](tvm.cpu()))
     module.run(**inputs)
     return {name: module.get_output(n).numpy() for n, name in enumerate(CASES)}
+
+
+@functools.cache
+def results_of_tvm() -> dict[str, np.ndarray]:
+    """Of all cases, from TVM alone; more than one file of tests asks for them."""
+    return run_all(*all_cases())

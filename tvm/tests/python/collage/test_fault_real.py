@@ -19,7 +19,7 @@ def options(tmp_path_factory):
     return CollageOptions(
         store=str(tmp_path_factory.mktemp("store") / "costs.sqlite"),
         measure_seconds=0.01,
-        measure_timeout=15.0,
+        measure_timeout=8.0,
         workers=2,
         progress="quiet",
         guard_rounds=2,

@@ -16,7 +16,7 @@ import onnx
 import pytest
 import tvm
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
-from onnx_cases import all_cases, run_all
+from onnx_cases import all_cases, results_of_tvm, run_all
 from relay_text import partition
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -75,19 +75,13 @@ def partitioned(function, backend):
     return mod
 
 
-@pytest.fixture(scope="module")
-def ops():
+def test_every_op_gives_what_it_gives_in_tvm(backend):
     mod, inputs = all_cases()
-    return mod, inputs, run_all(mod, inputs)
-
-
-def test_every_op_gives_what_it_gives_in_tvm(backend, ops):
-    mod, inputs, wanted = ops
     placed = greedy_partition(mod, backend)
     body = placed["main"].astext(show_meta_data=False)
     assert "nn." not in body, "all of it is the backend's"
     got = run_all(placed, inputs)
-    for name, value in wanted.items():
+    for name, value in results_of_tvm().items():
         np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
