@@ -139,6 +139,7 @@ def search(path, log, count):
         estimator.estimate([fake_candidate(f"{i:016x}", log=log) for i in range(count)])
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_two_searches_share_a_store(tmp_path):
     path, log = tmp_path / "costs.sqlite", tmp_path / "log"
     run_all(search, [(path, str(log), 12)] * 2)
@@ -149,6 +150,7 @@ def test_two_searches_share_a_store(tmp_path):
     assert log.read_text().count("measure") == measured
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_kill_9_of_a_search_loses_at_most_the_measurement_under_way(tmp_path):
     path, log = tmp_path / "costs.sqlite", tmp_path / "log"
     log.touch()
