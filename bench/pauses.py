@@ -20,8 +20,10 @@ import models
 from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
 from peer.paused import paused
+from tvm.relay.collage.backends import require_backend
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.comparison import paired_ratio
+from tvm.relay.collage.plans import TVM_ALONE
 from tvm_collage.threads import default_threads
 
 OURS, UNTOUCHED = "ours", "ours, not spread"
@@ -29,12 +31,17 @@ OURS, UNTOUCHED = "ours", "ours, not spread"
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nets", type=models.find, default="mobilenetv2")
+    parser.add_argument("--nets", type=models.nets_argument, default="mobilenetv2")
     parser.add_argument("--backend", default="dnnl", help="that has all that it takes; or tvm")
     parser.add_argument("--pauses", type=_milliseconds, default="0,20,100", help="milliseconds")
     parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--threads", type=int, default=default_threads())
     options = parser.parse_args(arguments)
+    if options.backend != TVM_ALONE:
+        try:
+            require_backend(options.backend)
+        except (ValueError, RuntimeError) as error:  # RuntimeError: it cannot run here
+            parser.error(str(error))
     status = 0
     for net in options.nets:
         try:
@@ -80,7 +87,7 @@ def text_of(net: str, pause: float, found: list[Comparison]) -> str:
     for name in (OURS, UNTOUCHED):
         if not by_name[name].cost.is_usable:
             raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
-    lines = [f"{net}, a pause of {1e3 * pause:g} ms before each run"]
+    lines = [f"{net}, a pause of {1e3 * pause:g} ms before each run: median, and ratio to ours"]
     for item in found:
         if item.cost.is_usable:
             ratio, low, high = paired_ratio(item.samples, by_name[OURS].samples)

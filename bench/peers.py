@@ -173,10 +173,13 @@ def _known(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         record["net"]: record
         for record in records
         if all(record.get(name) == value for name, value in wanted.items())
+        # What failed is tried again: its cause may be gone.
+        and not (COLLAGE in options.contestants and ours_failed(record))
     }
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    from tvm.relay.collage.options import PREFIX, check_options
     from tvm_collage.threads import default_threads
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -199,7 +202,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--measure-seconds", type=float, help="time that Collage runs a candidate")
     parser.add_argument(
-        "--collage", action="append", default=[], metavar="NAME=VALUE", help="an option of Collage"
+        "--collage",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of Collage; the value as JSON (true, 0.5) or text",
     )
     parser.add_argument("--budget", type=float, default=float("inf"), help="s; no net starts after")
     parser.add_argument("--build-timeout", type=float, default=3600.0, help="seconds")
@@ -216,12 +223,17 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         options.contestants, options.left_out = _chosen(options.contestants)
         options.backends = _backends(options.backends)
         options.collage = dict(_setting(text) for text in options.collage)
-    except (ValueError, RuntimeError) as error:  # RuntimeError: a backend that cannot run here
+        if options.measure_seconds is not None:
+            options.collage["measure_seconds"] = options.measure_seconds
+        check_options({f"{PREFIX}{name}": value for name, value in options.collage.items()})
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # RuntimeError: a backend that cannot run here
         parser.error(str(error))
     if options.skip_stock:
         options.contestants = [name for name in options.contestants if name != STOCK]
-    if options.measure_seconds is not None:
-        options.collage["measure_seconds"] = options.measure_seconds
     return options
 
 

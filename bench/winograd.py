@@ -26,7 +26,7 @@ SIDES = ("never", "auto")
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nets", type=models.find, default="resnet50")
+    parser.add_argument("--nets", type=models.nets_argument, default="resnet50")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=default_threads())

@@ -8,6 +8,8 @@ Test: tvm/tests/python/collage/test_bench_models.py.
 
 from __future__ import annotations
 
+import argparse
+
 from . import (
     bert,
     dcgan,
@@ -37,6 +39,7 @@ __all__ = [
     "find",
     "random_inputs",
     "save",
+    "nets_argument",
     "save_inputs",
     "to_relay",
 ]
@@ -74,6 +77,14 @@ def find(names: str) -> list[Net]:
         low = ", ".join(f"<net>_{kind}" for kind in LOW_PRECISION)
         raise ValueError(f"{what}: choose of {', '.join(NETS)}; {low}")
     return [found[name] for name in wanted]
+
+
+def nets_argument(names: str) -> list[Net]:
+    """find() as the type of an argument of a command line."""
+    try:
+        return find(names)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _find_one(name: str) -> Net | None:

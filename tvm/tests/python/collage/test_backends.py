@@ -136,14 +136,20 @@ def test_bad_declarations():
         NoCodegen().compile(None)
 
 
-@pytest.mark.parametrize("kind", ["c", "llvm", "cuda", "tvm"])
-def test_targets_that_tvm_compiles_for_are_no_backends_names(kind):
-    """A host target of a list would be taken for the backend."""
+@pytest.mark.parametrize("kind", ["c", "llvm", "cuda", "tvm", "transition", "collage"])
+def test_names_that_mean_something_else_are_no_backends_names(kind):
+    """A host target of a list, or a plan of ours, would be taken for the backend."""
     wrong = type("Wrong", (backends.Backend,), {"name": kind})
     with pytest.raises(ValueError, match=f"backend {kind}: .* take another name"):
         backends.register_backend(wrong())
     assert backends.find_backend(kind) is None
     assert tvm.get_global_func(f"relay.ext.{kind}", allow_missing=True) is None
+
+
+def test_a_class_is_no_backend():
+    wrong = type("Wrong", (backends.Backend,), {"name": "wrong"})
+    with pytest.raises(TypeError, match=r"takes a backend, not a class: give it Wrong\(\)"):
+        backends.register_backend(wrong)
 
 
 def test_an_op_that_is_none_is_named_with_the_backend():

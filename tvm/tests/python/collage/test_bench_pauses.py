@@ -34,7 +34,7 @@ def test_each_side_has_its_figures(nets, capfd, backend, pause):
     arguments = ["--nets", "small", "--rounds", "2", "--pauses", str(pause), "--backend", backend]
     assert pauses.main(arguments) == 0
     said = capfd.readouterr().out
-    assert f"small, a pause of {pause} ms before each run" in said
+    assert f"small, a pause of {pause} ms before each run:" in said
     for side in (pauses.OURS, pauses.UNTOUCHED):
         figures = rf"^  {side}  +\d+\.\d\d ms  \d\S* \[\S+, \S+\]$"
         assert len(re.findall(figures, said, re.MULTILINE)) == 1, said
@@ -43,6 +43,19 @@ def test_each_side_has_its_figures(nets, capfd, backend, pause):
 def test_a_net_that_is_not_there_is_left_out(nets, capfd):
     assert pauses.main(["--nets", "bad"]) == 1
     assert "bad: left out" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--nets", "mobilnet"], "unknown net mobilnet: choose of "),
+        (["--backend", "dnll"], "unknown backend 'dnll'"),
+    ],
+)
+def test_what_is_refused(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        pauses.main(arguments)
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_pauses_are_made_and_not_counted(monkeypatch):

@@ -222,16 +222,19 @@ def test_a_small_net_through_all_of_it_and_again(tmp_path, monkeypatch, capsys):
     assert again == made and "--fresh measures it again" in capsys.readouterr().out
 
 
-@pytest.fixture
-def measured_before(tmp_path):
+@pytest.fixture(params=[1e-3], ids=["measured"])
+def measured_before(tmp_path, request):
     """Says whether a second run with these arguments would use the record of a first one."""
+
+    seconds = request.param
 
     def options(*arguments):
         output = ["--output", str(tmp_path / "peers.jsonl"), "--contestants", "collage,onnxruntime"]
         return peers._parse(["--nets", "nasrnn", *output, *arguments])
 
     first = options()
-    record = {"net": "nasrnn", **peers._conditions(first)}
+    row = {"name": "collage", "seconds": seconds}
+    record = {"net": "nasrnn", "rows": [row], **peers._conditions(first)}
     first.output.write_text(json.dumps(record) + "\n")
     return lambda *arguments: list(peers._known(options(*arguments))) == ["nasrnn"]
 
@@ -252,6 +255,11 @@ def measured_before(tmp_path):
 )
 def test_a_record_of_other_settings_is_not_used_again(measured_before, arguments):
     assert measured_before() and not measured_before(*arguments)
+
+
+@pytest.mark.parametrize("measured_before", [None], ids=["failed"], indirect=True)
+def test_what_failed_is_tried_again(measured_before):
+    assert not measured_before()
 
 
 def test_a_record_of_other_code_or_of_another_machine_is_not_used_again(
@@ -299,6 +307,8 @@ def test_a_missing_model_file_is_a_line(tmp_path, monkeypatch, capsys):
         (["--contestants", "collage,collage"], "a contestant is named twice: collage, collage"),
         (["--rounds", "0"], "--rounds must be at least 1"),
         (["--batch", "0"], "--batch must be at least 1"),
+        (["--collage", "guard=False"], "option relay.collage.guard takes a bool, got 'False'"),
+        (["--measure-seconds", "-1"], "option relay.collage.measure_seconds takes a number > 0"),
         (["--collage", "fast"], "--collage takes NAME=VALUE with one of tvm_max_depth, "),
     ],
 )

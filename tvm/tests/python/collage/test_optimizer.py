@@ -255,6 +255,13 @@ def test_instruments_and_disabled_passes_of_the_context_stay(fakes):
     assert Count.seen >= 1
 
 
+def test_targets_in_the_place_of_params_are_a_clear_error():
+    with pytest.raises(
+        TypeError, match="takes params as a dict .* got list; targets are its third"
+    ):
+        collage.optimize(tvm.IRModule(), ["llvm"])
+
+
 def test_options_of_another_type_are_a_clear_error():
     with pytest.raises(TypeError, match=r"takes options as CollageOptions\(...\), got dict"):
         collage.optimize(tvm.IRModule(), None, ["llvm"], {"workers": 1})

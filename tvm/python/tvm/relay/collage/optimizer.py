@@ -56,6 +56,11 @@ def optimize(
     file that the option of that name names, is used instead of measuring anything. Raises the
     errors of `collage.errors`; whatever fails while measuring is data in the result.
     """
+    if isinstance(params, (list, tuple, str, tvm.target.Target)):  # targets, most likely
+        raise TypeError(
+            "optimize takes params as a dict of arrays by name, or None, got "
+            f"{type(params).__name__}; targets are its third argument"
+        )
     if options is not None and not isinstance(options, CollageOptions):
         raise TypeError(
             f"optimize takes options as CollageOptions(...), got {type(options).__name__}"

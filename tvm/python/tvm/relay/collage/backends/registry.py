@@ -20,6 +20,11 @@ from .predicates import never_raises
 from .target_options import check_options, options_in, register_options
 
 _BACKENDS: dict[str, Backend] = {}
+_NAMES_IN_USE = {
+    TVM_BACKEND: "TVM's own kernels",
+    TRANSITION: "a cost of a change of layout",
+    "collage": "the plan that the search finds",
+}
 
 
 def register_backend(backend: Backend) -> Backend:
@@ -30,13 +35,14 @@ def register_backend(backend: Backend) -> Backend:
     naming the backend and the entry, when the name (of a target that TVM compiles for, too), the
     kind, trades_accuracy, a pattern's entry, an option or an op's predicate is none.
     """
+    if isinstance(backend, type):
+        raise TypeError(
+            f"register_backend takes a backend, not a class: give it {backend.__name__}()"
+        )
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", backend.name):
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
-    if _is_tvms(backend.name):
-        raise ValueError(
-            f"backend {backend.name}: TVM compiles for that target itself, so a target list could "
-            "not tell which of them is meant: take another name"
-        )
+    if owner := _owner_of(backend.name):
+        raise ValueError(f"backend {backend.name}: that is the name of {owner}: take another name")
     if backend.kind not in (OP_LEVEL, GRAPH_LEVEL):
         raise ValueError(
             f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
@@ -66,11 +72,12 @@ def register_backend(backend: Backend) -> Backend:
     return backend
 
 
-def _is_tvms(name):
-    """Whether a target or a cost of that name is TVM's own."""
-    if name in tvm.target.Target.list_kinds():
-        return not is_external(tvm.target.Target(name))
-    return name in (TVM_BACKEND, TRANSITION)
+def _owner_of(name):
+    """Whose a name is that a target list, the store or a report could not tell from a backend's;
+    "" when it is free."""
+    if name in tvm.target.Target.list_kinds() and not is_external(tvm.target.Target(name)):
+        return "a target that TVM compiles for itself"
+    return _NAMES_IN_USE.get(name, "")
 
 
 def _patterns_of(backend):
