@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "c_backend_abi.h"
+#include "cases.h"
 
 extern "C" {
 const char* CollagePoolLastError();
@@ -266,7 +266,7 @@ void FlushDenormals() {
   }
 }
 
-const std::map<std::string, void (*)()> kCases = {
+const Cases kCases = {
     {"all_tasks_once", AllTasksOnce},
     {"bad_arguments", BadArguments},
     {"nested", Nested},
@@ -285,12 +285,4 @@ const std::map<std::string, void (*)()> kCases = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  auto found = argc == 2 ? kCases.find(argv[1]) : kCases.end();
-  if (found == kCases.end()) {
-    for (const auto& [name, unused] : kCases) std::fprintf(stderr, "%s\n", name.c_str());
-    return 2;
-  }
-  found->second();
-  return 0;
-}
+int main(int argc, char** argv) { return RunCase(kCases, argc, argv); }

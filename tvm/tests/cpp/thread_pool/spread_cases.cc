@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "c_backend_abi.h"
+#include "cases.h"
 
 extern "C" {
 int CollagePoolNumThreads();
@@ -199,7 +199,7 @@ void NotWanted() {
   CHECK(Allowed() == callers);
 }
 
-const std::map<std::string, void (*)()> kCases = {
+const Cases kCases = {
     {"shared_cpu_is_left", SharedCpuIsLeft},
     {"workers_are_freed", WorkersAreFreedInTheEnd},
     {"part_keeps_it", PartKeepsIt},
@@ -211,12 +211,4 @@ const std::map<std::string, void (*)()> kCases = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  auto found = argc == 2 ? kCases.find(argv[1]) : kCases.end();
-  if (found == kCases.end()) {
-    for (const auto& [name, unused] : kCases) std::fprintf(stderr, "%s\n", name.c_str());
-    return 2;
-  }
-  found->second();
-  return 0;
-}
+int main(int argc, char** argv) { return RunCase(kCases, argc, argv); }

@@ -2,31 +2,16 @@
 """The benchmark of nets that run after pauses, on a net of two convolutions."""
 
 import re
-import sys
-from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
-
-import models
+import bench_nets
 import pauses
-from models.graph import Graph
+import pytest
 from peer import paused
-
-
-def small_model(batch=1):
-    g = Graph("small")
-    x = g.conv(g.input("x", (batch, 8, 16, 16)), 8, 3)
-    return g.model(g.relu(g.conv(x, 8, 3)))
 
 
 @pytest.fixture
 def nets(monkeypatch):
-    """The bench knows these nets by name."""
-    builders = {"small": small_model, "bad": lambda batch: Path("no/such/file").read_bytes()}
-    nets = {name: models.Net(name, name, build, "test") for name, build in builders.items()}
-    monkeypatch.setattr(models, "find", lambda names: [nets[name] for name in names.split(",")])
+    bench_nets.know_nets(monkeypatch, channels=8)
 
 
 @pytest.mark.parametrize("backend, pause", [("dnnl", 3), ("tvm", 0)])

@@ -2,30 +2,15 @@
 """The benchmark of the Winograd kernel: a small net on both sides, and what it says of others."""
 
 import re
-import sys
-from pathlib import Path
 
+import bench_nets
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
-
-import models
 import winograd
-from models.graph import Graph
-
-
-def small_model(batch=1):
-    g = Graph("small")
-    x = g.conv(g.input("x", (batch, 64, 16, 16)), 64, 3)
-    return g.model(g.relu(g.conv(x, 64, 3)))
 
 
 @pytest.fixture
 def nets(monkeypatch):
-    """The bench knows these nets by name."""
-    builders = {"small": small_model, "bad": lambda batch: Path("no/such/file").read_bytes()}
-    nets = {name: models.Net(name, name, build, "test") for name, build in builders.items()}
-    monkeypatch.setattr(models, "find", lambda names: [nets[name] for name in names.split(",")])
+    bench_nets.know_nets(monkeypatch, channels=64)
 
 
 def test_a_net_on_both_sides(nets, capfd):

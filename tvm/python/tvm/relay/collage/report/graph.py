@@ -12,6 +12,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from ..backends.walk import children_of
 from ..external import is_external_function
 from .placement import label_of, operators_of
 
@@ -113,12 +114,6 @@ def _colour(colour: int | str) -> str:
 
 def _taken(node: Any) -> list[Any]:
     """What a node computes from."""
-    if isinstance(node, relay.Call):
-        return list(node.args)
-    if isinstance(node, relay.Tuple):
-        return list(node.fields)
-    if isinstance(node, relay.TupleGetItem):
-        return [node.tuple_value]
     if isinstance(node, relay.Let):
         return [node.body]
     if isinstance(node, relay.If):
@@ -131,7 +126,7 @@ def _taken(node: Any) -> list[Any]:
         return [node.ref]
     if isinstance(node, relay.RefWrite):
         return [node.ref, node.value]
-    return []
+    return children_of(node)
 
 
 def _quoted(text: str) -> str:
