@@ -200,11 +200,14 @@ class ForkedPopen:
                     for fd in map(int, os.listdir("/proc/self/fd")):
                         if fd > 2 and fd not in (*pass_fds, nothing.fileno()):
                             os.dup2(nothing.fileno(), fd)
-                # pytest has put its own in their places.
+                # pytest has put its own in their places. What was there is kept: its end would
+                # close a number that is taken again.
+                kept = sys.stdin, sys.stdout, sys.stderr
                 sys.stdin, sys.stdout, sys.stderr = map(os.fdopen, (0, 1, 2), "rww")
                 os.environ.update(env)
                 tempfile.tempdir = None
                 worker.main(arguments[-2:])
+                del kept
             finally:
                 os._exit(1)
         os.close(requests)

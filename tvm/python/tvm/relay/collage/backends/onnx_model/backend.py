@@ -42,7 +42,7 @@ class OnnxModelBackend(Backend):
 
     def version(self) -> str:
         library = tvm.get_global_func("collage.onnx_model.version")(self.name)
-        return f"{library}, exporter {_EXPORTER}"
+        return f"{library}, exporter {_EXPORTER}" if library else ""
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onnx_model.why_unavailable", allow_missing=True)
