@@ -48,10 +48,14 @@ Wish WishOfUser() {
 int NumRunnable() {
   std::FILE* file = std::fopen("/proc/loadavg", "r");
   if (file == nullptr) return 0;
-  int runnable = 0;
-  if (std::fscanf(file, "%*s %*s %*s %d/", &runnable) != 1) runnable = 0;
+  char text[128] = "";
+  const bool is_read = std::fgets(text, sizeof(text), file) != nullptr;
   std::fclose(file);
-  return runnable;
+  const char* end = is_read ? std::strchr(text, '/') : nullptr;
+  if (end == nullptr) return 0;
+  const char* begin = end;
+  while (begin > text && begin[-1] != ' ') --begin;
+  return static_cast<int>(std::strtol(begin, nullptr, 10));
 }
 
 // Whether a team of which only the caller is awake finds an idle CPU for each other thread.
