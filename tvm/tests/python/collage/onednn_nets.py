@@ -4,13 +4,16 @@
 import threading
 
 import numpy as np
+import pytest
 import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
 
 get_backend("dnnl")  # registers relay.ext.dnnl
 HOST = "llvm"
+needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
 
 
 def constant(seed, *shape, low=None):

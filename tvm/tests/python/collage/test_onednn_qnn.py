@@ -7,7 +7,7 @@ A product is rounded once by oneDNN; TVM rounds in fixed point, so results may b
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import build, hand_placed, reference, run
+from onednn_nets import build, hand_placed, needs_vnni, reference, run
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
@@ -16,6 +16,7 @@ from tvm.relay.op.contrib.register import get_pattern_table
 from tvm.relay.qnn import op as qnn
 
 get_backend("dnnl")
+pytestmark = needs_vnni
 
 
 def scale(*values):

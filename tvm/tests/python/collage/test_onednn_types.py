@@ -4,7 +4,16 @@
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import build, constant, function_of, hand_placed, plan_of, reference, run
+from onednn_nets import (
+    build,
+    constant,
+    function_of,
+    hand_placed,
+    needs_vnni,
+    plan_of,
+    reference,
+    run,
+)
 from tvm import relay
 from tvm.relay import ExprMutator, nn
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
@@ -83,6 +92,7 @@ def test_bfloat16(name):
     assert primitive in plan_of(library)
 
 
+@needs_vnni
 @pytest.mark.parametrize("data", ["uint8", "int8"])
 def test_products_of_bytes_are_exact(data):
     rng = np.random.default_rng(0)

@@ -20,6 +20,15 @@ ort = pytest.importorskip("onnxruntime")
 REFUSED = {
     "unknown op": ([f(2, 3)], relay.round, "round: the op is not in its table"),
     "dtype": ([("float16", (2, 3))], relay.exp, "dtype=float16"),
+    # The libraries' sums of 8-bit products saturate on CPUs without VNNI.
+    "bytes": ([("int8", (2, 3)), ("int8", (4, 3))], nn.dense, "dtype=int8"),
+    "quantised": (
+        [("uint8", (2, 3)), ("int8", (4, 3))],
+        lambda x, w: relay.qnn.op.dense(
+            *(x, w, relay.const(3), relay.const(0), relay.const(0.5), relay.const(0.1)), units=4
+        ),
+        "dtype=uint8",
+    ),
     "blocked": (
         [f(1, 1, 4, 4, 8), f(1, 1, 1, 1, 8, 8)],
         lambda x, w: nn.conv2d(

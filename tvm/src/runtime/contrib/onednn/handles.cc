@@ -98,6 +98,12 @@ Dims MemDesc::dims() const {
   return Dims(*dims, *dims + rank);
 }
 
+dnnl_data_type_t MemDesc::type() const {
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  GetApi().memory_desc_query(raw_.get(), dnnl_query_data_type, &type);
+  return type;
+}
+
 int64_t MemDesc::Bytes() const {
   return static_cast<int64_t>(GetApi().memory_desc_get_size(raw_.get()));
 }

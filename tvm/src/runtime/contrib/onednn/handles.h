@@ -84,6 +84,7 @@ class MemDesc {
   std::optional<Dims> StridesOfVectors(int64_t channels) const;
 
   Dims dims() const;
+  dnnl_data_type_t type() const;
   int64_t Bytes() const;
   bool operator==(const MemDesc& other) const;
   bool operator!=(const MemDesc& other) const { return !(*this == other); }

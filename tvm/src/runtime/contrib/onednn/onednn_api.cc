@@ -9,7 +9,8 @@
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/registry.h>
 
-#include <mutex>
+#include <map>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -90,10 +91,48 @@ bool Has(dnnl_cpu_isa_t isa) {
   return (GetApi().get_effective_cpu_isa() & isa) == isa;  // sets of instructions are bits
 }
 
+/*! \brief As in "AVX512_CORE_VNNI", the words of ONEDNN_MAX_CPU_ISA. */
+std::string EffectiveIsa() {
+  static const auto* names = new std::map<int, std::string>{
+      {dnnl_cpu_isa_sse41, "SSE41"},
+      {dnnl_cpu_isa_avx, "AVX"},
+      {dnnl_cpu_isa_avx2, "AVX2"},
+      {dnnl_cpu_isa_avx2_vnni, "AVX2_VNNI"},
+      {dnnl_cpu_isa_avx2_vnni_2, "AVX2_VNNI_2"},
+      {dnnl_cpu_isa_avx512_core, "AVX512_CORE"},
+      {dnnl_cpu_isa_avx512_core_vnni, "AVX512_CORE_VNNI"},
+      {dnnl_cpu_isa_avx512_core_bf16, "AVX512_CORE_BF16"},
+      {dnnl_cpu_isa_avx512_core_fp16, "AVX512_CORE_FP16"},
+      {dnnl_cpu_isa_avx512_core_amx, "AVX512_CORE_AMX"},
+      {dnnl_cpu_isa_avx512_core_amx_fp16, "AVX512_CORE_AMX_FP16"},
+  };
+  const int isa = GetApi().get_effective_cpu_isa();
+  const auto name = names->find(isa);
+  return name == names->end() ? "instructions " + std::to_string(isa) : name->second;
+}
+
 }  // namespace
 
 // AVX-512 begins with the instructions of its core.
 bool RunsBfloat16() { return Has(dnnl_cpu_isa_avx512_core); }
+
+std::string WhyBytesAreInexact() {
+  if (!WhyUnavailable().empty()) return WhyUnavailable();
+  // VNNI of 256 bits alone will not do: oneDNN's product of matrices makes no use of it.
+  if (Has(dnnl_cpu_isa_avx512_core_vnni)) return "";
+  return "8-bit products need AVX512_VNNI, which this CPU lacks or ONEDNN_MAX_CPU_ISA forbids (" +
+         EffectiveIsa() + "): oneDNN's sums of them would saturate";
+}
+
+void CheckBytesAreExact(const std::string& implementation, const std::string& what) {
+  static const auto* kInexact =
+      new std::set<std::string>{"sse41", "avx", "avx2", "avx512_core", "avx512_common"};
+  std::string reason = WhyBytesAreInexact();
+  if (kInexact->count(implementation.substr(implementation.find(':') + 1)) && reason.empty()) {
+    reason = "its implementation " + implementation + " saturates";
+  }
+  if (!reason.empty()) LOG(FATAL) << "ValueError: oneDNN: " << what << ": " << reason;
+}
 
 int VectorLanes() {
   if (Has(dnnl_cpu_isa_avx512_core)) return 16;
@@ -112,8 +151,13 @@ TVM_REGISTER_GLOBAL("collage.onednn.why_unavailable").set_body_typed([]() -> run
 TVM_REGISTER_GLOBAL("collage.onednn.runs_bfloat16").set_body_typed([]() -> bool {
   return WhyUnavailable().empty() && RunsBfloat16();
 });
+TVM_REGISTER_GLOBAL("collage.onednn.why_bytes_are_inexact").set_body_typed([]() -> runtime::String {
+  return WhyBytesAreInexact();
+});
 TVM_REGISTER_GLOBAL("collage.onednn.version").set_body_typed([]() -> runtime::String {
-  return Version() + ", Winograd kernel " + std::to_string(winograd::kVersion);
+  if (!WhyUnavailable().empty()) return "";
+  return Version() + ", Winograd kernel " + std::to_string(winograd::kVersion) + ", " +
+         EffectiveIsa();
 });
 
 }  // namespace onednn

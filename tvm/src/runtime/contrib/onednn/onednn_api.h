@@ -66,6 +66,17 @@ std::string WhyUnavailable();
 /*! \brief Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi(). */
 bool RunsBfloat16();
 
+/*! \brief Why oneDNN's sums of products of bytes may be wrong on this CPU, or "". Never throws.
+ *
+ * Kernels without VNNI's dot product add pairs of products in 16 bits, and what does not fit is cut
+ * off: 255 * 127 + 255 * 127 becomes 32767.
+ */
+std::string WhyBytesAreInexact();
+
+/*! \brief The same error for a primitive that multiplies bytes, by its implementation's name, as in
+ * "jit_int8:avx512_core": oneDNN may choose one for lesser CPUs. */
+void CheckBytesAreExact(const std::string& implementation, const std::string& what);
+
 /*! \brief Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs
  * GetApi().
  */

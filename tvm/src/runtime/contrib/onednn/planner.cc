@@ -44,6 +44,16 @@ void ReorderNow(const MemDesc& from, void* source, const MemDesc& to, void* targ
   CheckStatus(api.primitive_execute(primitive.get(), stream.get(), 2, args), "packing a constant");
 }
 
+bool MultipliesBytes(const Step& step) {
+  bool has_weights = false, has_bytes = false;
+  for (const StepArg& arg : step.args) {
+    has_weights = has_weights || arg.arg == DNNL_ARG_WEIGHTS;
+    const dnnl_data_type_t type = arg.desc.type();
+    has_bytes = has_bytes || (arg.arg == DNNL_ARG_SRC && (type == dnnl_s8 || type == dnnl_u8));
+  }
+  return has_weights && has_bytes;
+}
+
 }  // namespace
 
 Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
@@ -197,6 +207,7 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
   const char* implementation = "";
   api.primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &implementation);
+  if (MultipliesBytes(step)) CheckBytesAreExact(implementation, what);
   step.summary = what + " by " + implementation;
   plan_->steps.push_back(std::move(step));
 }

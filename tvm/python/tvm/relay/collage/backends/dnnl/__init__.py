@@ -17,7 +17,7 @@ class DnnlBackend(Backend):
     kind = GRAPH_LEVEL
     local_predicates = True
     restrictions = (
-        "types other than float32, int8 with its zero points and scales, and bfloat16 with AVX-512",
+        "types other than float32, bfloat16 (with AVX-512), int8 with zero points and scales (VNNI)",
         "dynamic shapes",
         "blocked layouts of weights or data in the model",
         "the AOT executor",
@@ -45,7 +45,7 @@ class DnnlBackend(Backend):
 
     def version(self) -> str:
         text = str(tvm.get_global_func("collage.onednn.version")())
-        # Both names limit the instructions that kernels use, and so what they cost.
+        # The text says what this process' kernels use; a limit set since then is the workers'.
         limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA")
         return f"{text} up to {limit}" if limit else text
 

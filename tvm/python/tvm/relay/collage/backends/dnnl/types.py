@@ -42,7 +42,8 @@ _CONVERSIONS = {
 def check_types(graph: Graph) -> Graph:
     """Return the graph; UnsupportedOpError names the first primitive with types it has no code for.
 
-    bfloat16 is refused where oneDNN has no kernels for it on this CPU.
+    bfloat16 is refused where oneDNN has no kernels for it on this CPU, and products of bytes where
+    its sums of them saturate.
     """
     for node in graph.nodes:
         types = [graph.dtypes[tensor] for tensor in [*node.operands(), node.output]]
@@ -52,12 +53,19 @@ def check_types(graph: Graph) -> Graph:
         if "bfloat16" in types and not runs_bfloat16():
             reason = "bfloat16 needs AVX-512, which this CPU lacks"
             raise UnsupportedOpError("dnnl", _name(node), reason)
+        if is_quantised(graph, node) and (reason := why_bytes_are_inexact()):
+            raise UnsupportedOpError("dnnl", _name(node), reason)
     return graph
 
 
 def runs_bfloat16() -> bool:
     """Tell whether oneDNN computes in bfloat16 on this CPU."""
     return bool(tvm.get_global_func("collage.onednn.runs_bfloat16")())
+
+
+def why_bytes_are_inexact() -> str:
+    """Return why oneDNN's sums of 8-bit products may be wrong on this CPU, or ""."""
+    return str(tvm.get_global_func("collage.onednn.why_bytes_are_inexact")())
 
 
 def is_quantised(graph: Graph, node: Node) -> bool:
