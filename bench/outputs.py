@@ -126,6 +126,7 @@ def _moved_by_rounding(
 ) -> float:
     """The error of the reference's own outputs when each number of its inputs is rounded once in
     that type: in a net that enlarges it, nobody's outputs are known better. 0 where it fails."""
+    from tvm.relay.collage.measure.arrays import save_arrays
     from tvm.relay.collage.measure.comparison import output_error
 
     step, rng = _ROUNDING[dtype], np.random.default_rng(0)
@@ -136,7 +137,7 @@ def _moved_by_rounding(
         if array.dtype.kind == "f":
             moves = 1 + step * rng.uniform(-1, 1, array.shape)
             arrays[name] = (array * moves).astype(array.dtype)
-    np.savez(moved, **arrays)
+    save_arrays(moved, arrays)
     found = _outputs(reference(moved))
     return 0.0 if isinstance(found, str) else output_error(found, right)
 

@@ -30,6 +30,7 @@ def measure_plans(
     only: two processes of one library differ by chance alone.
     """
     from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure.arrays import save_arrays
     from tvm.relay.collage.report import compare_plans, is_single
 
     built = result.guard.libraries
@@ -37,7 +38,7 @@ def measure_plans(
     libraries = {name: built[name] for name in built if name not in equals}
     with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
         inputs = os.path.join(folder, "inputs.npz")
-        np.savez(inputs, **model.inputs[0])
+        save_arrays(inputs, model.inputs[0])
         contestants = []
         for index, (name, library) in enumerate(libraries.items()):
             file = os.path.join(folder, f"plan_{index}.so")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from tvm.relay.collage.measure.arrays import save_arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, 
 def save_inputs(net: Net, model: onnx.ModelProto, folder: Path) -> str:
     """The .npz file in the folder with random_inputs, arrays by name."""
     file = folder / "inputs.npz"
-    np.savez(file, **random_inputs(net, model))
+    save_arrays(file, random_inputs(net, model))
     return str(file)
 
 

@@ -119,7 +119,8 @@ def serve(library: str, inputs: str) -> None:
         ctypes.CDLL(ours, mode=ctypes.RTLD_GLOBAL)
     executor = GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
     with np.load(inputs, allow_pickle=False) as values:
-        executor.set_input(**{name: values[name] for name in values.files})
+        for name in values.files:  # not as keywords: an input may be called "key"
+            executor.set_input(name, values[name])
     run = executor.module["run"]
     for line in sys.stdin:
         request = line.strip()

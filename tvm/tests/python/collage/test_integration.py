@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """relay.build, relay.vm.compile and create_executor, with the option and without it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,8 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.backend import vm as vm_backend
-from tvm.relay.collage import CollageOptions, integration
+from tvm.relay.collage import CollageOptions, integration, optimizer
+from tvm.relay.collage.measure.arrays import set_inputs
 from tvm.relay.collage.measured import measuring_session
 from tvm.runtime.vm import VirtualMachine
 
@@ -139,6 +141,29 @@ def test_the_library_that_was_measured_ships_with_its_name_and_executor(net, tar
     module = graph_executor.GraphModule(library["my_net"](tvm.cpu()))
     module.run(x=x)
     assert close(module.get_output(0).numpy(), expected)
+
+
+@pytest.mark.parametrize("kind", ["aot", "graph"])
+def test_the_host_alone_is_tuned_for_any_executor(kind, net, expected, monkeypatch):
+    """The guard measures what ships, by the executor that it is built for. Nothing is searched."""
+    monkeypatch.setattr(optimizer, "tuning", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(optimizer, "tune_whole", lambda *_: None)
+    mod, params, x = net
+    with quick(tune=1):
+        library = relay.build(
+            mod,
+            target=collage.host_target(),
+            params=params,
+            executor=relay.backend.Executor(kind),
+            mod_name="my_net",
+        )
+    result = library.collage
+    assert result.library is library
+    assert result.guard.of("tvm").cost.status == "measured", result.guard.of("tvm").Summary()
+    executor = library["my_net"](tvm.cpu())
+    set_inputs(executor, {"x": x})
+    executor["run"]()
+    assert close(executor["get_output"](0).numpy(), expected)
 
 
 def with_weight(text):

@@ -52,9 +52,10 @@ def optimize(
 
     `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
     CollageOptions, by default those of the current PassContext. `build_options`: further arguments
-    of `build_library` for the graph executor's libraries that the guard builds. `placement`, or the
-    file that the option of that name names, is used instead of measuring anything. Raises the
-    errors of `collage.errors`; whatever fails while measuring is data in the result.
+    of `build_library`, e.g. the executor (graph or AOT), for the libraries that the guard builds.
+    `placement`, or the file that the option of that name names, is used instead of measuring
+    anything. Raises the errors of `collage.errors`; whatever fails while measuring is data in the
+    result.
     """
     if isinstance(params, (list, tuple, str, tvm.target.Target)):  # targets, most likely
         raise TypeError(

@@ -69,7 +69,7 @@ class Result:
 
     @property
     def library(self) -> Any:
-        """The graph executor's library that the guard built and measured; None without a guard."""
+        """The executor's library that the guard built and measured; None without a guard."""
         return self.guard.libraries[self.plan] if self.guard else None
 
     def to_json(self) -> dict[str, Any]:

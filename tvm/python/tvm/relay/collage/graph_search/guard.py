@@ -20,6 +20,7 @@ from .. import accuracy
 from ..errors import last_line
 from ..external import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
+from ..measure.arrays import save_arrays
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
@@ -88,7 +89,7 @@ def guard(
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
-    ``build(module)`` returns a library of the graph executor of a model named ``mod_name``;
+    ``build(module)`` returns a library, of the graph or AOT executor, of a model ``mod_name``;
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
     equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
@@ -121,7 +122,7 @@ def guard(
     references = [reference, *(name for name in order if name != reference)]
     with ScratchFolder() as folder:
         inputs_file = os.path.join(folder, "inputs.npz")
-        np.savez(inputs_file, **inputs)
+        save_arrays(inputs_file, inputs)
         contestants = []
         for index, (name, library) in enumerate(libraries.items()):
             path = os.path.join(folder, f"plan_{index}.so")

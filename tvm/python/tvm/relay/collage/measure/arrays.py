@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors as numpy arrays to compare. Test: test_low_precision.py."""
+"""Tensors as numpy arrays to compare, arrays by name to run on: names may be any string, so none is
+ever passed as a keyword. Test: test_low_precision.py, test_input_names.py.
+"""
 
 from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
 
 import numpy as np
 import tvm
@@ -17,3 +23,27 @@ def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
 def numbers_of(tensor: tvm.nd.NDArray) -> np.ndarray:
     """What a tensor holds."""
     return as_numbers(tensor.numpy(), tensor.dtype)
+
+
+def save_arrays(file: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays to the .npz file that numpy.load reads, under their names. ValueError for an
+    array of objects.
+
+    numpy.savez itself fails for an array that is called as one of its own arguments.
+    """
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def set_inputs(executor: tvm.runtime.Module, values: Mapping[str, np.ndarray]) -> None:
+    """Copy values into the inputs of these names of a graph or AOT executor's module.
+
+    A graph's inputs that nothing reads are not there: their values are left out.
+    """
+    get_input = executor["get_input"]
+    for name, value in values.items():
+        slot = get_input(name)
+        if slot is not None:
+            slot.copyfrom(value)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import numbers_of
+from .arrays import numbers_of, set_inputs
 from .resolve import resolve
 
 
@@ -73,23 +73,22 @@ class Stage:
 def library_contestant(
     library: str, inputs: str, device: str = "llvm", mod_name: str = "default"
 ) -> Runnable:
-    """A library file of the graph executor on inputs by name from an .npz file.
+    """A library file of the graph or the AOT executor on inputs by name from an .npz file.
 
     mod_name: the name that the model was built under.
     """
     import tvm
-    from tvm.contrib.graph_executor import GraphModule
 
     class Library:
         def __init__(self) -> None:
             factory = tvm.runtime.load_module(library)
-            self._executor = GraphModule(factory[mod_name](tvm.device(device, 0)))
+            self._executor = factory[mod_name](tvm.device(device, 0))
             with np.load(inputs, allow_pickle=False) as values:
-                self._executor.set_input(**{name: values[name] for name in values.files})
-            self.run = self._executor.module["run"]
+                set_inputs(self._executor, values)
+            self.run = self._executor["run"]
 
         def outputs(self) -> list[np.ndarray]:
-            count = self._executor.get_num_outputs()
-            return [numbers_of(self._executor.get_output(i)) for i in range(count)]
+            get_output = self._executor["get_output"]
+            return [numbers_of(get_output(i)) for i in range(self._executor["get_num_outputs"]())]
 
     return Library()

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 from tvm.contrib.graph_executor import GraphModule
 
-from .arrays import numbers_of
+from .arrays import numbers_of, set_inputs
 from .borders import border_share
 from .inputs import random_inputs
 from .reference import check_outputs
@@ -44,7 +44,7 @@ def measure_library(
     device = tvm.device(build["device"], 0)
     executor = GraphModule(factory["default"](device))
     values = random_inputs(build["inputs"], seed)
-    executor.set_input(**values)
+    set_inputs(executor.module, values)
     if reference is not None:
         with phase("verify"):
             executor.run()
