@@ -11,6 +11,12 @@ namespace tvm {
 namespace collage {
 namespace onednn {
 
+std::string Implementation(const PrimitiveDesc& pd) {
+  const char* name = "";
+  GetApi().primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name);
+  return name;
+}
+
 dnnl_data_type_t ElementType(runtime::DataType type) {
   if (type == runtime::DataType::Float(32)) return dnnl_f32;
   if (type == runtime::DataType::BFloat(16)) return dnnl_bf16;

@@ -57,6 +57,9 @@ using Stream = Handle<dnnl_stream_t, &Api::stream_destroy>;
 using PrimitiveAttr = Handle<dnnl_primitive_attr_t, &Api::primitive_attr_destroy>;
 using PostOps = Handle<dnnl_post_ops_t, &Api::post_ops_destroy>;
 
+/*! \brief oneDNN's name of the code that a primitive runs, as "jit:avx2" or "ref:any". */
+std::string Implementation(const PrimitiveDesc& pd);
+
 /*! \brief oneDNN's name of an element type; an error for one that no partition has. */
 dnnl_data_type_t ElementType(runtime::DataType type);
 

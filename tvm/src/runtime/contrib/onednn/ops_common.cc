@@ -66,6 +66,11 @@ PrimitiveAttr NewAttr(const PostOps* post_ops) {
   return attr;
 }
 
+bool IsReferenceCode(const PrimitiveDesc& pd) {
+  const std::string implementation = Implementation(pd);
+  return implementation.rfind("ref", 0) == 0 || implementation.rfind("simple", 0) == 0;
+}
+
 AxisOrder::AxisOrder(const std::string& from, const std::string& to)
     : to_(from.size()), back_(from.size()) {
   ICHECK_EQ(from.size(), to.size()) << "layouts " << from << " and " << to;

@@ -19,6 +19,9 @@ namespace onednn {
 /*! \brief Attributes with the caller's scratchpad (calls may run at once) and these post-ops. */
 PrimitiveAttr NewAttr(const PostOps* post_ops = nullptr);
 
+/*! \brief Whether a primitive is oneDNN's reference code, many times slower than its kernels. */
+bool IsReferenceCode(const PrimitiveDesc& pd);
+
 /*! \brief How a layout's axes (as "NHWC") map to oneDNN's order (as "NCHW"), and back. */
 class AxisOrder {
  public:

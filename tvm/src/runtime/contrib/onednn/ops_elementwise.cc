@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_elementwise.cc
- * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation,
- * reduction.
+ * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation.
  *
  * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
  * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. softmax, log_softmax, concat: ints.axis, not negative. reduce: strings.algorithm;
- * reduced axes are those that are 1 in the result. Tested by
+ * result's shape. softmax, log_softmax, concat: ints.axis, not negative. Tested by
  * test_onednn_ops.py.
  */
 #include <tvm/runtime/logging.h>
@@ -108,36 +106,9 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
-  if (name == "mean") return dnnl_reduction_mean;
-  if (name == "sum") return dnnl_reduction_sum;
-  if (name == "max") return dnnl_reduction_max;
-  if (name == "min") return dnnl_reduction_min;
-  LOG(FATAL) << "ValueError: oneDNN partition: unknown reduction '" << name << "'";
-  throw;  // LOG(FATAL) has thrown
-}
-
-void BuildReduce(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
-  const std::string what = Summary(planner->graph(), node);
-  const Value src = planner->Any(node.inputs[0]);
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.reduction_primitive_desc_create(
-                  pd.out(), api.engine, ReductionAlgorithm(node.Str("algorithm")), src.desc.get(),
-                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(), 0.f,
-                  0.f, attr.get()),
-              what);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const Value dst = planner->NewResult(node.output, dst_desc);
-  planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst_desc, dst.buffer}}, what);
-  planner->Define(node.output, dst);
-}
-
 [[maybe_unused]] const bool registered =
     RegisterNodeBuilder("eltwise", BuildEltwise) && RegisterNodeBuilder("binary", BuildBinary) &&
-    RegisterNodeBuilder("reduce", BuildReduce) && RegisterNodeBuilder("softmax", BuildSoftmax) &&
+    RegisterNodeBuilder("softmax", BuildSoftmax) &&
     RegisterNodeBuilder("log_softmax", BuildSoftmax) && RegisterNodeBuilder("concat", BuildConcat);
 
 }  // namespace

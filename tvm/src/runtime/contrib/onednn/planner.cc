@@ -205,8 +205,7 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   step.scratch_desc = MemDesc::Query(pd, dnnl_query_scratchpad_md);
   step.scratch_bytes = step.scratch_desc.Bytes();
   plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
-  const char* implementation = "";
-  api.primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &implementation);
+  const std::string implementation = Implementation(pd);
   if (MultipliesBytes(step)) CheckBytesAreExact(implementation, what);
   step.summary = what + " by " + implementation;
   plan_->steps.push_back(std::move(step));

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_reduce.cc
+ * \brief Mean, sum, maximum and minimum over any axes, never by oneDNN's reference code where
+ * another of its kernels can do the same.
+ *
+ * reduce: strings.algorithm; reduced axes are those that are 1 in the result, but not in the
+ * operand. oneDNN 3.2 has a fast reduction of the innermost axes of a plain layout alone: a mean
+ * over rows and columns behind a convolution, as each squeeze-and-excite block has it, would take
+ * milliseconds. Tested by test_onednn_reduce.py.
+ */
+#include <tvm/runtime/logging.h>
+
+#include <optional>
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
+  if (name == "mean") return dnnl_reduction_mean;
+  if (name == "sum") return dnnl_reduction_sum;
+  if (name == "max") return dnnl_reduction_max;
+  if (name == "min") return dnnl_reduction_min;
+  LOG(FATAL) << "ValueError: oneDNN partition: unknown reduction '" << name << "'";
+  throw;  // LOG(FATAL) has thrown
+}
+
+/*! \brief A reduction with the axes that stay first and the reduced ones last. */
+struct SortedAxes {
+  SortedAxes(const Dims& source, const Dims& result) : to(source.size()), back(source.size()) {
+    for (const bool is_reduced : {false, true}) {
+      for (size_t axis = 0; axis < source.size(); ++axis) {
+        if ((source[axis] != result[axis]) != is_reduced) continue;
+        to[axis] = static_cast<int>(dims.size());
+        back[dims.size()] = static_cast<int>(axis);
+        dims.push_back(source[axis]);
+        if (!is_reduced) ++kept;
+      }
+    }
+    reduced_to = Dims(dims.begin(), dims.begin() + kept);
+    reduced_to.resize(dims.size(), 1);
+  }
+
+  std::vector<int> to, back;  // as MemDesc::Permute takes them
+  Dims dims, reduced_to;      // of operand and result, sorted
+  size_t kept = 0;            // how many axes stay
+};
+
+/*! \brief A primitive that reduces `source`, whose axes are in the order of `result`. */
+struct Reduction {
+  PrimitiveDesc pd;
+  MemDesc source, result;
+
+  bool IsReference() const { return IsReferenceCode(pd); }
+};
+
+Reduction MakeReduction(const std::string& algorithm, const MemDesc& source, const Dims& result,
+                        dnnl_data_type_t type, const std::string& what) {
+  Reduction made;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(GetApi().reduction_primitive_desc_create(
+                  made.pd.out(), GetApi().engine, ReductionAlgorithm(algorithm), source.get(),
+                  MemDesc::Any(result, type).get(), 0.f, 0.f, attr.get()),
+              what);
+  made.source = source;
+  made.result = MemDesc::Query(made.pd, dnnl_query_dst_md);
+  return made;
+}
+
+/*! \brief A mean as the pooling of a whole image, which has kernels for every layout; nothing
+ * where the axes are not those of an image or oneDNN refuses. */
+std::optional<Reduction> MakePooling(const SortedAxes& axes, const MemDesc& sorted,
+                                     dnnl_data_type_t type) {
+  const size_t spatial = axes.dims.size() - axes.kept;
+  if (axes.kept != 2 || spatial < 1 || spatial > 3) return std::nullopt;
+  const Dims kernel(axes.dims.begin() + 2, axes.dims.end());
+  const Dims ones(spatial, 1), zeros(spatial, 0);
+  Reduction made;
+  const PrimitiveAttr attr = NewAttr();
+  const dnnl_status_t status = GetApi().pooling_forward_primitive_desc_create(
+      made.pd.out(), GetApi().engine, dnnl_forward_inference, dnnl_pooling_avg_exclude_padding,
+      sorted.get(), MemDesc::Any(axes.reduced_to, type).get(), ones.data(), kernel.data(),
+      zeros.data(), zeros.data(), zeros.data(), attr.get());
+  if (status != dnnl_success) return std::nullopt;
+  made.source = sorted;
+  made.result = MemDesc::Query(made.pd, dnnl_query_dst_md);
+  return made;
+}
+
+void BuildReduce(Planner* planner, const NodeDesc& node) {
+  const std::string what = Summary(planner->graph(), node);
+  const std::string& algorithm = node.Str("algorithm");
+  const int operand = node.inputs[0];
+  const dnnl_data_type_t type = planner->type(node.output);
+  const Value any = planner->Any(operand);
+  auto emit = [&](Reduction reduction, int buffer, const MemDesc& result) {
+    const Value dst = planner->NewResult(node.output, result);
+    planner->Emit(
+        std::move(reduction.pd),
+        {{DNNL_ARG_SRC, reduction.source, buffer}, {DNNL_ARG_DST, reduction.result, dst.buffer}},
+        what);
+    planner->Define(node.output, dst);
+  };
+
+  const Dims& dims = planner->shape(node.output);
+  Reduction as_it_stands = MakeReduction(algorithm, any.desc, dims, type, what);
+  if (!as_it_stands.IsReference()) {
+    const MemDesc result = as_it_stands.result;
+    return emit(std::move(as_it_stands), any.buffer, result);
+  }
+  const SortedAxes axes(planner->shape(operand), dims);
+  const MemDesc sorted = any.desc.Permute(axes.to);
+  if (algorithm == "mean") {
+    std::optional<Reduction> pooling = MakePooling(axes, sorted, type);
+    if (pooling && !pooling->IsReference()) {
+      const MemDesc result = pooling->result.Permute(axes.back);
+      return emit(std::move(*pooling), any.buffer, result);
+    }
+  }
+  // A reorder costs less than reference code, which computes each element's address.
+  const MemDesc inner = MemDesc::Plain(axes.dims, planner->type(operand));
+  Reduction sorted_first = MakeReduction(algorithm, inner, axes.reduced_to, type, what);
+  if (!sorted_first.IsReference()) {
+    const MemDesc result = sorted_first.result.Permute(axes.back);
+    return emit(std::move(sorted_first), planner->RequireFrom({sorted, any.buffer}, inner).buffer,
+                result);
+  }
+  const MemDesc result = as_it_stands.result;
+  emit(std::move(as_it_stands), any.buffer, result);
+}
+
+[[maybe_unused]] const bool registered = RegisterNodeBuilder("reduce", BuildReduce);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
