@@ -109,6 +109,36 @@ def test_signatures_of_candidates_leave_out_the_same_values(shape, expected):
     assert len(asked) == (1 if expected else 2)
 
 
+def taken(rows, count=40):
+    table = relay.const(np.zeros((50, 8), "float32"))
+    body = relay.take(table, relay.const(np.full(count, rows, "int32")), axis=0)
+    x = relay.var("x", shape=(count, 8))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.add(x, body)))
+    return relay.transform.InferType()(mod)
+
+
+def test_indexes_of_any_size_belong_to_the_structure():
+    """Matrices that are filled otherwise cost otherwise: a plan for one is none for others."""
+    first, second = key(taken(3)), key(taken(4))
+    assert key(taken(3)) == first
+    assert first.key != second.key and first.weights == second.weights
+
+
+def test_signatures_tell_indexes_apart():
+    def asked_for(rows):
+        asked = set()
+
+        class Recorder(MockCostEstimator):
+            def price_batch(self, signatures, works, targets):
+                asked.update(signatures)
+                return super().price_batch(signatures, works, targets)
+
+        partition(taken(rows), [], Recorder({"llvm": 10}))
+        return asked
+
+    assert asked_for(3) == asked_for(3) != asked_for(4)
+
+
 def test_the_last_byte_of_a_weight_counts():
     values = np.zeros(1003, "int8")
     before = key(with_constant(values))

@@ -29,7 +29,9 @@ def install():
     _wrap(build_module, "create_executor", "_collage_stock_create_executor", _create_executor)
     _wrap(vm, "compile", "_collage_stock_compile", _compile_vm)
     functions.install()
-    tvm.register_func("tvm.relay.collage.read_placement", _read_placement, override=True)
+    for function in (_read_placement, _reading_ops, _kept_constants):
+        name = f"tvm.relay.collage.{function.__name__.lstrip('_')}"
+        tvm.register_func(name, function, override=True)
 
 
 def _wrap(module, name, kept_as, ours):
@@ -136,6 +138,20 @@ def _read_placement(path, mod, config):
     from .placement.replay import read_placement
 
     return read_placement(str(path), mod, config)
+
+
+def _reading_ops():
+    """For the pass: operators to which some numbers are places, shapes or structure."""
+    from .measure.reads import READS
+
+    return list(READS)
+
+
+def _kept_constants(function):
+    """For the pass: a function's constants that decide how long it takes, whatever their size."""
+    from .measure.weights import kept_constants
+
+    return list(kept_constants([function]))
 
 
 def _as_module(mod):

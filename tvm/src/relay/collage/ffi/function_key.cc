@@ -85,6 +85,7 @@ TVM_REGISTER_GLOBAL("collage.DescribeFunction").set_body_typed(DescribeFunction)
 FunctionKey KeyOf(const ImportedFunction& imported) {
   FunctionKey key;
   Hash structure, weights;
+  const std::vector<bool> is_weight = WeightsOf(imported);
   for (NodeIndex i = 0; i < imported.graph.size(); ++i) {
     const Node& node = imported.graph[i];
     const ObjectRef& expr = imported.exprs[i];
@@ -93,8 +94,7 @@ FunctionKey KeyOf(const ImportedFunction& imported) {
     for (NodeIndex input : node.inputs) own.Add(static_cast<uint64_t>(input));
     AddOwnFields(expr, node, &own);
     if (node.type == NodeType::kConstant) {
-      const NDArray data = Fields(expr).Tensor("data");
-      AddValues(data, IsWeight(data) ? &weights : &own);
+      AddValues(Fields(expr).Tensor("data"), is_weight[i] ? &weights : &own);
     }
     if (node.type != NodeType::kOp && node.type != NodeType::kConstructor) {
       own.Add(StructuralHash(CheckedType(expr)));

@@ -6,10 +6,8 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief The value of a constant as text, "" for a weight. */
-std::string SmallValue(const ObjectRef& constant) {
+std::string ValueOf(const ObjectRef& constant) {
   const NDArray tensor = Fields(constant).Tensor("data");
-  if (IsWeight(tensor)) return "";
   std::string bytes(runtime::GetDataSize(*tensor.operator->()), '\0');
   tensor.CopyToBytes(bytes.data(), bytes.size());
   return "=" + bytes;
@@ -18,7 +16,10 @@ std::string SmallValue(const ObjectRef& constant) {
 }  // namespace
 
 Signatures SignaturesOf(const ImportedFunction& imported) {
-  return Signatures(imported.graph, [&](NodeIndex i) { return SmallValue(imported.exprs[i]); });
+  const std::vector<bool> is_weight = WeightsOf(imported);
+  return Signatures(imported.graph, [&](NodeIndex i) {
+    return is_weight[i] ? std::string() : ValueOf(imported.exprs[i]);
+  });
 }
 
 }  // namespace tvm::collage

@@ -4,7 +4,9 @@
 #ifndef TVM_RELAY_COLLAGE_FFI_WEIGHTS_H_
 #define TVM_RELAY_COLLAGE_FFI_WEIGHTS_H_
 
-#include "fields.h"
+#include <vector>
+
+#include "import_relay.h"
 
 namespace tvm::collage {
 
@@ -14,11 +16,11 @@ namespace tvm::collage {
  */
 constexpr int64_t kSmallConstant = 16;
 
-inline bool IsWeight(const NDArray& data) {
-  int64_t count = 1;
-  for (int64_t dim : data.Shape()) count *= dim;
-  return count > kSmallConstant;
-}
+/*!
+ * \brief By node: is it a constant whose values do not belong to a candidate's identity? A large
+ * one that says where or how much is computed (indexes, row pointers of sparse matrices) is none.
+ */
+std::vector<bool> WeightsOf(const ImportedFunction& imported);
 
 }  // namespace tvm::collage
 

@@ -1,54 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random tensors that are safe and typical for a candidate's parameters.
 
-Test: test_measure_candidate.py.
+Tests: test_measure_inputs.py, test_measure_reads.py.
 
 Data are normal random numbers: left-over memory holds denormals, which slow kernels down by orders
-of magnitude. Integers that are used as indices stay inside what they index.
+of magnitude. What an operator reads as an index, a length or a structure (reads.py) stays inside
+what it indexes, by whatever way it comes there (flows.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import tvm
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
 from .cost import Unsupported
+from .flows import leaves_read
+from .reads import Need, shape_of
 
-# Integers of no known use stay under this: small enough for most axes, if they are indices after
-# all by a way that is not looked through.
+# Integers of no known use stay under this: small enough for most axes.
 _UNKNOWN_INTEGER_BOUND = 16
-
-
-def _along_axis(call, shape: list[int]) -> int:
-    axis = call.attrs.axis
-    return math.prod(shape) if axis is None else shape[int(axis)]
-
-
-def _smallest(call, shape: list[int]) -> int:
-    return min(shape, default=1)
-
-
-# op -> (position of the indices, position of what they index, its bound)
-_INDEXING: dict[str, tuple[int, int, Callable]] = {
-    "take": (1, 0, _along_axis),
-    "gather": (1, 0, _along_axis),
-    "gather_nd": (1, 0, _smallest),
-    "scatter_elements": (1, 0, _along_axis),
-    "scatter_nd": (1, 0, _smallest),
-    "sequence_mask": (1, 0, lambda call, shape: shape[int(call.attrs.axis)]),
-    "reverse_sequence": (1, 0, lambda call, shape: shape[int(call.attrs.seq_axis)]),
-    "one_hot": (0, 0, lambda call, shape: int(call.attrs.depth)),
-}
-# op -> position of an operand that must be positive for the result to be a number
-_POSITIVE = {"nn.batch_norm": 4, "sqrt": 0, "rsqrt": 0, "log": 0}
-# ops through which a value stays the same number or index
-_SEE_THROUGH = {"cast", "cast_like", "reshape", "expand_dims", "squeeze", "transpose", "copy"}
+# Integers of which only the least is known.
+_LARGE_INTEGER = 1 << 15
 
 
 def describe_inputs(mod: tvm.IRModule) -> list[dict]:
@@ -57,8 +34,8 @@ def describe_inputs(mod: tvm.IRModule) -> list[dict]:
     Raises Unsupported for a parameter that is no tensor of a fixed shape.
     """
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
-    kinds = _kinds(functions, _arguments(functions, mod))
-    return [_describe(param, kinds) for param in mod["main"].params]
+    needs = leaves_read(functions, mod).needs
+    return [_describe(param, needs) for param in mod["main"].params]
 
 
 def random_inputs(descriptions: Iterable[dict], seed: int) -> dict[str, np.ndarray]:
@@ -71,12 +48,12 @@ def random_weights(
     params: Iterable[_expr.Var], function: Function, generator: np.random.Generator
 ) -> list[np.ndarray]:
     """Values for weights of `function`, scaled so that sums over their inner axes stay near 1."""
-    kinds = _kinds([function], _arguments([function]))
+    needs = leaves_read([function]).needs
     values = []
     for param in params:
-        description = _describe(param, kinds)
+        description = _describe(param, needs)
         value, shape = random_tensor(description, generator), description["shape"]
-        if len(shape) > 1 and value.dtype.kind == "f" and "positive" not in description:
+        if len(shape) > 1 and value.dtype.kind == "f" and not description.keys() & {"low", "form"}:
             value /= value.dtype.type(math.sqrt(math.prod(shape[1:])))
         values.append(value)
     return values
@@ -85,22 +62,42 @@ def random_weights(
 def random_tensor(description: dict, generator: np.random.Generator) -> np.ndarray:
     """A numpy array for one description of describe_inputs."""
     shape, dtype = tuple(description["shape"]), np.dtype(description["dtype"])
+    low, high, form = (description.get(name) for name in ("low", "high", "form"))
+    if form == "pointers":
+        return np.linspace(low, high, math.prod(shape)).astype(dtype).reshape(shape)
+    if form in ("regions", "boxes") and dtype.kind == "f":
+        return _corners(description, generator).astype(dtype)
     if dtype.kind == "b":
         return generator.integers(2, size=shape).astype(dtype)
     if dtype.kind in "iu":
-        if "bound" in description:
-            return generator.integers(description["bound"], size=shape).astype(dtype)
+        if low is not None:
+            return generator.integers(low, high, size=shape, endpoint=True).astype(dtype)
         limits = np.iinfo(dtype)
         return generator.integers(limits.min, limits.max, size=shape, endpoint=True, dtype=dtype)
+    if low is not None:
+        return generator.uniform(low, high, size=shape).astype(dtype)
     value = generator.standard_normal(shape, dtype="float32")
-    if description.get("positive"):
+    if form == "positive":
         value = np.abs(value) + np.float32(0.5)
     return np.asarray(value).astype(dtype)
 
 
-def _describe(param: _expr.Var, kinds: tuple[dict, set]) -> dict:
-    bounds, positive = kinds
-    shape = _shape_of(param)
+def _corners(description: dict, generator: np.random.Generator) -> np.ndarray:
+    """Rows of a box's least corner and its greatest, behind the number of its image for regions."""
+    shape = tuple(description["shape"])
+    is_region = description["form"] == "regions"
+    scale = np.array(description["extent"] if is_region else (1.0, 1.0))
+    least = generator.uniform(0.0, 0.5, (*shape[:-1], 2))
+    greatest = least + generator.uniform(0.25, 0.5, (*shape[:-1], 2))
+    corners = np.concatenate([least * scale, greatest * scale], axis=-1)
+    if not is_region:
+        return corners
+    images = generator.integers(0, description["high"], size=(*shape[:-1], 1), endpoint=True)
+    return np.concatenate([images, corners], axis=-1)
+
+
+def _describe(param: _expr.Var, needs: dict[_expr.Var, Need]) -> dict:
+    shape = shape_of(param)
     if shape is None:
         raise Unsupported(f"input {param.name_hint} is no tensor of a fixed shape; not measured")
     dtype = str(param.type_annotation.dtype)
@@ -111,86 +108,25 @@ def _describe(param: _expr.Var, kinds: tuple[dict, set]) -> dict:
             f"input {param.name_hint} has dtype {dtype}, which numpy lacks; not measured"
         ) from None
     result = {"name": param.name_hint, "shape": shape, "dtype": dtype}
-    if param in positive:
-        result["positive"] = True
-    if param in bounds:
-        result["bound"] = bounds[param]
+    need = needs.get(param, Need())
+    if need.low is not None or need.high is not None:
+        result["low"], result["high"] = _limits(need, dtype)
     elif dtype in ("int32", "int64", "uint32", "uint64"):
-        result["bound"] = min(bounds.values(), default=_UNKNOWN_INTEGER_BOUND)
+        known = [n.high for n in needs.values() if n.decides and n.low == 0 and n.high is not None]
+        result["low"], result["high"] = 0, min(known, default=_UNKNOWN_INTEGER_BOUND - 1)
+    if need.form:
+        result["form"] = need.form
+    if need.form == "regions":
+        result["extent"] = list(need.extent)
     return result
 
 
-def _arguments(functions: Iterable[Function], mod: tvm.IRModule | None = None) -> dict:
-    """Parameter -> what calls in these functions give for it, for functions called there: parts of
-    external backends hold the calls that tell what a candidate's inputs are."""
-    found: dict[_expr.Var, list] = {}
-
-    def visit(node):
-        if not isinstance(node, _expr.Call):
-            return
-        called = node.op
-        if isinstance(called, tvm.ir.GlobalVar) and mod is not None:
-            called = mod[called]
-        if isinstance(called, Function):
-            for param, argument in zip(called.params, node.args, strict=True):
-                found.setdefault(param, []).append(argument)
-
-    for function in functions:
-        post_order_visit(function.body, visit)
-    return found
-
-
-def _kinds(functions: Iterable[Function], arguments: dict) -> tuple[dict, set]:
-    """Exclusive upper bounds of the variables that are indices, and the variables that must be
-    positive, in all these functions."""
-    bounds: dict[_expr.Var, int] = {}
-    positive: set[_expr.Var] = set()
-
-    def visit(node):
-        if not (isinstance(node, _expr.Call) and isinstance(node.op, tvm.ir.Op)):
-            return
-        name = node.op.name
-        if name in _POSITIVE:
-            positive.update(_sources(node.args[_POSITIVE[name]], arguments))
-        if name in _INDEXING:
-            at, of, bound = _INDEXING[name]
-            shape = _shape_of(node.args[of])
-            limit = bound(node, shape) if shape else 1
-            for source in _sources(node.args[at], arguments):
-                bounds[source] = max(1, min(limit, bounds.get(source, limit)))
-
-    for function in functions:
-        post_order_visit(function.body, visit)
-    return bounds, positive
-
-
-def _sources(node, arguments: dict) -> list[_expr.Var]:
-    """The variables whose numbers `node` holds, outside of called functions."""
-    while (
-        isinstance(node, _expr.Call)
-        and isinstance(node.op, tvm.ir.Op)
-        and node.op.name in _SEE_THROUGH
-    ):
-        node = node.args[0]
-    if not isinstance(node, _expr.Var):
-        return []
-    given = arguments.get(node)
-    if given is None:
-        return [node]
-    return [source for argument in given for source in _sources(argument, arguments)]
-
-
-def _shape_of(node) -> list[int] | None:
-    """The fixed shape of a tensor, or None when it is not known or no tensor."""
-    if isinstance(node, _expr.Var):
-        kind = node.type_annotation
-    else:
-        try:
-            kind = node.checked_type
-        except (ValueError, tvm.TVMError):  # not inferred
-            return None
-    if not isinstance(kind, tvm.ir.TensorType):
-        return None
-    if not all(isinstance(d, tvm.tir.IntImm) for d in kind.shape):
-        return None
-    return [int(d) for d in kind.shape]
+def _limits(need: Need, dtype: str) -> tuple[float, float]:
+    """Both limits of a need of which one at least is given, within those of the type."""
+    low = need.low if need.low is not None else min(0, need.high)
+    high = need.high if need.high is not None else max(low, _LARGE_INTEGER)
+    if not dtype.startswith(("int", "uint")):
+        return low, high
+    limits = np.iinfo(dtype)
+    low, high = (int(min(max(value, limits.min), limits.max)) for value in (low, high))
+    return low, high

@@ -8,17 +8,21 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
+from .flows import leaves_read
 from .inputs import random_weights
 
 # Constants up to this many elements stay as they are: axes, exponents, quantisation scales, clip
-# bounds. Their values can change what is compiled; those of larger ones (weights) cannot. The same
-# number as in ffi/weights.h, which signatures and the keys of placements follow.
+# bounds. Their values can change what is compiled; those of larger ones (weights) cannot, but for
+# those that say where or how much is computed (kept_constants). The same number as in
+# ffi/weights.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
 
@@ -26,20 +30,31 @@ WeightNames = dict[str, list[str]]
 
 
 def is_weight(node) -> bool:
-    """Whether a Relay node is a constant whose values do not belong to a candidate's identity."""
+    """Whether a Relay node is a constant whose values do not belong to a candidate's identity,
+    unless it is one of kept_constants."""
     if not isinstance(node, _expr.Constant):
         return False
     return int(np.prod(node.data.shape, dtype=np.int64)) > SMALL_CONSTANT
 
 
+def kept_constants(
+    functions: Iterable[Function], mod: tvm.IRModule | None = None
+) -> set[_expr.Constant]:
+    """Constants whose values decide how long something takes, however large: indexes, row pointers
+    of sparse matrices, shapes. They belong to a candidate's identity, and it is measured with them.
+    """
+    return leaves_read(functions, mod).constants
+
+
 def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
-    """Replace each weight by a parameter appended to its global function.
+    """Replace each weight that is none of kept_constants by a parameter appended to its function.
 
     Returns the weight-free module and, by global function, the names of the new parameters in
     order of first use. A constant used twice is one parameter. The result is for hashing and
     shipping: calls of a changed function lack the new arguments until bind_weights.
     """
     functions, names = {}, {}
+    kept = kept_constants([f for f in mod.functions.values() if isinstance(f, Function)], mod)
     for var, function in mod.functions.items():
         functions[var] = function
         if not isinstance(function, Function):
@@ -47,7 +62,7 @@ def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
         variables: dict[_expr.Constant, _expr.Var] = {}
 
         def visit(node, variables=variables):
-            if is_weight(node) and node not in variables:
+            if is_weight(node) and node not in kept and node not in variables:
                 kind = tvm.ir.TensorType(node.data.shape, node.data.dtype)
                 variables[node] = _expr.var(f"{_PREFIX}{len(variables)}", kind)
 
