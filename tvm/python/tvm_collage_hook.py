@@ -9,35 +9,43 @@ waits in ``tvm_collage`` for the first ``import tvm``. Test: test_hook.py.
 import os
 import sys
 
+# Modules of TVM's command line whose functions ours stand before: relay/collage/tvmc.
+_TVMC = frozenset(
+    f"tvm.driver.tvmc.{name}" for name in ("target", "pass_config", "frontends", "compiler")
+)
+
 
 class CollageFinder:
     """Meta-path finder: prepares the process when ``tvm`` is imported and places our package."""
 
     def find_spec(self, name, path=None, target=None):
-        """Return our spec for ``tvm.relay.collage``, a preparing one for ``tvm``, else None."""
+        """Return our spec for ``tvm.relay.collage``, one that lets us act at its import for ``tvm``
+        and for modules of tvmc, else None."""
         if name == "tvm":
-            return self._find_tvm(path, target)
+            return self._find(name, path, target, _PreparingLoader)
         if name == "tvm.relay.collage":
             return _collage_spec()
+        if name in _TVMC:
+            return self._find(name, path, target, _TvmcLoader)
         return None
 
-    def _find_tvm(self, path, target):
-        """Find ``tvm`` as the finders after us do, and prepare the process once it is loaded."""
+    def _find(self, name, path, target, make_loader):
+        """Find a module as the finders after us do, with a loader of ours before its own."""
         others = sys.meta_path
         if self in others:
             others = others[others.index(self) + 1 :]
         for finder in others:
             find_spec = getattr(finder, "find_spec", None)
-            spec = find_spec("tvm", path, target) if find_spec else None
+            spec = find_spec(name, path, target) if find_spec else None
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _PreparingLoader(spec.loader)
+                    spec.loader = make_loader(spec.loader)
                 return spec
         return None
 
 
-class _PreparingLoader:
-    """Stands before tvm's loader until the import begins, then steps out of the way.
+class _LoaderBefore:
+    """Stands before a module's loader until the import begins, then steps out of the way.
 
     Finding a spec must not change the process (libraries ask "is TVM there?" that way); creating
     the module may.
@@ -49,6 +57,10 @@ class _PreparingLoader:
     def __getattr__(self, name):
         return getattr(self._loader, name)
 
+
+class _PreparingLoader(_LoaderBefore):
+    """Prepares the process before ``tvm``."""
+
     def create_module(self, spec):
         from tvm_collage.prepare import prepare_process
 
@@ -58,6 +70,20 @@ class _PreparingLoader:
 
     def exec_module(self, module):
         self._loader.exec_module(module)
+
+
+class _TvmcLoader(_LoaderBefore):
+    """Puts our functions into a module of tvmc before any other has imported TVM's from it."""
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        from tvm.relay.collage.tvmc import wrap
+
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        wrap(module)
 
 
 def _collage_spec():

@@ -15,9 +15,14 @@ _logger = logging.getLogger(__name__)
 
 
 def check_report_path(path: str) -> None:
+    """check_file_path of the option `report`."""
+    check_file_path(path, "option relay.collage.report")
+
+
+def check_file_path(path: str, called: str) -> None:
     """OptionError when no file can be written there: better before measuring than after.
 
-    An empty path stands for no report.
+    An empty path stands for no file; `called` is what names it.
     """
     if not path:
         return
@@ -31,7 +36,7 @@ def check_report_path(path: str) -> None:
     else:
         return
     raise OptionError(
-        f"option relay.collage.report: {path!r} cannot be written: {reason}; name a file in a "
+        f"{called}: {path!r} cannot be written: {reason}; name a file in a "
         "folder that exists and can be written to"
     )
 

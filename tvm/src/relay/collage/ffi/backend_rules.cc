@@ -15,6 +15,12 @@ namespace {
 
 constexpr char kPartitionRule[] = "partition_rule";
 
+/*! \brief TVM's own target kinds and their options, both in its order, which ours would change. */
+Array<Array<ObjectRef>>& StockTargetKinds() {
+  static Array<Array<ObjectRef>> kinds;
+  return kinds;
+}
+
 /*! \brief The style that the option "<compiler>.<style>" asks for, else the backend's own. */
 FusionStyle StyleOf(const std::string& compiler, const std::string& own,
                     const CollageOptions& options) {
@@ -135,6 +141,8 @@ RulePtr OwnRuleOf(const ObjectRef& target) {
 
 void RegisterPartitionRuleAttribute() {
   for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
+    const ObjectRef options = CallGlobal("target.ListTargetKindOptionsFromName", kind);
+    StockTargetKinds().push_back({kind, options});
     AddPartitionRuleOption(kind);
   }
 }
@@ -150,6 +158,8 @@ void AddPartitionRuleOption(const std::string& kind) {
   entry.UpdateAttr(kPartitionRule, none, 1);
 }
 
+// [[kind, {option: type}], ...] as TVM has them without this library: what stock tvmc lists.
+TVM_REGISTER_GLOBAL("collage.StockTargetKinds").set_body_typed([]() { return StockTargetKinds(); });
 TVM_REGISTER_GLOBAL("collage.MakeBackendRule").set_body_typed(MakeBackendRule);
 TVM_REGISTER_GLOBAL("collage.MakePatternEntry").set_body_typed(MakePatternEntry);
 // What answers to the names of TVM's prototype.

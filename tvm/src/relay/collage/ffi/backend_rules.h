@@ -24,7 +24,7 @@ RulePtr OwnRuleOf(const ObjectRef& target);
 
 /*! \brief Makes a target kind accept the attribute `partition_rule`. */
 void AddPartitionRuleOption(const std::string& kind);
-/*! \brief The same for all kinds that TVM knows by now. */
+/*! \brief The same for all kinds that TVM knows by now, once; keeps what they were before. */
 void RegisterPartitionRuleAttribute();
 
 /*! \brief Has any op the attribute? One that no op has ever had is an error to ask for in TVM. */

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tvmc compile --collage`: what of TVM's command line ours stands before, module by module.
+
+Imported when somebody imports `tvm.driver.tvmc` (the finder in tvm_collage_hook.py), never by
+`import tvm`. Without --collage all goes to TVM's functions. Docs: docs/tvmc.md. Test: test_tvmc.py.
+"""
+
+from types import ModuleType
+
+
+def wrap(module: ModuleType) -> None:
+    """Put our functions into a module of tvmc that was just executed."""
+    from . import compiler, frontends, pass_config, targets
+
+    ours = {
+        "target": targets,
+        "pass_config": pass_config,
+        "frontends": frontends,
+        "compiler": compiler,
+    }
+    ours[module.__name__.rpartition(".")[2]].wrap(module)

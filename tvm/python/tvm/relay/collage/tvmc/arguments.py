@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The argument group `collage` of `tvmc compile`, made from the one table of options.
+
+Test: test_tvmc.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..integration import OPTION
+from ..options import PREFIX, Option, option_table
+from ..targets import available_targets
+from .pass_config import enables, options_in, parse_option
+
+# What the file is for in which tvmc's --config has its defaults; it names this host.
+_DEFAULT_HOST = "llvm"
+_METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", list: "A,B"}
+_SAID_BY_METAVAR = ("a bool", "a str", "a list of str")
+_DESCRIPTION = (
+    "Place every part of the model on the backend that was measured fastest there. --target "
+    "takes external backends in any order beside the host, with their attributes, e.g. 'llvm "
+    "-mcpu=znver4, dnnl -winograd=never'; without --target: this CPU and every backend that can "
+    "run here. --tuning-records names logs of AutoTVM, Ansor or MetaSchedule. See docs/tvmc.md."
+)
+
+
+class _Unset(str):
+    """The default of --target, which its value alone does not tell from one that was given."""
+
+
+def wrap(module: ModuleType, parsers: list[Callable]) -> None:
+    """Put ours in the place of tvm.driver.tvmc.compiler's maker of the parser."""
+    stock = module.add_compile_parser
+    module.add_compile_parser = _with_group(stock)
+    parsers[parsers.index(stock)] = module.add_compile_parser
+
+
+def config_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that --collage-<name> set, as a PassContext takes them. TVMCException."""
+    config = {}
+    for row in _rows():
+        value = getattr(args, _dest(row.name), None)
+        if value is not None:
+            values = value if isinstance(row.default, list) and isinstance(value, list) else [value]
+            parsed = [parse_option(row, each, _flag(row.name)) for each in values]
+            config[PREFIX + row.name] = sum(parsed, []) if len(parsed) > 1 else parsed[0]
+    return config
+
+
+def is_asked_for(args: argparse.Namespace) -> bool:
+    """Whether --collage, or the option in --pass-config, is there.
+
+    TVMCException for options of Collage's without it, as tvmc refuses those of other executors.
+    """
+    if args.collage or enables(options_in(args.pass_config)):
+        return True
+    given = [_flag(row.name) for row in _rows() if getattr(args, _dest(row.name), None) is not None]
+    given += ["--collage-save-placement"] if args.collage_save_placement else []
+    given += [flag for flag, _, _ in _backend_options(args)]
+    if given:
+        from tvm.driver.tvmc import TVMCException
+
+        raise TVMCException(f"Passed {given[0]} but did not specify --collage")
+    return False
+
+
+def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callable) -> str:
+    """The value of --target with the attributes that --target-<backend>-<name> set, or, where none
+    was given, this CPU and every backend that can run here."""
+    text = args.target
+    if text is None or isinstance(text, _Unset):
+        host, *backends = available_targets(config.get(PREFIX + "accuracy_budget", 0.0))
+        text = ", ".join([str(host), *(target.kind.name for target in backends)])
+    theirs, backends = split(text)
+    for flag, name, attribute in _backend_options(args):
+        chosen = [k for k, each in enumerate(backends) if each.split()[0] == name]
+        if not chosen:
+            from tvm.driver.tvmc import TVMCException
+
+            raise TVMCException(f"Passed {flag} but did not specify {name} target")
+        backends[chosen[0]] += f" {attribute}"
+    return ", ".join([*backends, *filter(None, [theirs])])
+
+
+def _with_group(stock: Callable) -> Callable:
+    @functools.wraps(stock)
+    def add_compile_parser(subparsers, main_parser, json_params):
+        made = stock(subparsers, main_parser, json_params)
+        parser = subparsers.choices["compile"]
+        if parser.get_default("target") == _DEFAULT_HOST:
+            parser.set_defaults(target=_Unset(_DEFAULT_HOST))
+        group = parser.add_argument_group("collage", _DESCRIPTION)
+        _add_options(group)
+        _add_backend_options_late(parser, group)
+        return made
+
+    return add_compile_parser
+
+
+def _add_options(group: Any) -> None:
+    meaning = next(row.meaning for row in option_table() if PREFIX + row.name == OPTION)
+    group.add_argument("--collage", action="store_true", help=meaning)
+    for row in _rows():
+        kind = type(row.default)
+        more: dict[str, Any] = {}
+        if kind is bool:
+            more["action"] = argparse.BooleanOptionalAction
+        else:
+            more["metavar"] = "FILE" if row.meaning.startswith("file ") else _METAVARS[kind]
+        if kind is list:
+            more["action"] = "append"
+        takes = "" if row.takes in _SAID_BY_METAVAR else f": {row.takes}"
+        help_text = f"{row.meaning}{takes} (default: {_shown(row.default)})"
+        group.add_argument(_flag(row.name), help=help_text.replace("%", "%%"), **more)
+    group.add_argument(
+        "--collage-save-placement",
+        metavar="FILE",
+        help="file that the placement of what ships is written to, for --collage-placement",
+    )
+
+
+def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> None:
+    """Add --target-<backend>-<name> when `compile` is what is parsed: backends are modules to
+    import, for which no other command of tvmc should wait."""
+    stock = parser.parse_known_args
+
+    def parse_known_args(args=None, namespace=None):
+        if parser.parse_known_args is parse_known_args:
+            parser.parse_known_args = stock
+            _add_backend_options(group)
+        return stock(args, namespace)
+
+    parser.parse_known_args = parse_known_args  # type: ignore[method-assign]
+
+
+def _add_backend_options(group: Any) -> None:
+    from ..backends import list_backends
+
+    for backend in list_backends():
+        for name, default in backend.options.items():
+            group.add_argument(
+                f"--target-{backend.name}-{name}",
+                dest=f"{_BACKEND_OPTION}{backend.name} {name}",
+                metavar="VALUE",
+                help=f"target {backend.name} {name} (default: {_shown(default)})".replace(
+                    "%", "%%"
+                ),
+            )
+
+
+# Of names in the parsed arguments that no flag of tvmc's can have.
+_BACKEND_OPTION = "collage target "
+
+
+def _backend_options(args: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """The given --target-<backend>-<name>: flag, backend, attribute as target texts have it."""
+    found = []
+    for dest, value in vars(args).items():
+        if dest.startswith(_BACKEND_OPTION) and value is not None:
+            backend, name = dest.removeprefix(_BACKEND_OPTION).split()
+            found.append((f"--target-{backend}-{name}", backend, f"-{name}={value}"))
+    return found
+
+
+def _rows() -> list[Option]:
+    return [row for row in option_table() if PREFIX + row.name != OPTION]
+
+
+def _flag(name: str) -> str:
+    return "--collage-" + name.replace("_", "-")
+
+
+def _dest(name: str) -> str:
+    return f"collage_{name}"
+
+
+def _shown(value: Any) -> str:
+    """A default as a command line has it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return ",".join(value) or "none"
+    return str(value) or "empty"

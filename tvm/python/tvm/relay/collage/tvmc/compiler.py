@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tvmc compile` with Collage: its targets, tuning records and build, and what it prints.
+
+Test: test_tvmc.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import tvm
+
+from ..cli import INTERRUPTED
+from ..errors import CollageError, ExecutorError, last_line
+from ..integration import OPTION
+from ..options import PREFIX
+from ..report_file import check_file_path
+from . import arguments
+from .compilation import Compilation, current, under_way
+from .pass_config import enables, options_in
+from .summary import summary_lines
+
+_logger = logging.getLogger("TVMC")
+_TUNING_LOG = PREFIX + "tuning_log"
+# Formats of --dump-code that are of the module, before there is a library.
+_OF_MODULE = ("relay", "tir")
+
+
+def wrap(module: ModuleType) -> None:
+    """Put ours before tvm.driver.tvmc.compiler."""
+    from tvm.driver.tvmc.main import REGISTERED_PARSER
+
+    arguments.wrap(module, REGISTERED_PARSER)
+    module.drive_compile = _drive_compile(module.drive_compile)
+    module.compile_model = _compile_model(module.compile_model, module.save_dumps)
+    module.build = _build(module.build)
+
+
+def _drive_compile(stock: Callable) -> Callable:
+    @functools.wraps(stock)
+    def drive_compile(args):
+        from tvm.driver.tvmc import TVMCException
+
+        if not arguments.is_asked_for(args):
+            args.target = None if args.target is None else str(args.target)
+            return stock(args)
+        try:
+            return _drive(stock, args)
+        except KeyboardInterrupt:
+            print("tvmc: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except (CollageError, OSError) as error:
+            raise TVMCException(str(error)) from error
+
+    return drive_compile
+
+
+def _drive(stock: Callable, args: Any) -> int:
+    """The command with Collage; what can be refused is before anything is imported or measured."""
+    from tvm.driver.tvmc import target as tvmc_target
+
+    from .targets import split_target
+
+    compilation = Compilation(arguments.config_of(args))
+    check_file_path(args.output, "--output")
+    check_file_path(args.collage_save_placement or "", "--collage-save-placement")
+    config = {**options_in(args.pass_config), **compilation.config}
+    args.target = arguments.target_text(args, config, lambda text: split_target(text, tvmc_target))
+    _check_executor(args.executor, args.runtime, split_target(args.target, tvmc_target)[1])
+    args.pass_config = [*(args.pass_config or []), f"{OPTION}=1"]
+    with under_way(compilation):
+        code = stock(args)
+    result = compilation.built.collage
+    written = {"library": args.output, "report": config.get(PREFIX + "report")}
+    if args.collage_save_placement:
+        result.save_placement(args.collage_save_placement)
+        written["placement"] = args.collage_save_placement
+    print("\n".join(summary_lines(result.to_json(), written)))
+    return code
+
+
+def _check_executor(executor: str, runtime: str, backends: list[str]) -> None:
+    """ExecutorError for what cannot be packaged, or has no runtime modules."""
+    if executor != "graph":
+        raise ExecutorError(
+            f"--executor {executor}: TVM 0.19's tvmc packages libraries of the graph executor "
+            "alone: use --executor graph"
+        )
+    if runtime == "crt" and backends:
+        names = ", ".join(text.split()[0] for text in backends)
+        raise ExecutorError(
+            f"the crt runtime cannot call parts of external backends ({names}): use --runtime cpp, "
+            "or give the host target alone"
+        )
+
+
+def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
+    """tvmc.compile, which for a program is the way in, and whose package says what was decided."""
+    signature = inspect.signature(stock)
+
+    @functools.wraps(stock)
+    def compile_model(*args, **kwargs):
+        call = signature.bind(*args, **kwargs)
+        config = options_in(call.arguments.get("pass_context_configs"))
+        if not enables(config):
+            return stock(*args, **kwargs)
+        compilation = current() or Compilation()
+        if call.arguments.get("dump_offloads"):
+            from tvm.driver.tvmc import TVMCException
+
+            raise TVMCException(
+                "--dump-offloads shows what TVM's composite targets take before a build; what "
+                "Collage places where is in --collage-report"
+            )
+        log = call.arguments.pop("tuning_records", None)
+        if log:
+            logs = {**config, **compilation.config}.get(_TUNING_LOG, [])
+            compilation.config[_TUNING_LOG] = [*logs, log]
+        formats = call.arguments.pop("dump_code", None) or []
+        formats = [formats] if isinstance(formats, str) else formats
+        call.arguments["dump_code"] = [each for each in formats if each in _OF_MODULE]
+        with under_way(compilation):
+            package = stock(*call.args, **call.kwargs)
+        sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
+        save_dumps(package.package_path, sources)
+        package.collage = compilation.built.collage
+        return package
+
+    return compile_model
+
+
+def _sources(built: Any, formats: list[str]) -> dict[str, str]:
+    """What of a library has a source: TVM's code by format, that of parts by kind of module.
+
+    TVM's own dump stops at the module that holds the constants of parts, which has none.
+    """
+    found: dict[str, str] = {}
+    modules = [built.lib] if formats else []
+    while modules:
+        module = modules.pop(0)
+        modules += module.imported_modules
+        is_tvms = module.type_key == built.collage.host.kind.name
+        for name in formats if is_tvms else [module.type_key]:
+            try:
+                source = module.get_source(name if is_tvms else "")
+                found[name] = found.get(name, "") + source
+            except tvm.TVMError as error:
+                _logger.info("no dump of a module %s: %s", module.type_key, last_line(error))
+    return found
+
+
+def _build(stock: Callable) -> Callable:
+    @functools.wraps(stock)
+    def build(mod, tvm_target, *args, **kwargs):
+        compilation = current()
+        if compilation is None:
+            return stock(mod, tvm_target, *args, **kwargs)
+        targets = [tvm_target, *compilation.backends]
+        compilation.built = stock(mod, targets, *args, **kwargs)
+        return compilation.built
+
+    return build

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Importing a model for `tvmc compile --collage`: what fails is one line. Test: test_tvmc.py."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from types import ModuleType
+
+from ..errors import last_line
+from .compilation import current
+
+_logger = logging.getLogger("TVMC")
+
+
+def wrap(module: ModuleType) -> None:
+    """Put ours before tvm.driver.tvmc.frontends."""
+    module.load_model = _with_errors(module.load_model)
+
+
+def _with_errors(stock: Callable) -> Callable:
+    @functools.wraps(stock)
+    def load_model(path, *args, **kwargs):
+        if current() is None:
+            return stock(path, *args, **kwargs)
+        from tvm.driver.tvmc import TVMCException
+
+        try:
+            return stock(path, *args, **kwargs)
+        except TVMCException:
+            raise
+        except Exception as error:
+            _logger.info("import of %s", path, exc_info=True)
+            kind = type(error).__name__
+            raise TVMCException(
+                f"'{path}' cannot be imported: {kind}: {last_line(error)}; -vv shows where"
+            ) from error
+
+    return load_model

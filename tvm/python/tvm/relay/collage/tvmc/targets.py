@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--target` with backends among the targets, and target kinds as stock tvmc lists them.
+
+tvmc wants its one or two TVM targets last and knows of no external kind but its own composite ones;
+our kinds, and the attribute `partition_rule` that ours adds to all, would else appear in its help
+and in what it takes without --collage. Test: test_tvmc_target.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import ModuleType
+
+import tvm
+from tvm._ffi import get_global_func
+from tvm.target import Target, TargetKind
+
+from ..backends import get_backend, list_backends
+from ..backends.target_options import options_of
+from ..errors import CollageError, last_line
+from ..targets import is_external, parse_targets
+from .compilation import current
+
+# Whether TVM's lists of target kinds and of their options are to be those of TVM alone.
+_is_stock: ContextVar[bool] = ContextVar("collage_tvmc_stock_kinds", default=False)
+
+# An option with its value, in which quotes hold blanks and a comma before a blank ends it; a name;
+# a comma between targets.
+_WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
+
+# Beside which backends are looked at, before the host itself is.
+_ANY_HOST = "llvm"
+
+
+def wrap(module: ModuleType) -> None:
+    """Put our view into tvm.driver.tvmc.target."""
+    for name in ("generate_target_args", "reconstruct_target_args", "parse_target"):
+        setattr(module, name, _with_stock_kinds(getattr(module, name)))
+    module.validate_targets = _with_stock_kinds(module.validate_targets)
+    module.target_from_cli = _with_backends(_with_stock_kinds(module.target_from_cli), module)
+    _hide_from_lists()
+
+
+def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
+    """What of a target text is tvmc's, and the backends in it, in any order.
+
+    A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
+    targets; a name that nobody knows is taken for a backend's.
+    """
+    if os.path.isfile(text) or module.is_inline_json(text):
+        return text, []
+    pieces: list[list[str]] = [[]]
+    for word in _WORD.findall(text):
+        if word == ",":
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    theirs = [" ".join(words) for words in pieces if words and not _is_backend(words[0], module)]
+    backends = [" ".join(words) for words in pieces if words and _is_backend(words[0], module)]
+    return ", ".join(theirs), backends
+
+
+def make_backends(texts: list[str]) -> list[Target]:
+    """Targets of the backends; UnknownBackendError and others as of a target list, ValueError for
+    an attribute that a backend does not take."""
+    if not texts:
+        return []
+    list_backends()  # their target kinds have their options only then
+    targets = list(parse_targets([_ANY_HOST, *texts]).external)
+    for target in targets:
+        backend = get_backend(target.kind.name)
+        backend.with_options(options_of(backend, target))
+    return targets
+
+
+def _is_backend(name: str, module: ModuleType) -> bool:
+    if name in module.get_codegen_names():
+        return False
+    return name not in Target.list_kinds() or is_external(Target(name))
+
+
+def _with_backends(stock: Callable, module: ModuleType) -> Callable:
+    """tvmc's target_from_cli, which during a compilation with Collage leaves it the backends."""
+
+    @functools.wraps(stock)
+    def target_from_cli(target, additional_target_options=None):
+        compilation = current()
+        if compilation is None:
+            return stock(target, additional_target_options)
+        target, backends = split_target(target, module)
+        try:
+            compilation.backends = make_backends(backends)
+            if not target:
+                parse_targets(compilation.backends)  # its error: no host target
+            return stock(target, additional_target_options)
+        except CollageError:
+            raise
+        except (ValueError, TypeError, tvm.TVMError) as error:
+            raise module.TVMCException(f"--target: {last_line(error)}") from error
+
+    return target_from_cli
+
+
+def _with_stock_kinds(stock: Callable) -> Callable:
+    """A function of tvmc that sees the target kinds of TVM alone."""
+
+    @functools.wraps(stock)
+    def seeing_stock_kinds(*args, **kwargs):
+        token = _is_stock.set(True)
+        try:
+            return stock(*args, **kwargs)
+        finally:
+            _is_stock.reset(token)
+
+    return seeing_stock_kinds
+
+
+def _hide_from_lists() -> None:
+    """Let TVM's two lists have TVM's kinds and options alone, in its order, where _is_stock asks.
+
+    That order is a hash table's, so that it cannot be had back by leaving ours out.
+    """
+    stock = {str(kind): options for kind, options in get_global_func("collage.StockTargetKinds")()}
+    list_kinds, options_from_name = Target.list_kinds, TargetKind.options_from_name
+
+    def listed():
+        return list(stock) if _is_stock.get() else list_kinds()
+
+    def options_of(kind_name: str):
+        return dict(stock[kind_name]) if _is_stock.get() else options_from_name(kind_name)
+
+    Target.list_kinds = staticmethod(functools.wraps(list_kinds)(listed))
+    TargetKind.options_from_name = staticmethod(functools.wraps(options_from_name)(options_of))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tvmc compile --collage --target TEXT`: which targets of a text are backends, in any order."""
+
+import pytest
+import tvm
+from tvm.driver.tvmc import TVMCException
+from tvm.driver.tvmc import target as tvmc_target
+from tvm.relay import collage
+from tvm.relay.collage.tvmc.compilation import Compilation, under_way
+from tvm.relay.collage.tvmc.targets import split_target
+from tvm.target import Target, TargetKind
+
+SPLITS = {
+    "llvm": ("llvm", []),
+    "llvm,dnnl": ("llvm", ["dnnl"]),
+    "dnnl,llvm": ("llvm", ["dnnl"]),
+    " dnnl ,  cblas ,llvm ": ("llvm", ["dnnl", "cblas"]),
+    "cblas, llvm -mcpu=znver4, dnnl -winograd=never": (
+        "llvm -mcpu=znver4",
+        ["cblas", "dnnl -winograd=never"],
+    ),
+    # A comma with nothing but text around it is part of a value, as stock tvmc has it.
+    "dnnl, llvm -mcpu=a -mattr=-avx512vnni,+avx2": (
+        "llvm -mcpu=a -mattr=-avx512vnni,+avx2",
+        ["dnnl"],
+    ),
+    'llvm -mattr="+a, +b", dnnl': ('llvm -mattr="+a, +b"', ["dnnl"]),
+    "llvm -libs=mkl,cblas": ("llvm -libs=mkl,cblas", []),
+    "llvm -mattr=+a,dnnl, cblas": ("llvm -mattr=+a,dnnl", ["cblas"]),
+    "mine -log=/tmp/a.log, llvm": ("llvm", ["mine -log=/tmp/a.log"]),
+    # TVM's own composite targets, and two targets of TVM's, are for stock tvmc to take.
+    "compute-library, dnnl, llvm": ("compute-library, llvm", ["dnnl"]),
+    "cuda, dnnl, llvm": ("cuda, llvm", ["dnnl"]),
+    '{"kind": "llvm"}': ('{"kind": "llvm"}', []),
+    "": ("", []),
+    ",": ("", []),
+}
+
+
+@pytest.mark.parametrize("text", SPLITS)
+def test_a_text_is_split(text):
+    assert split_target(text, tvmc_target) == SPLITS[text]
+
+
+def test_a_file_is_tvmcs(tmp_path):
+    file = tmp_path / "dnnl"
+    file.write_text("llvm")
+    assert split_target(str(file), tvmc_target) == (str(file), [])
+
+
+def test_a_compilation_has_the_backends_and_tvmc_the_rest():
+    text = "dnnl -winograd=always, compute-library, cblas, llvm -mcpu=x86-64-v2"
+    with under_way(Compilation()) as compilation:
+        host, composite = tvmc_target.target_from_cli(text, {"llvm": {"num-cores": 2}})
+    assert host.mcpu == "x86-64-v2" and host.attrs["num-cores"] == 2
+    assert [each["name"] for each in composite] == ["compute-library"]
+    assert [each.kind.name for each in compilation.backends] == ["dnnl", "cblas"]
+    assert compilation.backends[0].attrs["winograd"] == "always"
+
+
+@pytest.mark.parametrize(
+    "text, error",
+    [
+        ("dnnl, dnl, llvm", "unknown backend or target kind 'dnl'"),
+        ("dnnl, cblas", "are all external backends: put a host target first"),
+        ("dnnl -winograd=never, llvm, dnnl", "in the target list with different options"),
+    ],
+)
+def test_errors_are_those_of_a_target_list(text, error):
+    with under_way(Compilation()), pytest.raises(collage.CollageError, match=error):
+        tvmc_target.target_from_cli(text)
+
+
+@pytest.mark.parametrize("text", ["", ", ,", "llvm, llvm -mcpu=x86-64-v2"])
+def test_no_host_or_two_are_errors_too(text):
+    with (
+        under_way(Compilation()),
+        pytest.raises((collage.CollageError, TVMCException)) as error,
+    ):
+        tvmc_target.target_from_cli(text)
+    assert str(error.value).count("\n") == 0
+
+
+def test_without_a_compilation_a_backend_is_no_target_of_tvmcs():
+    _, composite = tvmc_target.target_from_cli("dnnl, llvm")
+    assert [each["name"] for each in composite] == ["dnnl"]
+    with pytest.raises(TVMCException, match="The last target needs to be a TVM target") as error:
+        tvmc_target.target_from_cli("llvm, dnnl")
+    assert "cblas" not in str(error.value)
+
+
+def test_only_tvmc_sees_tvms_kinds_alone():
+    assert not any("dnnl" in each["name"] for each in tvmc_target.parse_target("llvm"))
+    assert "dnnl" in Target.list_kinds()
+    assert "partition_rule" in TargetKind.options_from_name("llvm")
+    stock = tvm.get_global_func("collage.StockTargetKinds")()
+    assert {str(kind) for kind, _ in stock} < set(Target.list_kinds())
