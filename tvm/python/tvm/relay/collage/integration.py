@@ -109,12 +109,13 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     from .build.library import inline_external_functions
     from .optimizer import optimize
     from .options import CollageOptions
-    from .targets import parse_targets
+    from .targets import parse_targets, warn_host_alone
     from .tuning.standing_logs import logs_of
 
     targets = parse_targets(target)
     options = CollageOptions.current()
     if not targets.external and not options.tune and not logs_of(options):
+        warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
     result = optimize(_as_module(mod), params, targets.all)

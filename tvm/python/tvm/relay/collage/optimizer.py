@@ -32,7 +32,7 @@ from .progress import steps
 from .report_file import check_report_path, write_report
 from .result import Result
 from .run_pass import is_all_measured, options_set, partition
-from .targets import TargetList, parse_targets
+from .targets import TargetList, parse_targets, warn_host_alone
 from .tuning import TuningRecords, records_in_force
 from .tuning.session import given_records
 
@@ -89,6 +89,8 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
     if placement is not None:
         return _replay(prepared, targets, options, placement, given, clock)
     plans = Plans(prepared, targets)
+    if not targets.external:
+        warn_host_alone(targets.host, options)
     if not targets.external and not options.tune:
         return Result(
             prepared,

@@ -89,19 +89,46 @@ def available_targets(accuracy_budget=0.0):
     Those that cannot are left out, which is logged with the reason; so are, unless there is an
     ``accuracy_budget`` (the option's value), those that trade accuracy.
     """
-    from .backends import list_backends, why_unavailable
     from .build import host_target
 
-    targets = [host_target()]
+    return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
+
+
+def warn_host_alone(host, options):
+    """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
+    ``tune`` or a placement says what else is wanted of TVM alone."""
+    if options.tune or options.placement or host.get_target_device_type() != _CPU:
+        return
+    names = _available_names(options.accuracy_budget)
+    if not names:
+        _logger.warning(
+            "the target list names no backend, so TVM alone takes everything; no backend can run "
+            "here either: `collage backends` says why"
+        )
+        return
+    example = ", ".join(f"tvm.target.Target({name!r})" for name in names)
+    _logger.warning(
+        "the target list names no backend, so TVM alone takes everything. Available here: %s; for "
+        "all of them: target=[collage.host_target(), %s], which collage.available_targets() gives",
+        ", ".join(names),
+        example,
+    )
+
+
+def _available_names(accuracy_budget):
+    """Names of the backends of available_targets."""
+    from .backends import list_backends, why_unavailable
+
+    names = []
     for backend in list_backends():
         reason = why_unavailable(backend)
         if reason is None and backend.trades_accuracy and not accuracy_budget:
             reason = f"it computes in {backend.trades_accuracy}, and there is no accuracy budget"
         if reason is None:
-            targets.append(Target(backend.name))
+            names.append(backend.name)
         else:
             _logger.info("backend %s is left out: %s", backend.name, reason)
-    return targets
+    return names
 
 
 def is_external(target):
