@@ -66,8 +66,8 @@ def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    values = _arrays(inputs)
-    return _Runnable(lambda: session.run(None, values), lambda answer: answer)
+    values = arrays_of(inputs)
+    return Runnable(lambda: session.run(None, values), lambda answer: answer)
 
 
 def openvino_model(model: str, inputs: str, threads: int) -> Any:
@@ -82,14 +82,14 @@ def openvino_model(model: str, inputs: str, threads: int) -> Any:
     core = openvino.Core()
     compiled = core.compile_model(core.read_model(model), "CPU", settings)
     request = compiled.create_infer_request()
-    for name, value in _arrays(inputs).items():
+    for name, value in arrays_of(inputs).items():
         request.set_tensor(name, openvino.Tensor(value))
 
     def outputs(_: Any) -> list[np.ndarray]:
         return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
 
     # Shared: its outputs are not copied in each run, as nobody's are.
-    return _Runnable(lambda: request.infer(share_outputs=True), outputs)
+    return Runnable(lambda: request.infer(share_outputs=True), outputs)
 
 
 def inductor_model(model: str, inputs: str, threads: int) -> Any:
@@ -107,17 +107,17 @@ def inductor_model(model: str, inputs: str, threads: int) -> Any:
     torch._inductor.config.freezing = True
     graph = onnx.load(model)
     compiled = torch.compile(to_torch(graph), fullgraph=True, dynamic=False)
-    values = _arrays(inputs)
+    values = arrays_of(inputs)
     tensors = [torch.from_numpy(values[name]) for name in values]
 
     def run() -> Any:
         with torch.no_grad():
             return compiled(*tensors)
 
-    return _Runnable(run, lambda answer: [item.numpy() for item in answer])
+    return Runnable(run, lambda answer: [item.numpy() for item in answer])
 
 
-class _Runnable:
+class Runnable:
     """What measuring wants: run() and outputs()."""
 
     def __init__(self, run: Any, outputs: Any) -> None:
@@ -128,6 +128,7 @@ class _Runnable:
         return self._outputs(self.run())
 
 
-def _arrays(file: str) -> dict[str, np.ndarray]:
+def arrays_of(file: str) -> dict[str, np.ndarray]:
+    """What an .npz file holds, by name."""
     with np.load(file, allow_pickle=False) as values:
         return {name: values[name] for name in values.files}

@@ -55,6 +55,8 @@ _LAZY = {
     "CollageOptions": "options",
     "Placement": "placement",
     "load_placement": "placement",
+    "load_runner": "built",
+    "Runner": "built",
     "CandidatePartition": "views",
     "Match": "matches",
     "find_matches": "matches",

@@ -5,6 +5,7 @@ The wrappers stand in TVM's modules before anybody has imported the originals, a
 unchanged, argument for argument, when the option is off. Test: test_integration.py.
 """
 
+import dataclasses
 import functools
 
 import tvm
@@ -63,6 +64,7 @@ def _build(
 ):
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
     from .build import build_library
+    from .built import Built
     from .optimizer import optimize
     from .targets import parse_targets
 
@@ -85,13 +87,17 @@ def _build(
         level = tvm.transform.PassContext.current().opt_level
         with result.records.in_force():
             library = build_library(result.mod, result.host, opt_level=level, **options)
-    library.collage = result
+    built = Built.of_library(library, result.mod)
+    library.collage = dataclasses.replace(
+        result, make_built=(lambda: built) if is_loadable else None
+    )
     return library
 
 
 def _compile_vm(stock, mod, target=None, target_host=None, params=None):
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     from .build import build_vm
+    from .built import Built
     from .optimizer import optimize
     from .targets import parse_targets
 
@@ -99,7 +105,8 @@ def _compile_vm(stock, mod, target=None, target_host=None, params=None):
     level = tvm.transform.PassContext.current().opt_level
     with result.records.in_force():
         executable = build_vm(result.mod, result.host, opt_level=level)
-    executable.collage = result
+    built = Built(executable.mod, result.mod)
+    executable.collage = dataclasses.replace(result, make_built=lambda: built)
     return executable
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import time
@@ -18,6 +19,7 @@ import tvm
 
 from .accuracy import check_budget, traders_in, without_traders
 from .build import build_library, prepare
+from .built import Built
 from .estimators import CostEstimator
 from .graph_search import GuardResult, GuardUnavailable, guard
 from .logs import logging_at
@@ -74,7 +76,18 @@ def optimize(
                 mod, params, parse_targets(targets), options, build_options or {}, placement
             )
             write_report(found, options.report)
-    return found
+            context = tvm.transform.PassContext.current()
+    make_built = functools.partial(_build, found, context, build_options or {})
+    return dataclasses.replace(found, make_built=make_built)
+
+
+def _build(found: Result, context: tvm.transform.PassContext, build_options: dict) -> Built:
+    """What ships: the guard's library, or one that is built as it was decided for."""
+    library = found.library
+    if library is None:
+        with context, found.records.in_force():
+            library = build_library(found.mod, found.host, opt_level=None, **build_options)
+    return Built.of_library(library, found.mod)
 
 
 def _optimize(mod, params, targets: TargetList, options, build_options, placement) -> Result:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
+from tvm_collage.runner import Runner
 
-from .errors import PlacementError
+from .built import Built
+from .errors import ExecutorError, PlacementError
 from .graph_search import GuardResult
 from .placement import Placement
 from .tuning import TuningRecords
@@ -38,6 +40,8 @@ class Result:
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
+    make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
+        that cannot run in this process.
     """
 
     mod: tvm.IRModule
@@ -52,6 +56,9 @@ class Result:
     )
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
+    make_built: Callable[[], Built] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
 
     @functools.cached_property
     def placement(self) -> Placement:
@@ -71,6 +78,23 @@ class Result:
     def library(self) -> Any:
         """The executor's library that the guard built and measured; None without a guard."""
         return self.guard.libraries[self.plan] if self.guard else None
+
+    @functools.cached_property
+    def _built(self) -> Built:
+        if self.make_built is None:
+            raise ExecutorError(
+                "a library for another runtime than cpp has no runner: build it without the "
+                "argument `runtime`"
+            )
+        return self.make_built()
+
+    def runner(self) -> Runner:
+        """What ships as a fast function of arrays by name (docs/runner.md), with memory of its own.
+
+        Builds `mod` where `optimize` decided and no guard has built it. ExecutorError for a library
+        of another runtime, ModuleError for a VM's function without fixed shapes.
+        """
+        return self._built.runner()
 
     def to_json(self) -> dict[str, Any]:
         """Plan, measurements and parts as JSON values; times in seconds."""

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model as a fast function of arrays by name. Docs: docs/runner.md.
+
+Needs TVM's runtime and our runtime library alone, so it serves where there is no compiler.
+Test: test_runner.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tvm
+import tvm_collage
+from tvm._ffi import get_global_func
+from tvm._ffi.base import check_call
+
+# What TVM's graph executor and its kernels ask of memory that they read in place, in bytes.
+ALIGNMENT = 64
+
+
+class TensorInfo(NamedTuple):
+    """A tensor that a model takes or gives; outputs are called output_0, output_1, ..."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def Summary(self) -> str:
+        return f"{self.name!r}: {_text(self.dtype, self.shape)}"
+
+
+class Runner:
+    """A model with fixed shapes, on this CPU: `runner(x=array)`, or `runner({"x": array})` where
+    names are no identifiers. Answers a list of new numpy arrays, the model's outputs in order.
+
+    Takes numpy arrays, and whatever numpy.from_dlpack reads, of exactly the types and shapes in
+    `inputs`. What is compact and aligned to 64 bytes, as `empty_input` gives it, is read where it
+    lies, all else is copied first. Any thread may call; calls of one runner wait for each other, so
+    threads that shall run at the same time take a runner each. ValueError for a missing or unknown
+    name, another type or shape; TypeError for what is no array; errors of the run are TVM's.
+    """
+
+    def __init__(self, module: Any, names: list[str] | None = None) -> None:
+        """Of a module that collage.runner.executor or collage.runner.vm made; `names` are its
+        inputs' names where the module has changed them (an AOT library's hold letters, digits and
+        underscores alone)."""
+        self._module = module  # keeps what the handle points to
+        self._run = _library().CollageRunnerRun
+        self._handle = module["handle"]().value
+        self.inputs = [_info(row) for row in module["inputs"]()]
+        self.outputs = [_info(row) for row in module["outputs"]()]
+        if names is not None:
+            self.inputs = [
+                item._replace(name=name) for item, name in zip(self.inputs, names, strict=True)
+            ]
+        self._takes = [(item.name, item.dtype.str, item.shape) for item in self.inputs]
+        self._gives = [(item.shape, item.dtype) for item in self.outputs]
+        self._pack = struct.Struct(f"{len(self.inputs) + len(self.outputs)}P").pack
+
+    def __call__(
+        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> list[np.ndarray]:
+        if inputs is not None:
+            if not isinstance(inputs, Mapping):
+                kind = type(inputs).__name__
+                raise TypeError(f"a runner takes arrays by name, as in {self._usage()}, got {kind}")
+            named = {**inputs, **named}
+        addresses, kept = [], []
+        for name, dtype, shape in self._takes:
+            array = named.get(name)
+            if type(array) is not np.ndarray:
+                kept.append(array := self._as_array(name, named))
+            memory = array.__array_interface__
+            if (
+                memory["typestr"] != dtype
+                or memory["shape"] != shape
+                or memory["strides"] is not None  # None: compact
+            ):
+                kept.append(array := self._as_taken(name, array))
+                memory = array.__array_interface__
+            addresses.append(memory["data"][0])
+        if len(named) != len(self._takes):
+            raise self._unknown(named)
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._gives]
+        for array in outputs:
+            addresses.append(array.__array_interface__["data"][0])
+        check_call(self._run(self._handle, self._pack(*addresses)))
+        return outputs
+
+    def empty_input(self, name: str) -> np.ndarray:
+        """A new array, of no certain content, for an input: it is read where it lies.
+
+        ValueError for an unknown name."""
+        info = next((item for item in self.inputs if item.name == name), None)
+        if info is None:
+            raise self._unknown({name: None})
+        return _aligned_empty(info.shape, info.dtype)
+
+    def Summary(self) -> str:
+        """One line: what it takes and gives."""
+        takes, gives = (
+            ", ".join(item.Summary() for item in tensors) for tensors in (self.inputs, self.outputs)
+        )
+        return f"{takes} -> {gives}"
+
+    def __repr__(self) -> str:
+        return f"Runner({self.Summary()})"
+
+    def _usage(self) -> str:
+        name = self.inputs[0].name if self.inputs else "x"
+        return f"runner({name}=array)" if name.isidentifier() else f"runner({{{name!r}: array}})"
+
+    def _as_array(self, name: str, named: Mapping[str, Any]) -> np.ndarray:
+        """What was given for an input as an array."""
+        if name not in named:
+            raise self._unknown(named)
+        value = named[name]
+        if isinstance(value, (np.ndarray, np.generic)):
+            return np.asarray(value)
+        try:
+            return np.from_dlpack(value)
+        except Exception as error:
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise TypeError(
+                f"input {name!r} takes a numpy array or DLPack tensor of {self._wanted(name)}, got "
+                f"{kind.removeprefix('builtins.')} ({_last_line(error)})"
+            ) from error
+
+    def _as_taken(self, name: str, array: np.ndarray) -> np.ndarray:
+        """An array of an input's type and shape, compact."""
+        info = next(item for item in self.inputs if item.name == name)
+        if array.dtype != info.dtype or array.shape != info.shape:
+            got = _text(array.dtype, array.shape)
+            raise ValueError(f"input {name!r} takes {self._wanted(name)}, got {got}")
+        compact = _aligned_empty(info.shape, info.dtype)
+        compact[...] = array
+        return compact
+
+    def _wanted(self, name: str) -> str:
+        return next(_text(item.dtype, item.shape) for item in self.inputs if item.name == name)
+
+    def _unknown(self, named: Mapping[str, Any]) -> ValueError:
+        """The error for names that are not those of the inputs."""
+        known = [item.name for item in self.inputs]
+        missing = ", ".join(repr(name) for name in known if name not in named)
+        more = ", ".join(repr(name) for name in named if name not in known)
+        texts = [f"missing: {missing}"] * bool(missing) + [f"no input: {more}"] * bool(more)
+        takes = ", ".join(item.Summary() for item in self.inputs) or "none"
+        return ValueError(f"{'; '.join(texts)}; the model's inputs are {takes}")
+
+
+def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
+    """The runner of a file that `library.export_library(path)` of relay.build wrote.
+
+    `mod_name`: the name that the model was built under. OSError where there is no such file,
+    ValueError for a file that holds no model of that name for the graph or AOT executor.
+    """
+    file = os.fspath(path)
+    if not os.path.isfile(file):
+        raise FileNotFoundError(f"no file {file}: a runner is loaded from an exported library")
+    _library()  # its loader must know the modules of backends before the file names them
+    try:
+        factory = tvm.runtime.load_module(file)
+    except Exception as error:  # whatever TVM's loaders and the linker raise
+        reason = _last_line(error)
+        raise ValueError(f"{file} is no library that can be loaded here: {reason}") from error
+    return executor_runner(factory, mod_name)
+
+
+def executor_runner(factory: Any, mod_name: str, names: list[str] | None = None) -> Runner:
+    """The runner of the module that a library of relay.build holds as `.module`."""
+    _library()
+    make = get_global_func("collage.runner.executor")
+    return Runner(make(factory, mod_name), names)
+
+
+def vm_runner(machine: Any, inputs: list[list], outputs: list[list]) -> Runner:
+    """The runner of main of an initialised VM's module; [name, shape, dtype] of each tensor."""
+    _library()
+    make = get_global_func("collage.runner.vm")
+    rows = (
+        [[name, tvm.runtime.ShapeTuple(shape), dtype] for name, shape, dtype in tensors]
+        for tensors in (inputs, outputs)
+    )
+    return Runner(make(machine, "main", *rows))
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    path = tvm_collage.library_path("tvm_collage_runtime")
+    if path is None:
+        raise ImportError("libtvm_collage_runtime.so was not built: see docs/install.md")
+    library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    library.CollageRunnerRun.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+    library.CollageRunnerRun.restype = ctypes.c_int
+    return library
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[-1]
+
+
+def _info(row: Any) -> TensorInfo:
+    name, shape, dtype = row
+    return TensorInfo(str(name), tuple(int(extent) for extent in shape), _dtype(str(dtype)))
+
+
+def _dtype(name: str) -> np.dtype:
+    if name == "bfloat16":  # numpy has none: the bits
+        return np.dtype("uint16")
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise ValueError(f"a runner takes and gives numpy arrays, which cannot be {name}") from None
+
+
+def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    """A type and shape for people; a byte order that is not the machine's is seen."""
+    return f"{dtype.name if dtype.isnative else dtype.str}{list(shape)}"
+
+
+def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, "uint8")
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
