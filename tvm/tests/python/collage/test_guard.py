@@ -190,16 +190,39 @@ def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text):
 @pytest.mark.parametrize(
     "fail, used, said",
     [
-        (["tvm"], "dnnl", "only those of collage: plan tvm gave none (crashed: signal 11)"),
-        (["tvm", "dnnl"], "collage", "nothing: plan tvm gave none (crashed: signal 11)"),
+        (["tvm"], "dnnl", "only those of collage: plan tvm gave none (crashed: signal 11"),
+        (["tvm", "dnnl"], "collage", "nothing: plan tvm gave none (crashed: signal 11"),
     ],
 )
 def test_a_winner_that_was_not_compared_with_tvm_says_so(fake_compare, caplog, fail, used, said):
     fake_compare["fail"] = fail
     result = guard(plans(), "tvm", lambda module: FakeLibrary())
     assert (result.winner, result.reference) == (used, used)
-    assert result.unverified == f"its outputs were compared with {said}"
+    assert result.unverified.startswith(f"its outputs were compared with {said}")
     assert f"plan {used} ships, but its outputs were compared with" in caplog.text
+
+
+def test_samples_are_run_on_and_the_other_inputs_are_made_up(fake_compare):
+    given = np.arange(8, dtype="float32").reshape(2, 4)
+    guard(plans(), "tvm", lambda module: FakeLibrary(), samples={"x": given})
+    np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
+    assert fake_compare["inputs"]["i"].shape == (3,)
+
+
+MADE_UP = "its inputs were made up: give real ones by the option sample_inputs"
+
+
+def test_what_runs_on_no_made_up_inputs_is_told_of_real_ones(fake_compare):
+    """No plan runs: TVM alone does not either, so it is the inputs or the model, not a backend."""
+    fake_compare["fail"] = ORDER
+    with pytest.raises(GuardUnavailable, match=f"tvm: crashed: signal 11; .*{MADE_UP}"):
+        guard(plans(), "tvm", lambda module: FakeLibrary())
+    real = {"x": np.zeros((2, 4), "float32"), "i": np.zeros(3, "int32")}
+    with pytest.raises(GuardUnavailable, match=r"signal 11\)$"):
+        guard(plans(), "tvm", lambda module: FakeLibrary(), samples=real)
+    fake_compare["fail"] = ["tvm"]
+    assert MADE_UP in guard(plans(), "tvm", lambda module: FakeLibrary()).unverified
+    assert MADE_UP not in guard(plans(), "tvm", lambda _: FakeLibrary(), samples=real).unverified
 
 
 def test_plans_that_could_not_be_made_are_reported(fake_compare):

@@ -12,7 +12,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -34,6 +34,7 @@ from .progress import steps
 from .report_file import check_report_path, write_report
 from .result import Result
 from .run_pass import is_all_measured, options_set, partition
+from .sample_inputs import check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
 from .tuning import TuningRecords, records_in_force
 from .tuning.session import given_records
@@ -49,6 +50,7 @@ def optimize(
     *,
     build_options: dict[str, Any] | None = None,
     placement: Placement | str | os.PathLike | None = None,
+    sample_inputs: Mapping[str, Any] | str | os.PathLike | None = None,
 ) -> Result:
     """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
 
@@ -72,8 +74,17 @@ def optimize(
         options = options or CollageOptions.current()
         check_report_path(options.report)
         with logging_at(options.log_level):
+            samples = load_samples(
+                options.sample_inputs if sample_inputs is None else sample_inputs
+            )
             found = _optimize(
-                mod, params, parse_targets(targets), options, build_options or {}, placement
+                mod,
+                params,
+                parse_targets(targets),
+                options,
+                build_options or {},
+                placement,
+                samples,
             )
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
@@ -90,7 +101,9 @@ def _build(found: Result, context: tvm.transform.PassContext, build_options: dic
     return Built.of_library(library, found.mod)
 
 
-def _optimize(mod, params, targets: TargetList, options, build_options, placement) -> Result:
+def _optimize(
+    mod, params, targets: TargetList, options, build_options, placement, samples
+) -> Result:
     placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
@@ -98,6 +111,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
     clock = _Phases()
     with clock.phase("prepare"):
         prepared = prepare(mod, params, targets.host, opt_level=opt_level)
+    check_samples(samples, prepared)
     given = given_records(options, targets.host)
     if placement is not None:
         return _replay(prepared, targets, options, placement, given, clock)
@@ -145,7 +159,7 @@ def _optimize(mod, params, targets: TargetList, options, build_options, placemen
         if options.guard:
             with clock.phase("guard"):
                 found, skipped = _guard(
-                    plans, targets, options, records, opt_level, build_options, runner
+                    plans, targets, options, records, opt_level, build_options, runner, samples
                 )
             if found is not None:
                 name = found.winner
@@ -231,7 +245,7 @@ def _replay(
 
 
 def _guard(
-    plans, targets, options, records, opt_level, build_options, runner
+    plans, targets, options, records, opt_level, build_options, runner, samples
 ) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
 
@@ -250,6 +264,7 @@ def _guard(
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,
                 seed=options.seed,
+                samples=samples,
                 accuracy_budget=options.accuracy_budget,
                 imports=own_backend_modules(targets.external),
                 mod_name=build_options.get("mod_name", "default"),

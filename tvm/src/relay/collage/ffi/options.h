@@ -53,6 +53,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(int64_t, workers, 0, Between(0, kMostWorkers),                                           \
     "processes that build candidates; 0 means one a thread, 8 at most")                      \
   X(int64_t, seed, 0, AtLeast(0), "seed of the random inputs that are measured")             \
+  X(std::string, sample_inputs, "", AnyValue(),                                              \
+    "file of arrays by input name (.npz) that whole plans run on; empty for made-up ones")   \
   X(std::string, verify, "external", OneOf({"all", "external", "none"}),                     \
     "whose outputs are compared with TVM's; none leaves backends that can be wrong")         \
   X(double, accuracy_budget, 0.0, UpTo(1),                                                   \

@@ -27,12 +27,17 @@ from ..measure.scratch import ScratchFolder
 from ..measure.spent import phase
 from ..measure.tolerance import output_tolerance
 from ..progress import OnStep
+from ..sample_inputs import ADVICE
 from .decide import in_question, may_ship, simplest_first
 
 _logger = logging.getLogger(__name__)
 
 # A plan this many times slower than the best need not take its full share of rounds.
 _GIVE_UP_RATIO = 3.0
+
+
+# Failures of a plan that builds, which other inputs may not cause.
+_RAN_BADLY = ("crashed", "run_failed", "timeout")
 
 
 class GuardUnavailable(Exception):
@@ -80,6 +85,7 @@ def guard(
     rounds: int = 30,
     seconds: float = 30.0,
     seed: int = 0,
+    samples: Mapping[str, np.ndarray] | None = None,
     accuracy_budget: float = 0.0,
     imports: Sequence[str] = (),
     mod_name: str = "default",
@@ -93,13 +99,14 @@ def guard(
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
     equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
-    ``seconds`` while plans cannot be told apart; ``accuracy_budget`` is how far the outputs of
-    plans may be off that have parts of backends which trade accuracy (such a plan is nobody's
-    reference), the others have that of the model's types; ``imports`` modules that the processes
-    import; ``compiler`` links the libraries, where the host's does not do; ``comparer`` measures
-    them, as measure.compare does; ``on_step`` is told of each plan to build and of each round.
+    ``seconds`` while plans cannot be told apart; ``samples`` are inputs by name, the others are
+    made up with ``seed``; ``accuracy_budget`` is how far the outputs of plans may be off that have
+    parts of backends which trade accuracy (such a plan is nobody's reference), the others have that
+    of the model's types; ``imports`` modules that the processes import; ``compiler`` links the
+    libraries, where the host's does not do; ``comparer`` measures them, as measure.compare does;
+    ``on_step`` is told of each plan to build and of each round.
     Raises GuardUnavailable when inputs cannot be made up, when functions are called that the graph
-    executor does not compile, or when no plan builds; RuntimeError when none ran.
+    executor does not compile, or when no plan builds or runs.
     """
     on_step = on_step or (lambda text, done, total: None)
     same_as = same_as or {}
@@ -107,7 +114,7 @@ def guard(
     steps = len(plans) + rounds
     _check_functions(plans[reference])
     try:
-        inputs = _random_inputs(plans[reference], seed)
+        inputs = {**_random_inputs(plans[reference], seed), **(samples or {})}
     except Unsupported as error:
         raise GuardUnavailable(str(error)) from error
     libraries, failures = _build_all(
@@ -141,10 +148,15 @@ def guard(
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
         )
     comparisons = [_of_trader(item, remarks.get(item.name)) for item in comparisons] + failures
-    winner = choose(comparisons, order)
+    # What nothing is known of may be why a plan does not run.
+    advice = "" if inputs.keys() <= (samples or {}).keys() else ADVICE
+    try:
+        winner = choose(comparisons, order)
+    except RuntimeError as error:
+        raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     kept = _Libraries({name: plans[name] for name in libraries}, build, winner, libraries[winner])
     used = {item.name: item for item in comparisons}[winner].reference
-    unverified = _why_unverified(comparisons, winner, used, reference)
+    unverified = _why_unverified(comparisons, winner, used, reference, advice)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
     return GuardResult(comparisons, winner, kept, used, unverified).with_equals(same_as)
@@ -196,13 +208,17 @@ def _reasons(comparisons):
     return "; ".join(f"{item.name}: {item.cost.Summary()}" for item in comparisons)
 
 
-def _why_unverified(comparisons, winner, used, wanted):
-    """What the winner's outputs lack of a comparison with those of the wanted reference."""
+def _why_unverified(comparisons, winner, used, wanted, advice):
+    """What the winner's outputs lack of a comparison with those of the wanted reference; with
+    `advice` if that was built, but does not run."""
     if used == wanted:
         return ""
     agree = [item.name for item in comparisons if item.cost.is_usable and item.reference == used]
     others = [name for name in agree if used is not None and name != winner]
-    reason = {item.name: item for item in comparisons}[wanted].cost.Summary()
+    cost = {item.name: item for item in comparisons}[wanted].cost
+    reason = cost.Summary()
+    if advice and cost.status in _RAN_BADLY:
+        reason += f"; {advice}"
     against = f"only those of {', '.join(others)}" if others else "nothing"
     return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
 

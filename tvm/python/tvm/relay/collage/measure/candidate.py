@@ -33,8 +33,9 @@ class CandidateModule:
     function, that stand for weights; `hash` is the structural hash of the weight-free module (with
     the values of constants up to 16 elements and of weights.kept_constants); `build_options` are
     keywords for the builder, and under `tuning` the hash of the tuning records that it may use,
-    whose lines `records` has by kind; `label` is for people; `verify` tells whether its outputs are compared with the reference's, `computes_in` names the type of
-    tolerance.RELATIVE that its backend computes in where the module's is finer.
+    whose lines `records` has by kind; `label` is for people; `verify` tells whether its outputs are
+    compared with the reference's, `computes_in` names the type of tolerance.RELATIVE that its
+    backend computes in where the module's is finer.
     """
 
     backend: str

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that the user gives for whole plans to be compared on, as the option `sample_inputs` asks.
+
+Test: test_sample_inputs.py.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tvm
+
+from .errors import OptionError
+
+_OPTION = "sample_inputs"
+# What to do where inputs that were made up do not suit a model.
+ADVICE = (
+    "its inputs were made up: give real ones by the option sample_inputs, an .npz file of arrays "
+    "by input name"
+)
+
+
+def load_samples(given: Mapping[str, Any] | str | os.PathLike) -> dict[str, np.ndarray]:
+    """Arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
+
+    OptionError for a file that is none, TypeError for what cannot be arrays by name.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return _load_file(os.fspath(given)) if os.fspath(given) else {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise TypeError(
+            f"{_OPTION} takes arrays by input name, or the path of an .npz file, got {given!r:.60}"
+        )
+    return {
+        name: _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
+        for name, value in given.items()
+    }
+
+
+def _load_file(path: str) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: _plain(arrays[name]) for name in arrays.files}
+    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise OptionError(
+            f"option relay.collage.{_OPTION}: {path!r} is no .npz file of arrays ({reason}); write "
+            "one by numpy.savez(path, **arrays by input name)"
+        ) from error
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """In this machine's order of bytes, which a type's name does not say."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
+    """OptionError for a name that is no input of the model, or an array of another shape or type.
+
+    Inputs may be left out: these are made up. A dimension of the model that is not fixed takes any.
+    """
+    params = {param.name_hint: param.checked_type for param in mod["main"].params}
+    for name, array in samples.items():
+        if name not in params:
+            inputs = ", ".join(params) or "none"
+            raise OptionError(
+                f"{_OPTION}: {name!r} is no input of the model (inputs: {inputs}); parameters that "
+                "are bound are none"
+            )
+        wanted = params[name]
+        if not isinstance(wanted, tvm.ir.TensorType):
+            raise OptionError(f"{_OPTION}: input {name!r} is no tensor: leave it out")
+        shape = [int(d) if isinstance(d, tvm.tir.IntImm) else None for d in wanted.shape]
+        fits = len(shape) == array.ndim and all(
+            dim in (None, size) for dim, size in zip(shape, array.shape, strict=True)
+        )
+        if not fits or array.dtype.name != wanted.dtype:
+            text = ", ".join("any" if dim is None else str(dim) for dim in shape)
+            raise OptionError(
+                f"{_OPTION}: input {name!r} takes {wanted.dtype} of shape ({text}), got "
+                f"{array.dtype.name} of shape ({', '.join(map(str, array.shape))})"
+            )
