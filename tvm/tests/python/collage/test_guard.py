@@ -281,3 +281,20 @@ def test_a_real_pair_of_plans_is_measured_and_compared():
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
+
+
+def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
+    """An index that is out of range ends the process of every plan."""
+
+    def build(module):
+        with tvm.transform.PassContext(opt_level=1):
+            return relay.build(module, target="llvm")
+
+    x = relay.var("x", shape=(5, 4, 9, 9))
+    rois = relay.var("rois", shape=(6, 5))
+    i, j = (relay.var(n, shape=s, dtype="int32") for n, s in (("i", (3, 1)), ("j", (1, 4))))
+    from_one = relay.adv_index([x, i - relay.const(1), j])
+    body = relay.Tuple([from_one, relay.vision.roi_align(x, rois, (3, 3), 1.0)])
+    mod = tvm.IRModule.from_expr(relay.Function([x, rois, i, j], body))
+    result = guard({"tvm": relay.transform.InferType()(mod)}, "tvm", build, rounds=1)
+    assert result.of("tvm").cost.status == "measured" and result.unverified == ""
