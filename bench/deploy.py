@@ -24,7 +24,7 @@ import models
 from peer.build import COLLAGE, build
 from peer.contestants import PEERS
 from peer.neighbour import LOOP, beside
-from peer.record import row_of
+from peer.record import ratio_text, row_of
 from peer.served import cpp_library, runtime_library
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.resolve import path_of
@@ -181,7 +181,7 @@ def text(record: dict[str, Any]) -> str:
             continue
         line = f"  {row['name']:32}{1e3 * row['seconds']:11.3f}"
         if row["ratio"]:
-            line += "  {:.3f} [{:.3f}, {:.3f}]".format(*row["ratio"])
+            line += f"  {ratio_text(row['ratio'])}"
             line += f" of {row['base']}"
             if " beside " in row["name"]:
                 line += verdict(row["ratio"], record["other_work"])
@@ -206,7 +206,7 @@ def verdict(ratio: Sequence[float], other_work: float) -> str:
     if other_work > _MOST_OTHER_WORK:
         return f", not judged: others used {other_work:.0%} of the CPUs"
     _, low, high = ratio
-    if high <= LIMIT:
+    if high is not None and high <= LIMIT:
         return f", at most {LIMIT}"
     return f", ABOVE {LIMIT}" if low > LIMIT else f", {LIMIT} is within the interval"
 

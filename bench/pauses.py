@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Latency of nets that run once after each pause: with the pool's threads kept on CPUs of their own
-(docs/thread_pool.md), without (COLLAGE_SPREAD_THREADS=0), and of the peers that are installed.
+(COLLAGE_SPREAD_THREADS=1, docs/thread_pool.md), without, which is the default, and of the peers
+that are installed.
 
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 Printed: medians, and each side's time over that of ours with a 95 % interval.

@@ -51,6 +51,8 @@ def _too_slow(final: dict[str, Any]) -> list[str]:
     ratio = final["ratio_to_best_single"]
     if ratio is None:
         return ["the final plan could not be compared with a single backend"]
+    if ratio["high"] is None:
+        return ["the final plan had too few rounds beside the best backend alone to be sure"]
     if ratio["low"] < LOWEST_RATIO:
         return [
             "the final plan is {value:.3f} [{low:.3f}, {high:.3f}] times as fast as the best "

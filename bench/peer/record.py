@@ -56,11 +56,11 @@ def make_record(
 
 
 def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
-    """A contestant's figures; ratio is its time by the base's with the 95 % interval, None where
-    one of the two has none."""
+    """A contestant's figures; ratio is its time by the base's with the 95 % interval, whose upper
+    bound is None after too few rounds; None where one of the two has none."""
     ratio = None
     if base is not None and base.cost.is_usable and item.cost.is_usable:
-        ratio = list(paired_ratio(item.samples, base.samples))
+        ratio = list(paired_ratio(item.samples, base.samples).to_json().values())
     error = item.output_error
     return {
         "name": item.name,
@@ -74,6 +74,12 @@ def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
         "output_error": error if error is not None and math.isfinite(error) else None,
         "message": item.cost.message,
     }
+
+
+def ratio_text(ratio: Sequence[float | None]) -> str:
+    """A row's ratio: 1.234 [1.200, 1.260], or what too few rounds give."""
+    value, low, high = ratio
+    return f"{value:.3f} [{low:.3f}, {'inf' if high is None else f'{high:.3f}'}]"
 
 
 def _failed_row(name: str, message: str, is_peer: bool) -> dict[str, Any]:
@@ -141,8 +147,8 @@ def ours_failed(record: Mapping[str, Any]) -> bool:
 
 def verdict(record: Mapping[str, Any]) -> str:
     """ "slower", "level" or "faster" than the fastest peer by the 95 % interval, "undecided" when
-    that holds level and slower by 10 % alike, "failed" when ours has, "no result" when every peer
-    has.
+    that holds level and slower by 10 % alike or has no bound, "failed" when ours has, "no result"
+    when every peer has.
 
     Two processes that run the same differ by up to 1 %, so less than that is not called faster.
     """
@@ -151,7 +157,7 @@ def verdict(record: Mapping[str, Any]) -> str:
     if not record["ratio"]:
         return "no result"
     _, low, high = record["ratio"]
-    if high < 1:
+    if high is not None and high < 1:
         return "slower"
     if low > _SURELY_FASTER:
         return "faster"

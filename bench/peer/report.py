@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .record import OURS, best_framework, geometric_means, verdict
+from .record import OURS, best_framework, geometric_means, ratio_text, verdict
 
 
 def net_text(record: Mapping[str, Any]) -> str:
@@ -21,7 +21,8 @@ def net_text(record: Mapping[str, Any]) -> str:
         if row["seconds"] is None:
             lines.append(f"  {row['name']:16}{row['status']}: {row['message']}")
             continue
-        interval = f"[{1e3 * row['low']:.3f}, {1e3 * row['high']:.3f}]"
+        is_bounded = row["low"] is not None
+        interval = f"[{1e3 * row['low']:.3f}, {1e3 * row['high']:.3f}]" if is_bounded else "-"
         ratio = "" if row["name"] == OURS else _ratio(row["ratio"])
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
         lines.append(
@@ -107,5 +108,5 @@ def plot(records: Sequence[Mapping[str, Any]], file: Path) -> bool:
     return True
 
 
-def _ratio(ratio: Sequence[float] | None) -> str:
-    return "-" if not ratio else "{:.3f} [{:.3f}, {:.3f}]".format(*ratio)
+def _ratio(ratio: Sequence[float | None] | None) -> str:
+    return ratio_text(ratio) if ratio else "-"

@@ -4,11 +4,14 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <vector>
 
 #include "c_backend_abi.h"
 #include "thread_count.h"
@@ -31,14 +34,14 @@ std::atomic<int64_t> spread_count{0};
 
 enum class Wish { kNever, kWhereThereIsRoom, kAlways };
 
-// COLLAGE_SPREAD_THREADS: 0, 1 (the default) or always.
+// COLLAGE_SPREAD_THREADS: 1 or always; anything else, and nothing, is no wish. Most kernels need no
+// such help, and in a container nobody can see whether other ones need the CPUs.
 Wish WishOfUser() {
   static const Wish wish = [] {
     const char* text = std::getenv("COLLAGE_SPREAD_THREADS");
-    if (omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
-    if (text != nullptr && std::strcmp(text, "0") == 0) return Wish::kNever;
-    return text != nullptr && std::strcmp(text, "always") == 0 ? Wish::kAlways
-                                                               : Wish::kWhereThereIsRoom;
+    if (text == nullptr || omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
+    if (std::strcmp(text, "always") == 0) return Wish::kAlways;
+    return std::strcmp(text, "1") == 0 ? Wish::kWhereThereIsRoom : Wish::kNever;
   }();
   return wish;
 }
@@ -210,6 +213,17 @@ extern "C" COLLAGE_POOL_EXPORT void CollagePoolEndPart() {
   using namespace tvm::collage::pool;
   if (!WantsSpread() || omp_in_parallel()) return;
   TeamSpread::OfThisThread()->EndPart();
+}
+
+// Threads of this thread's team, woken now, that are on a CPU of another one of it. `collage
+// doctor` asks after pauses whether this kernel leaves them so.
+extern "C" COLLAGE_POOL_EXPORT int CollagePoolThreadsThatShare() {
+  const int num_threads = tvm::collage::pool::NumThreads();
+  std::vector<int> cpus(num_threads, -1);
+#pragma omp parallel num_threads(num_threads)
+  cpus[omp_get_thread_num()] = sched_getcpu();
+  cpus.erase(std::remove(cpus.begin(), cpus.end(), -1), cpus.end());
+  return static_cast<int>(cpus.size() - std::set<int>(cpus.begin(), cpus.end()).size());
 }
 
 // Parts and launches for which threads were bound, since the library was loaded.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the threads of a team on different CPUs in the first 50 ms after a pause: each is bound to
-// a CPU of its own, and then the scheduler has them again.
+// Keeps the threads of a team on different CPUs in the first 50 ms after a pause, where the user
+// asks for it: each is bound to a CPU of its own, and then the scheduler has them again.
 //
 // After a pause some kernels wake all threads of a team on the CPU of the thread that wakes them,
 // and leave them there for tens of milliseconds though others are idle: each loop then takes longer
@@ -9,7 +9,7 @@
 // docs/thread_pool.md has figures.
 //
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
-// is as good as any other; whoever set OMP_PROC_BIND or COLLAGE_SPREAD_THREADS=0 knows better.
+// is as good as any other; whoever set OMP_PROC_BIND knows better.
 // Threads that are started from within a bound task or part inherit its one CPU.
 // Test: tests/cpp/thread_pool/spread_cases.cc (test_thread_pool.py).
 #ifndef TVM_RUNTIME_THREAD_POOL_SPREAD_H_
@@ -72,7 +72,7 @@ class TeamSpread {
   std::vector<int> planned_;  // CPU by thread, while step_ is kBind
 };
 
-// Whether threads are to be spread at all.
+// Whether threads are to be spread at all: COLLAGE_SPREAD_THREADS says so.
 bool WantsSpread();
 
 }  // namespace pool

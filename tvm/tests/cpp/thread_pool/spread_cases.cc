@@ -20,6 +20,7 @@
 extern "C" {
 int CollagePoolNumThreads();
 int64_t CollagePoolSpreadCount();
+int CollagePoolThreadsThatShare();
 void CollagePoolBeginPart();
 void CollagePoolEndPart();
 }
@@ -158,7 +159,7 @@ void PartLooksForItself() {
   CHECK(Allowed() == callers);
 }
 
-// Run with the variable unset, unlike the other cases.
+// Run with the variable at 1, unlike the other cases.
 void NotWhileOthersNeedTheCpus() {
   const std::set<int> callers = EnoughCpus();
   const unsigned num_cpus = std::thread::hardware_concurrency();
@@ -188,7 +189,16 @@ void OneCpuIsNotEnough() {
   CHECK(CollagePoolSpreadCount() == 0);
 }
 
-// Run with variables that say so.
+void ThreadsThatShareAreCounted() {
+  const std::set<int> callers = EnoughCpus();
+  const std::vector<int> cpus(callers.begin(), callers.end());
+  Launch([&](int task_id) { Allow({cpus[task_id]}); });
+  CHECK(CollagePoolThreadsThatShare() == 0);
+  Launch([&](int) { Allow({cpus[0]}); });
+  CHECK(CollagePoolThreadsThatShare() == CollagePoolNumThreads() - 1);
+}
+
+// Run without the variable, or with others that say so.
 void NotWanted() {
   const std::set<int> callers = Allowed();
   ShareOneCpu(callers);
@@ -206,6 +216,7 @@ const Cases kCases = {
     {"part_looks_for_itself", PartLooksForItself},
     {"one_cpu_is_not_enough", OneCpuIsNotEnough},
     {"not_wanted", NotWanted},
+    {"threads_that_share_are_counted", ThreadsThatShareAreCounted},
     {"not_while_others_need_the_cpus", NotWhileOthersNeedTheCpus},
 };
 

@@ -21,6 +21,7 @@ GOOD = doctor.Machine(
     megahertz=2600.0,
     load=0.3,
     noise=doctor.Noise(0.01, 8, 7.9),
+    sharing=0.05,
     environment={
         "TVM_NUM_THREADS": "8",
         "OMP_NUM_THREADS": "8",
@@ -72,6 +73,7 @@ BAD = [
     ("waiting", variables(GOMP_SPINCOUNT="infinity"), WARNING, "is infinity", "sets 1000"),
     ("waiting", variables(GOMP_SPINCOUNT=""), WARNING, "is not set", "sets 1000"),
     ("waiting", variables(TVM_BIND_THREADS="1"), WARNING, "binds threads", "unset"),
+    ("spreading", {"sharing": 0.9}, WARNING, "after 90% of pauses", "COLLAGE_SPREAD_THREADS=1"),
     (
         "OpenMP",
         {"openmp": ("/lib/libgomp.so.1", "/torch/lib/libgomp-a34b.so.1")},
@@ -126,6 +128,12 @@ def test_every_check_has_a_bad_case():
         ("cores", {"allowed": 2, "cores": 2}, "the affinity mask allows 2 of 8 CPUs"),
         ("cgroup quota", {"quota": 8.0}, "allows 8 CPUs' worth"),
         ("OpenMP", {"openmp": ()}, "no OpenMP"),
+        ("spreading", {"sharing": None}, "no team of threads"),
+        (
+            "spreading",
+            {"sharing": 0.9, **variables(COLLAGE_SPREAD_THREADS="1")},
+            "COLLAGE_SPREAD_THREADS=1 spreads them",
+        ),
         ("frequency", {"governors": (), "megahertz": None}, "cannot be read here"),
         ("scaling", {"noise": doctor.Noise(0.01, 1, 1.0)}, "one thread"),
         ("store", {"store_costs": None}, "none yet"),

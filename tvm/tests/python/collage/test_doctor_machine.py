@@ -8,7 +8,7 @@ import pytest
 from store_rows import row
 from tvm.relay.collage import doctor, host_target
 from tvm.relay.collage.doctor import machine
-from tvm.relay.collage.doctor.noise import measure_noise
+from tvm.relay.collage.doctor.noise import measure_noise, measure_sharing
 from tvm.relay.collage.store import CostStore
 
 
@@ -100,10 +100,24 @@ def test_spread_is_between_percentiles():
     assert measure_noise(1, shaky.work, shaky).spread == pytest.approx(0.2 / 1.1, rel=0.01)
 
 
+class Pool:
+    """A thread pool whose threads share a CPU in so many of the wakes after its first."""
+
+    def __init__(self, threads, answers):
+        self.CollagePoolNumThreads = lambda: threads
+        self.CollagePoolThreadsThatShare = iter([1, *answers]).__next__
+
+
+def test_sharing_is_of_the_pauses_after_the_team_was_made():
+    assert measure_sharing(Pool(4, [0, 2, 0, 3]), pauses=4) == 0.5
+    assert measure_sharing(Pool(1, []), pauses=4) is None and measure_sharing(None) is None
+
+
 def test_this_machine_can_be_read_and_examined():
     here = doctor.read_machine(store="none")
     assert 1 <= here.cores <= here.allowed == len(os.sched_getaffinity(0))
     assert here.target == str(host_target()) and here.system_cpu in here.target
+    assert here.sharing is None or 0 <= here.sharing <= 1
     assert here.noise.threads == here.cores and here.noise.speed_up > 0
     assert {each["name"] for each in here.backends} >= {"dnnl"}
     findings = doctor.examine(here)

@@ -116,7 +116,9 @@ BEST = [1.0] * 30
         ([0.9, 1.1] * 15, OPEN, True),
         ([0.9, 1.15] * 15, OPEN, False),  # 1.025 in the median
         ([1.5, 0.95] * 15, OPEN, False),
-        ([1.03] * 2, SLOWER, False),  # few rounds: their range
+        ([1.03] * 15, SLOWER, False),
+        ([1.03] * 14, OPEN, False),  # too few rounds to be sure of anything
+        ([1.0] * 5, OPEN, True),
     ],
 )
 def test_verdicts(plan, expected, ships):

@@ -40,6 +40,15 @@ def test_timings_that_are_no_positive_numbers_are_a_failed_run(samples):
     assert cost.status == "run_failed" and cost.seconds is None and cost.message
 
 
+def test_too_few_samples_bound_nothing_and_are_noisy():
+    few = Cost.measured([1.0] * 5)
+    assert (few.seconds, few.low, few.high, few.spread) == (1.0, None, None, math.inf)
+    assert few.is_noisy and few.message.startswith("noisy: too few samples")
+    assert "[" not in few.Summary() and Cost.measured([1.0] * 6).message == ""
+    with pytest.raises(ValueError, match="needs finite seconds"):
+        Cost("measured", 1.0, 1.0)
+
+
 def test_failures_and_unknown_carry_no_seconds():
     failure = Cost.failed("crashed", "killed by SIGSEGV")
     assert failure.is_failure and not failure.is_usable
@@ -59,7 +68,7 @@ def test_failures_and_unknown_carry_no_seconds():
 @pytest.mark.parametrize(
     "cost",
     [Cost.unknown(), Cost.estimated(2e-3, "bytes"), Cost.measured([1e-3] * 8, 2e-4)]
-    + [Cost.measured([1e-3, 2e-3] * 8)]
+    + [Cost.measured([1e-3, 2e-3] * 8), Cost.measured([1e-3])]
     + [Cost.failed(s, "why") for s in ("timeout", "wrong_result", "unsupported")],
 )
 def test_json_round_trip(cost):

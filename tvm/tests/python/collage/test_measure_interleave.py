@@ -134,10 +134,10 @@ def test_who_is_far_too_slow_is_given_up_with_the_samples_that_it_has():
     """Its first rounds are compared with the same rounds of the best."""
     contestants = [contestant("fast"), contestant("slow", [4e-3]), contestant("close", [2e-3])]
     results = compare(contestants, rounds=9, give_up_ratio=3.0)
-    assert [(r.name, len(r.samples)) for r in results] == [("fast", 9), ("close", 9), ("slow", 5)]
+    assert [(r.name, len(r.samples)) for r in results] == [("fast", 9), ("close", 9), ("slow", 6)]
     assert results[2].cost.status == "measured"
     assert results[2].ratio_to_best == pytest.approx((4.0, 4.0, 4.0))
-    assert results[2].cost.message == "given up as far too slow after 5 rounds"
+    assert results[2].cost.message == "given up as far too slow after 6 rounds"
     without = compare(contestants, rounds=9)
     assert [len(r.samples) for r in without] == [9, 9, 9]
 
@@ -193,8 +193,8 @@ def test_output_error(a, b, error):
 def test_who_was_given_up_is_never_the_best(monkeypatch):
     # The machine was fast in the first rounds: the short median is the smaller one.
     samples = {
-        "stayed": measure.Samples("stayed", [1e-3] * 2 + [9e-3] * 8),
-        "left": measure.Samples("left", [5e-3] * 2, left="given up"),
+        "stayed": measure.Samples("stayed", [1e-3] * 6 + [9e-3] * 8),
+        "left": measure.Samples("left", [5e-3] * 6, left="given up"),
     }
     monkeypatch.setattr(measure.comparison, "measure_interleaved", lambda *_, **__: samples)
     best, other = compare([contestant("left"), contestant("stayed")])

@@ -16,6 +16,7 @@ from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
 from tvm.relay.collage.report import compare_plans, is_single, plan_table
+from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.placement import label_of, placement_of
 
 NOISY = "noisy: the machine was busy"
@@ -148,10 +149,26 @@ def test_a_plan_that_is_equal_to_another_says_so_beside_its_figure():
 
 def test_rounds_that_both_ran_are_compared():
     """The other was given up early; what the first did later has no pair."""
-    full = Comparison("tvm", Cost.measured([1.0, 1.0, 9.0]), None, 0.0, (1.0, 1.0, 9.0))
-    short = Comparison("collage", Cost.measured([2.0]), None, 0.0, (2.0, 2.0))
+    samples = (1.0,) * 6 + (9.0,) * 2
+    full = Comparison("tvm", Cost.measured(samples), None, 0.0, samples)
+    short = Comparison("collage", Cost.measured([2.0] * 6), None, 0.0, (2.0,) * 6)
     rows = compare_plans([full, short], ["tvm"])
     assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+
+
+def test_too_few_rounds_bound_nothing_and_the_report_says_so():
+    few = [
+        Comparison(name, Cost.measured([seconds] * 2, by_quartile=False), None, 0.0, (seconds,) * 2)
+        for name, seconds in (("tvm", 1.0), ("collage", 2.0))
+    ]
+    rows = compare_plans(few, ["tvm"])
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.0, "high": None}
+    assert (rows[1]["low"], rows[1]["high"]) == (None, None)
+    assert "0.500 x, after too few rounds" in ratio_text(rows[1])
+    stream = io.StringIO()
+    Console(file=stream, width=200).print(plan_table(rows))
+    assert "too few samples to bound the median" in stream.getvalue()
 
 
 def test_the_best_backend_is_the_one_that_is_faster_in_the_rounds_of_both():

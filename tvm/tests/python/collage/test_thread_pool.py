@@ -122,9 +122,11 @@ ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
         ("part_keeps_it", ALWAYS),
         ("part_looks_for_itself", ALWAYS),
         ("one_cpu_is_not_enough", ALWAYS),
-        ("not_while_others_need_the_cpus", {}),
+        ("not_while_others_need_the_cpus", {"COLLAGE_SPREAD_THREADS": "1"}),
+        ("not_wanted", {}),
         ("not_wanted", {"COLLAGE_SPREAD_THREADS": "0"}),
-        ("not_wanted", {"OMP_PROC_BIND": "close"}),
+        ("not_wanted", {"COLLAGE_SPREAD_THREADS": "always", "OMP_PROC_BIND": "close"}),
+        ("threads_that_share_are_counted", {}),
     ],
 )
 def test_threads_keep_to_cpus_of_their_own(spread_cases: str, case: str, variables: dict) -> None:

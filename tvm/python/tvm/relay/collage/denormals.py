@@ -20,7 +20,7 @@ def flush_denormals(enabled: bool = True) -> None:
     what is deployed. RuntimeError on a processor without such a mode, or where the thread pool of
     Collage is not in the process (COLLAGE_DISABLE=1).
     """
-    pool = _pool()
+    pool = thread_pool()
     if pool is None:
         raise RuntimeError("flush_denormals needs Collage's thread pool: unset COLLAGE_DISABLE")
     if pool.CollagePoolSetFlushDenormals(int(enabled)) != 0:
@@ -30,13 +30,13 @@ def flush_denormals(enabled: bool = True) -> None:
 
 def flushes_denormals() -> bool:
     """Whether denormals are to be treated as zero."""
-    pool = _pool()
+    pool = thread_pool()
     return pool is not None and bool(pool.CollagePoolFlushDenormals())
 
 
 @functools.cache
-def _pool():
-    """The pool that TVM launches into; None for TVM's own."""
+def thread_pool():
+    """The library of the pool that TVM launches into; None for TVM's own."""
     process = ctypes.CDLL(None)
     if not hasattr(process, "CollagePoolFlushDenormals"):
         return None

@@ -22,6 +22,8 @@ _GIB = 2**30
 _NOISY, _TOO_NOISY = 0.10, 0.30
 # Work of all cores at once, as a share of what each does alone.
 _SHARED, _TAKEN = 0.85, 0.6
+# Of pauses, from which threads sharing a CPU is the kernel's way and no chance.
+_SHARING = 0.5
 _BUSY = 0.5  # load by allowed CPU; this process itself is a part of it
 # TVM itself imports xgboost, whose own OpenMP computes only while a tuner learns.
 _OF_TUNERS = "/xgboost"
@@ -120,6 +122,21 @@ def check_waiting(m: Machine) -> Finding:
             "unset TVM_BIND_THREADS",
         )
     return ok(f"idle threads sleep after {spins} spins")
+
+
+def check_spreading(m: Machine) -> Finding:
+    """Whether the kernel leaves threads of a team on one CPU after a pause."""
+    if m.sharing is None:
+        return ok("there is no team of threads of Collage's pool")
+    text = f"after {m.sharing:.0%} of pauses threads woke on one CPU"
+    wish = m.environment.get("COLLAGE_SPREAD_THREADS", "")
+    if m.sharing < _SHARING or wish in ("1", "always"):
+        return ok(f"{text}, and COLLAGE_SPREAD_THREADS={wish} spreads them" if wish else text)
+    return warning(
+        text,
+        "while others are idle that slows models that run after pauses: try "
+        "COLLAGE_SPREAD_THREADS=1, unless other programs need these CPUs",
+    )
 
 
 def check_openmp(m: Machine) -> Finding:
@@ -257,6 +274,7 @@ CHECKS: dict[str, Callable[[Machine], Finding]] = {
     "cgroup quota": check_quota,
     "threads": check_threads,
     "waiting": check_waiting,
+    "spreading": check_spreading,
     "OpenMP": check_openmp,
     "frequency": check_frequency,
     "load": check_load,

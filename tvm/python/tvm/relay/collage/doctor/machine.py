@@ -20,9 +20,10 @@ from tvm_collage.threads import cgroup_quota, default_threads
 
 from ..backends import list_backends
 from ..backends.listing import describe_backend
+from ..denormals import thread_pool
 from ..store import CostStore, StoreError, StoreOlderError, store_path
 from ..store.environment import cpu_model
-from .noise import Noise, measure_noise
+from .noise import Noise, measure_noise, measure_sharing
 
 _CPU = "sys/devices/system/cpu"
 
@@ -34,8 +35,10 @@ class Machine:
     cpu: its model. cpus: logical ones of the machine; allowed: those of the affinity mask; cores:
     physical ones among these that the cgroup's quota (CPUs' worth of time, None for none) allows.
     governors: of the allowed CPUs, empty where unreadable. load: average over a minute.
-    environment: variables of threads. openmp: runtimes in this process. system_cpu: LLVM's name.
-    target: the host target to compile for. backends: rows of describe_backend.
+    sharing: the share of pauses after which threads of a team woke on one CPU, None without a pool
+    of several threads. environment: variables of threads. openmp: runtimes in this process.
+    system_cpu: LLVM's name. target: the host target to compile for. backends: rows of
+    describe_backend.
     store, store_costs, store_error: the store's file (None: none), its rows (None: no file yet),
     what is wrong with it. store_is_older: of a layout that the next search brings up to date.
     compiler: path of the C++ compiler, "" for none. disk: free bytes by folder. memory: available
@@ -51,6 +54,7 @@ class Machine:
     megahertz: float | None
     load: float
     noise: Noise
+    sharing: float | None
     environment: Mapping[str, str]
     openmp: tuple[str, ...]
     system_cpu: str
@@ -73,6 +77,7 @@ _VARIABLES = (
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
     "OMP_PROC_BIND",
+    "COLLAGE_SPREAD_THREADS",
 )
 
 
@@ -94,6 +99,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
         megahertz=read_megahertz(root),
         load=os.getloadavg()[0],
         noise=measure_noise(cores),
+        sharing=measure_sharing(thread_pool()),
         environment={name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},
         openmp=tuple(openmp_runtimes()),
         system_cpu=str(tvm.target.codegen.llvm_get_system_cpu()),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much one computation's time varies on this machine, and what further threads add.
+"""How much one computation's time varies on this machine, what further threads add, and whether
+they wake on one CPU.
 
 The kernel is numpy's, which lets go of Python's lock and starts no threads; its data stay in the
-first cache, so only cores are measured. Under a second. Test: test_doctor_machine.py.
+first cache, so only cores are measured. About a second. Test: test_doctor_machine.py.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,8 @@ _ROUNDS = 30
 # Of one run: long enough for a neighbour to be noticed, short enough for a quick answer.
 _RUN_SECONDS = 4e-3
 _ELEMENTS = 2048
+# Longer than threads spin; the kernels that we know wake them on one CPU after a few milliseconds.
+_PAUSE_SECONDS = 0.02
 
 
 class Noise(NamedTuple):
@@ -51,6 +54,19 @@ def measure_noise(
     low, median, high = np.quantile(alone, [0.1, 0.5, 0.9])
     speed_up = threads * float(np.median(np.array(alone) / np.array(together)))
     return Noise(float((high - low) / median), threads, speed_up)
+
+
+def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
+    """The share of pauses after which threads of the pool's team woke on one CPU; None where there
+    is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
+    if pool is None or pool.CollagePoolNumThreads() < 2:
+        return None
+    pool.CollagePoolThreadsThatShare()  # makes the team
+    shared = 0
+    for _ in range(pauses):
+        time.sleep(_PAUSE_SECONDS)
+        shared += pool.CollagePoolThreadsThatShare() > 0
+    return shared / pauses
 
 
 def _work(repeats: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .cost import Cost
 from .interleave import Contestant, Samples, measure_interleaved
-from .statistics import CONFIDENCE, Interval, ratio_interval, relative_to_fastest
+from .statistics import CONFIDENCE, Interval, is_dependent, ratio_interval, relative_to_fastest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +23,10 @@ class Comparison:
     """One contestant beside the others.
 
     ratio_to_best: median of its seconds over the best one's, round by round, with a 95 % interval
-    (1 for the best itself), None when it failed. output_error: max|a-b| / max|b| over its outputs a
-    against the outputs b of the contestant `reference`; both None when either has none. `samples`
+    (1 for the best itself), None when it failed. is_dependent: these ratios follow the ones of the
+    rounds before so much that the interval is too narrow by half or more. output_error:
+    max|a-b| / max|b| over its outputs a against the outputs b of the contestant `reference`; both
+    None when either has none. `samples`
     are in the order of rounds, from the first one on. `same_as` names the contestant, equal to
     this one, that was measured for it; "" for one that was measured itself.
     """
@@ -36,12 +38,15 @@ class Comparison:
     samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
     reference: str | None = None
     same_as: str = ""
+    is_dependent: bool = False
 
     def Summary(self) -> str:
         same = f"same as {self.same_as}, " if self.same_as else ""
         text = f"{self.name}: {same}{self.cost.Summary()}"
         if self.ratio_to_best is not None:
             text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
+        if self.is_dependent:
+            text += ", rounds depend on those before: the interval is too narrow"
         return text
 
 
@@ -75,6 +80,11 @@ def compare(
     ratios = {
         name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
+    dependent = {
+        name
+        for name in usable
+        if is_dependent(_ratios(results[name].seconds, results[usable[0]].seconds))
+    }
     order = usable + [name for name in costs if name not in usable]
     return [
         Comparison(
@@ -84,6 +94,7 @@ def compare(
             errors[name],
             tuple(results[name].seconds),
             source if errors[name] is not None else None,
+            is_dependent=name in dependent,
         )
         for name in order
     ]
@@ -130,9 +141,16 @@ def _wrong_results(
 def paired_ratio(
     numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
 ) -> Interval:
-    """ratio_interval over the rounds that both ran: one of them may have left after a few."""
+    """ratio_interval over the rounds that both ran: one of them may have left after a few. A
+    contestant beside itself is its equal, however few the rounds."""
+    if numerator is denominator and len(numerator):
+        return Interval(1.0, 1.0, 1.0)
     count = min(len(numerator), len(denominator))
     return ratio_interval(numerator[:count], denominator[:count], confidence)
+
+
+def _ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
+    return [a / b for a, b in zip(numerator, denominator, strict=False)]
 
 
 def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:

@@ -27,6 +27,7 @@ STATUSES = (
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
 _NOISY = "noisy: the machine was busy"
+_TOO_FEW = "noisy: too few samples to bound the median"
 _WITH_SECONDS = ("measured", "estimated")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
@@ -46,7 +47,8 @@ class Cost:
 
     `seconds` is what the search counts: the median, or where that is known badly (`is_noisy`) the
     upper quartile, so that a lucky sample wins nothing; `median` is set where `seconds` is not it.
-    `low` and `high` bound the median with 95 % confidence; `rounds` is the number of samples.
+    `low` and `high` bound the median with 95 % confidence, and are None where the samples were too
+    few for that; `rounds` is their number.
     `border_seconds` is the time of layout transforms at the candidate's borders, which `seconds`
     does not include. All are None or 0 unless the status is measured or estimated. `load` is the
     others' runnable processes a core when measuring began, where they left no core free, else 0;
@@ -66,11 +68,11 @@ class Cost:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
-        numbers = (self.seconds, self.low, self.high)
-        if self.median is not None:
-            numbers = (*numbers, self.median)
+        others = (self.low, self.high, self.median)
+        numbers = (self.seconds, *(n for n in others if n is not None))
         if self.status in _WITH_SECONDS:
-            if any(n is None or not 0 <= n <= MOST_SECONDS for n in numbers):
+            has_one_bound = (self.low is None) != (self.high is None)
+            if has_one_bound or any(n is None or not 0 <= n <= MOST_SECONDS for n in numbers):
                 raise ValueError(
                     f"a {self.status} cost needs finite seconds from 0 to {MOST_SECONDS:g}, "
                     f"not {numbers}"
@@ -99,16 +101,18 @@ class Cost:
         if bad or not samples:
             return cls.failed("run_failed", f"timings that are no positive seconds: {bad[:3]}")
         interval = median_interval(samples)
-        cost = cls("measured", *interval, len(samples), border_seconds)
+        bounds = interval[1:] if interval.is_bounded else (None, None)
+        cost = cls("measured", interval.value, *bounds, len(samples), border_seconds)
         if not cost.is_noisy:
             return cost
+        why = _NOISY if interval.is_bounded else _TOO_FEW
         if not by_quartile:
-            return dataclasses.replace(cost, message=_NOISY)
+            return dataclasses.replace(cost, message=why)
         return dataclasses.replace(
             cost,
             seconds=upper_quartile(samples),
             median=cost.seconds,
-            message=f"{_NOISY}, its upper quartile counts",
+            message=f"{why}, its upper quartile counts",
         )
 
     @classmethod
@@ -137,9 +141,12 @@ class Cost:
 
     @property
     def spread(self) -> float:
-        """Full width of the interval as a share of the median; 0 without seconds."""
+        """Full width of the interval as a share of the median; 0 without seconds, infinite where
+        seconds have no interval."""
         median = self.seconds if self.median is None else self.median
-        return (self.high - self.low) / median if median else 0.0
+        if not median:
+            return 0.0
+        return (self.high - self.low) / median if self.low is not None else math.inf
 
     @property
     def is_failure(self) -> bool:
@@ -153,7 +160,7 @@ class Cost:
         text = f"{self.status} {format_seconds(self.seconds)}"
         if self.median is not None:
             text += f", median {format_seconds(self.median)}"
-        if self.high > self.low:
+        if self.low is not None and self.high > self.low:
             text += f" [{format_seconds(self.low)}, {format_seconds(self.high)}]"
         if self.rounds:
             text += f", {self.rounds} rounds"
@@ -178,7 +185,7 @@ class Cost:
 
 def says_noisy(message: str) -> bool:
     """Whether a cost's message marks it as noisy: all that reports keep of the cost."""
-    return _NOISY in message
+    return _NOISY in message or _TOO_FEW in message
 
 
 def format_seconds(seconds: float) -> str:

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from .statistics import ratio_interval, relative_to_fastest
+from .statistics import fewest_samples, ratio_interval, relative_to_fastest
 
-# Each time that so many rounds are done, contestants may be given up as too slow.
-ROUNDS_BEFORE_GIVING_UP = 5
+# Each time that so many rounds are done, contestants may be given up as too slow: with fewer
+# nothing is sure.
+ROUNDS_BEFORE_GIVING_UP = fewest_samples()
 # Further rounds end at this many times those that were asked for.
 MOST_FURTHER = 8
 
@@ -78,7 +79,7 @@ def run_rounds(
 
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
     told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
-    one's seconds, asked every 5 rounds, or out of question for `further`. `on_round(done, rounds)`
+    one's seconds, asked every 6 rounds, or out of question for `further`. `on_round(done, rounds)`
     after each.
     """
     state = _Rounds(names, sample, leave, seed)

@@ -4,26 +4,42 @@
 Test: test_measure_statistics.py.
 
 Assumption: samples are independent draws of one distribution. Timings are not quite (frequency and
-neighbours drift), so two contestants are compared by interleaved rounds, pair by pair.
+neighbours drift), so two contestants are compared by interleaved rounds, pair by pair, and
+`dependence` says how much a sample is like the one before it.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import math
 import statistics as _stdlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+# A dependence from which an interval is too narrow by sqrt(1.6 / 0.4): a factor of 2.
+_STRONG = 0.6
 
 
 class Interval(NamedTuple):
-    """A value with the bounds of its interval; three floats in the samples' unit."""
+    """A value with the bounds of its interval; three floats in the samples' unit.
+
+    The bounds are infinite where too few samples can have the confidence that was asked for.
+    """
 
     value: float
     low: float
     high: float
+
+    @property
+    def is_bounded(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def to_json(self) -> dict[str, float | None]:
+        """By name; a bound that is infinite, which JSON cannot say, is None."""
+        return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}
 
 
 @functools.cache
@@ -43,18 +59,26 @@ def _order_statistic(count: int, confidence: float) -> int:
     return k
 
 
+def fewest_samples(confidence: float = CONFIDENCE) -> int:
+    """The fewest samples whose range holds the median with the confidence: 6 for 95 %."""
+    return next(count for count in itertools.count(1) if _order_statistic(count, confidence))
+
+
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Median and its interval by order statistics, free of any distribution.
 
-    Under 6 samples no such interval reaches 95 %: then it is their range. ValueError when empty.
+    Under `fewest_samples` no range of theirs has the confidence: then the interval is infinite.
+    ValueError when empty.
     """
     if not len(samples):
         raise ValueError("the median of no samples")
     ordered = sorted(float(s) for s in samples)
-    k = max(_order_statistic(len(ordered), confidence), 1)
+    k = _order_statistic(len(ordered), confidence)
     middle = len(ordered) // 2
     value = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return Interval(value, ordered[k - 1], ordered[-k])
+    return (
+        Interval(value, ordered[k - 1], ordered[-k]) if k else Interval(value, -math.inf, math.inf)
+    )
 
 
 def upper_quartile(samples: Sequence[float]) -> float:
@@ -70,7 +94,8 @@ def ratio_interval(
     """Median of numerator / denominator round by round, with its interval.
 
     Samples i of both come from one interleaved round, so what slowed the machine in that round
-    cancels out; it does not in the ratio of the two medians. ValueError when the lengths differ.
+    cancels out; it does not in the ratio of the two medians. Too few samples give the interval
+    from 0 to infinity. ValueError when the lengths differ.
     """
     if len(numerator) != len(denominator) or not len(numerator):
         raise ValueError(
@@ -79,7 +104,30 @@ def ratio_interval(
     if not all(math.isfinite(a) and b > 0 for a, b in zip(numerator, denominator, strict=True)):
         raise ValueError("ratios need finite numerators and denominators > 0")
     ratios = [a / b for a, b in zip(numerator, denominator, strict=True)]
-    return median_interval(ratios, confidence)
+    value, low, high = median_interval(ratios, confidence)
+    return Interval(value, max(low, 0.0), high)
+
+
+def dependence(samples: Sequence[float]) -> float:
+    """How much a sample is like the one before it: the correlation of their ranks, from -1 to 1.
+
+    About 0, give or take 1 / sqrt(samples), for independent ones; intervals are too narrow by
+    sqrt((1 + r) / (1 - r)) where it is r. 0 for under 3 samples, and where all are equal.
+    """
+    if len(samples) < 3 or min(samples) == max(samples):
+        return 0.0
+    ordered = sorted(samples)
+    ranks = [bisect.bisect_left(ordered, s) + bisect.bisect_right(ordered, s) for s in samples]
+    before, after = ranks[:-1], ranks[1:]
+    if min(before) == max(before) or min(after) == max(after):
+        return 0.0
+    return _stdlib.correlation(before, after)
+
+
+def is_dependent(samples: Sequence[float]) -> bool:
+    """Whether samples depend so strongly on those before them, and are so many, that it is no
+    chance (3 standard deviations) and their intervals are a half as wide as they should be."""
+    return dependence(samples) > max(_STRONG, 3 / math.sqrt(len(samples)))
 
 
 def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:

@@ -18,10 +18,9 @@ from .borders import border_share
 from .inputs import random_inputs
 from .reference import check_outputs
 from .spent import phase
-from .statistics import is_narrow, median_interval
+from .statistics import fewest_samples, is_narrow, median_interval
 
-# The fewest samples whose range holds the median with 95 % confidence.
-MIN_SAMPLES = 6
+MIN_SAMPLES = fewest_samples()
 
 
 def measure_library(

@@ -94,6 +94,8 @@ def ratio_text(row: dict[str, Any]) -> str:
     ratio = row["ratio_to_best_single"]
     if ratio is None:
         return "-"
+    if ratio["high"] is None:
+        return f"{ratio['value']:.3f} x, after too few rounds to be sure"
     return "{value:.3f} [{low:.3f}, {high:.3f}] x".format(**ratio)
 
 

@@ -18,7 +18,8 @@ def compare_plans(
 
     `singles` names the plans of one backend alone: the fastest of them is what the others are
     compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
-    with its 95 % interval; None for a plan that failed. `chosen` is the plan that ships. `same_as`
+    with its 95 % interval; None for a plan that failed, and a bound that the rounds were too few
+    for. `chosen` is the plan that ships. `same_as`
     names the equal plan that was measured for it, "" for a plan that was measured itself.
     """
     best = best_single(comparisons, singles)
@@ -48,11 +49,10 @@ def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> 
     return next((item for item in usable if order and item.name == order[0]), None)
 
 
-def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float] | None:
+def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float | None] | None:
     if best is None or not item.cost.is_usable or not item.samples:
         return None
-    value, low, high = paired_ratio(best.samples, item.samples)
-    return {"value": value, "low": low, "high": high}
+    return paired_ratio(best.samples, item.samples).to_json()
 
 
 def _finite(value: float | None) -> float | None:

@@ -100,7 +100,8 @@ def plan_table(rows: list[dict[str, Any]]) -> Table:
             interval, median = row["status"], "-"
         else:
             median = format_seconds(row["seconds"])
-            interval = f"{format_seconds(row['low'])} .. {format_seconds(row['high'])}"
+            bounds = row["low"], row["high"]
+            interval = "-" if None in bounds else " .. ".join(map(format_seconds, bounds))
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
         same = f"same as {row['same_as']}" if row["same_as"] else ""
         notes = [row.get("note", "ships" if row["is_chosen"] else ""), same, row["message"]]
