@@ -8,13 +8,17 @@ one of DEEDS or a number of seconds (a virtual time, nothing sleeps).
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import mmap
 import os
+import resource
+import shutil
 import signal
 import stat
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -107,7 +111,45 @@ def raise_unsupported():
     raise measure.Unsupported("dynamic shape")
 
 
+def raise_os_error(number):
+    raise OSError(number, os.strerror(number))
+
+
+def raise_from_a_full_disk():
+    """As a library does that wraps what it calls."""
+    try:
+        raise_os_error(errno.ENOSPC)
+    except OSError as error:
+        raise ValueError("cannot save the kernel") from error
+
+
+def write_past_a_limit():
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        Path(tempfile.gettempdir(), "big").write_bytes(bytes(10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def crash_without_a_folder():
+    """As what maps a file into memory does on a full disk."""
+    shutil.rmtree(tempfile.gettempdir())
+    os.kill(os.getpid(), signal.SIGBUS)
+
+
 DEEDS = {
+    "no space": functools.partial(raise_os_error, errno.ENOSPC),
+    "no quota": functools.partial(raise_os_error, errno.EDQUOT),
+    "no files": functools.partial(raise_os_error, errno.EMFILE),
+    "no processes": functools.partial(raise_os_error, errno.EAGAIN),
+    "no memory": functools.partial(raise_os_error, errno.ENOMEM),
+    "no permission": functools.partial(raise_os_error, errno.EACCES),
+    "wrapped": raise_from_a_full_disk,
+    "limit": write_past_a_limit,
+    "no folder": crash_without_a_folder,
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "terminated": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "hang": hang,
     "segfault": segfault,
     "exit": lambda: os._exit(0),
@@ -144,6 +186,7 @@ def perform(deed):
 
 def fake_build(candidate, library, builder, seed):
     deeds = json.loads(candidate["module"])
+    note(deeds.get("tried"), "build\n")
     if deeds.get("build"):
         perform(deeds["build"])
     Path(library).write_text(json.dumps(deeds))

@@ -9,6 +9,7 @@ from store_rows import row
 from tvm.relay.collage import doctor, host_target
 from tvm.relay.collage.doctor import machine
 from tvm.relay.collage.doctor.noise import measure_noise, measure_sharing
+from tvm.relay.collage.measure.compiler import find_compiler
 from tvm.relay.collage.store import CostStore
 
 
@@ -39,14 +40,15 @@ def test_frequency_and_memory(tmp_path):
 
 
 def test_the_compiler_is_cxx_or_one_on_the_path(tmp_path):
-    for name in ("clang++", "my-c++"):
+    for name in ("clang++", "gcc", "my-c++"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     path = {"PATH": str(tmp_path)}
-    assert machine.find_compiler(path) == str(tmp_path / "clang++")
-    assert machine.find_compiler({**path, "CXX": "my-c++"}) == str(tmp_path / "my-c++")
-    assert machine.find_compiler({**path, "CXX": "no-such-c++"}) == ""
-    assert machine.find_compiler({"PATH": ""}) == ""
+    assert find_compiler(path) == str(tmp_path / "gcc"), "in the order that TVM looks in"
+    assert find_compiler({**path, "CC": "my-c++"}) == str(tmp_path / "my-c++")
+    assert find_compiler({**path, "CXX": "my-c++"}) == str(tmp_path / "my-c++")
+    assert find_compiler({**path, "CXX": "no-such-c++"}) == ""
+    assert find_compiler({"PATH": ""}) == ""
 
 
 def test_stores(tmp_path):

@@ -21,7 +21,7 @@ RUNS = {
     "exit": ("crashed", "run: exited with code 0"),
     "sysexit": ("run_failed", "run: SystemExit: 0"),
     "raise": ("run_failed", "run: ValueError: no kernel for this"),
-    "memory": ("run_failed", "run: MemoryError: Unable to allocate"),
+    "memory": ("machine_fault", "run: MemoryError: Unable to allocate"),
     "unsupported": ("unsupported", "run: Unsupported: dynamic shape"),
     "nan": ("run_failed", "no positive seconds"),
     "negative": ("run_failed", "no positive seconds"),

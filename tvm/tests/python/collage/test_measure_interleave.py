@@ -96,7 +96,7 @@ def test_who_fails_is_out_and_the_others_go_on(monkeypatch):
         "hangs": "timeout",
         "raises at once": "run_failed",
         "nowhere": "run_failed",
-        "cannot start": "crashed",
+        "cannot start": "machine_fault",
     }
     assert results[0].name == "good" and results[0].cost.rounds == 12
     assert all(r.ratio_to_best is None for r in results[1:])
@@ -151,7 +151,7 @@ def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
 
 def test_modules_of_ones_own_are_imported_before_the_contestants_start():
     result = measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
-    assert result["a"].failure.status == "crashed"
+    assert result["a"].failure.status == "machine_fault"
     assert "no_such_module" in result["a"].failure.message
     result = measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
     assert result["a"].failure is None

@@ -33,6 +33,10 @@ class DeviceError(CollageError, RuntimeError):
     """No device of the RPC tracker can be measured on, or they are not what was asked for."""
 
 
+class MachineError(CollageError, RuntimeError):
+    """This machine keeps candidates from being measured: no compiler, no room, no memory."""
+
+
 class ModuleError(CollageError, ValueError):
     """The module cannot be compiled: no main, or an ill-typed expression."""
 

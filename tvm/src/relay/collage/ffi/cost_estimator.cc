@@ -20,7 +20,8 @@ namespace {
 // As measure/cost.py lists them.
 constexpr const char* kStatuses[] = {"unknown",        "measured",     "estimated",
                                      "compile_failed", "run_failed",   "timeout",
-                                     "crashed",        "wrong_result", "unsupported"};
+                                     "crashed",        "wrong_result", "unsupported",
+                                     "machine_fault"};
 
 void Check(const EstimatedCost& cost) {
   if (std::find(std::begin(kStatuses), std::end(kStatuses), cost.status) == std::end(kStatuses)) {

@@ -241,6 +241,8 @@ def check_compiler(m: Machine) -> Finding:
         return problem(
             "no C++ compiler", "candidates are linked by one: install g++, or set CXX to one"
         )
+    if m.compiler_fault:
+        return problem(m.compiler_fault, "install a whole g++, or set CXX to a compiler that works")
     return ok(m.compiler)
 
 

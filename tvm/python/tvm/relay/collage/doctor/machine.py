@@ -21,6 +21,7 @@ from tvm_collage.threads import cgroup_quota, default_threads
 from ..backends import list_backends
 from ..backends.listing import describe_backend
 from ..denormals import thread_pool
+from ..measure.compiler import find_compiler, why_it_does_not_link
 from ..store import CostStore, StoreError, StoreOlderError, store_path
 from ..store.environment import cpu_model
 from .noise import Noise, measure_noise, measure_sharing
@@ -41,8 +42,8 @@ class Machine:
     describe_backend.
     store, store_costs, store_error: the store's file (None: none), its rows (None: no file yet),
     what is wrong with it. store_is_older: of a layout that the next search brings up to date.
-    compiler: path of the C++ compiler, "" for none. disk: free bytes by folder. memory: available
-    bytes, None where unreadable.
+    compiler: path of the C++ compiler, "" for none; compiler_fault: why it cannot link.
+    disk: free bytes by folder. memory: available bytes, None where unreadable.
     """
 
     cpu: str
@@ -65,6 +66,7 @@ class Machine:
     store_error: str
     store_is_older: bool
     compiler: str
+    compiler_fault: str
     disk: Mapping[str, int]
     memory: int | None
     versions: str
@@ -109,7 +111,8 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
         store_costs=costs,
         store_error=error,
         store_is_older=is_older,
-        compiler=find_compiler(os.environ),
+        compiler=find_compiler(),
+        compiler_fault=why_it_does_not_link(),
         disk=_free(tempfile.gettempdir(), path),
         memory=read_memory(root),
         versions=_versions(),
@@ -135,13 +138,6 @@ def read_memory(root: str) -> int | None:
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
     return None
-
-
-def find_compiler(environment: Mapping[str, str]) -> str:
-    """The one that TVM links libraries with: CXX if it is set, else g++ or clang++."""
-    names = [environment["CXX"]] if environment.get("CXX") else ["g++", "clang++"]
-    path = environment.get("PATH")
-    return next((found for name in names if (found := shutil.which(name, path=path))), "")
 
 
 def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:

@@ -21,6 +21,7 @@ from ..errors import last_line
 from ..external import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.arrays import save_arrays
+from ..measure.compiler import require_compiler
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
@@ -106,7 +107,7 @@ def guard(
     libraries, where the host's does not do; ``comparer`` measures them, as measure.compare does;
     ``on_step`` is told of each plan to build and of each round.
     Raises GuardUnavailable when inputs cannot be made up, when functions are called that the graph
-    executor does not compile, or when no plan builds or runs.
+    executor does not compile, or when no plan builds or runs; MachineError without a C++ compiler.
     """
     on_step = on_step or (lambda text, done, total: None)
     same_as = same_as or {}
@@ -117,6 +118,8 @@ def guard(
         inputs = {**_random_inputs(plans[reference], seed), **(samples or {})}
     except Unsupported as error:
         raise GuardUnavailable(str(error)) from error
+    if not compiler:
+        require_compiler()
     libraries, failures = _build_all(
         plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
     )

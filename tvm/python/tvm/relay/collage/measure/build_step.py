@@ -16,6 +16,7 @@ from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
 from .link import export
+from .machine_fault import blaming_the_compiler, blaming_the_library
 from .pass_context import context_from_json
 from .resolve import resolve
 from .spent import phase
@@ -29,19 +30,22 @@ def build_candidate(
     `pass_context` describes, with the candidate's tuning records in force) and export the result to
     the file `library`, linked by the given C++ compiler or else the usual one.
 
-    Returns the build's seconds, the device type and the inputs' descriptions.
+    Returns the build's seconds, the backend, the device type and the inputs' descriptions.
+    MachineFault where it is the machine that keeps it from being built.
     """
     start = time.perf_counter()
     module = CandidateModule.from_json(candidate)
     with phase("weights"):
         mod = module.instantiate(seed)
         inputs = describe_inputs(mod)  # refuses what cannot be fed before it is built
-    with phase("compile"):
-        factory = build_module(mod, module, builder)
-    with phase("export"):
-        export(factory, library, **({"cc": compiler} if compiler else {}))
+    with blaming_the_library(module.backend), blaming_the_compiler(compiler):
+        with phase("compile"):
+            factory = build_module(mod, module, builder)
+        with phase("export"):
+            export(factory, library, **({"cc": compiler} if compiler else {}))
     return {
         "seconds": time.perf_counter() - start,
+        "backend": module.backend,
         "device": tvm.target.Target(module.target).kind.name,
         "inputs": inputs,
     }

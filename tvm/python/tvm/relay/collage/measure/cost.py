@@ -13,6 +13,8 @@ from typing import Any
 
 from .statistics import median_interval, upper_quartile
 
+# Not the candidate's doing: it is in no plan, and whoever asks for it again has it measured again.
+MACHINE_FAULT = "machine_fault"
 STATUSES = (
     "unknown",
     "measured",
@@ -23,6 +25,7 @@ STATUSES = (
     "crashed",
     "wrong_result",
     "unsupported",
+    MACHINE_FAULT,
 )
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2

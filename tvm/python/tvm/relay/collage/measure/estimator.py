@@ -3,7 +3,8 @@
 
 Costs are looked for in memory, then in the store if there is one, then measured. The memory cache:
 key CandidateModule.key() (the estimator's options are fixed for its life, so they are no part of
-it); failures are kept as well; it lives as long as the estimator. `hits` counts candidates answered
+it); failures are kept as well, but for faults of the machine, which are measured again when asked
+for again; it lives as long as the estimator. `hits` counts candidates answered
 by it or by an equal one of the same call, `stored` those answered by the store, `misses` those
 measured.
 """
@@ -19,9 +20,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .candidate import CandidateModule
-from .cost import Cost
+from .compiler import require_compiler
+from .cost import MACHINE_FAULT, Cost
 from .failure import failed_cost
+from .launch import make_scratch
 from .load import is_busy, load_per_core, warn_if_busy
+from .machine_fault import FaultCount
 from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
 from .process import WorkerOptions
@@ -29,7 +33,6 @@ from .progress import Progress
 from .protocols import KeptCosts
 from .reply import Reply
 from .runner import LocalRunner, Runner
-from .scratch import ScratchFolder
 from .steps import (
     NOT_VERIFIED,
     better,
@@ -70,6 +73,7 @@ class MeasuredCostEstimator:
         self._progress = progress or Progress()
         self._cache: dict[str, Cost] = {}
         self._to_verify: set[str] = set()
+        self._faults = FaultCount()
         self._numbers = itertools.count()
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner()
@@ -79,9 +83,13 @@ class MeasuredCostEstimator:
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
 
-        Raises WorkerStartError when no worker process comes up, and the runner's CollageErrors.
+        Raises WorkerStartError when no worker process comes up, MachineError when the machine keeps
+        candidates from being built or run, and the runner's CollageErrors.
         """
         keys = [candidate.key() for candidate in candidates]
+        for key in keys:
+            if key in self._cache and self._cache[key].status == MACHINE_FAULT:
+                del self._cache[key]
         new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
         self._to_verify |= {key for key, candidate in new.items() if candidate.verify}
         hits = len(keys) - len(new)
@@ -91,11 +99,13 @@ class MeasuredCostEstimator:
         self.hits += hits
         self.stored += stored
         self.misses += len(todo)
+        if todo and not self.options.compiler:
+            require_compiler()
         if todo:
             self._load_here()
         self._progress.begin(len(todo), hits, stored)
         try:
-            with ScratchFolder() as folder:
+            with make_scratch() as folder:
                 for start in range(0, len(todo), self.options.batch):
                     self._measure_batch(todo[start : start + self.options.batch], folder)
         finally:
@@ -202,7 +212,7 @@ class MeasuredCostEstimator:
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
             if reply.outcome != "ok":
-                self._record(item, failed_cost(reply, "build", "compile_failed"))
+                self._record(item, failed_cost(reply, "build", "compile_failed"), reply)
             elif candidate.verify:
                 build = reply.value
                 job = reference_job(self.options, candidate, reference_of(library))
@@ -214,6 +224,8 @@ class MeasuredCostEstimator:
             nonlocal doubt
             if reply.outcome == "ok":
                 measure(build, reply.value["tolerance"])
+            elif reply.fault:
+                self._record(item, failed_cost(reply, "reference", MACHINE_FAULT), reply)
             else:
                 doubt = f"{NOT_VERIFIED}: {reply.message}"
                 measure(build, None)
@@ -224,22 +236,24 @@ class MeasuredCostEstimator:
 
         def on_measured(job: Job, reply: Reply) -> None:
             nonlocal kept, retries
-            # That devices are lost need not be the candidate's doing.
-            is_lost = reply.outcome == "lost"
+            # Neither is the candidate's doing.
+            is_lost = reply.outcome == "lost" or bool(reply.fault)
             if kept is None or not is_lost:
                 kept = better(kept, with_remark(cost_of(reply), doubt))
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:
-                self._record(item, kept, is_kept=not is_lost or kept.is_usable)
                 _remove(library)
                 _remove(reference_of(library))
+                self._record(item, kept, reply)
 
         return on_built
 
-    def _record(self, item: tuple[str, CandidateModule], cost: Cost, is_kept: bool = True) -> None:
+    def _record(self, item: tuple[str, CandidateModule], cost: Cost, last: Reply) -> None:
+        """Note a candidate's cost, which its last reply led to; the store keeps what is its own."""
         key, candidate = item
+        is_kept = cost.status != MACHINE_FAULT and (last.outcome != "lost" or cost.is_usable)
         if is_busy(self._load or 0.0) and (cost.is_usable or cost.status == "timeout"):
             cost = dataclasses.replace(cost, load=self._load)
         self._cache[key] = cost
@@ -247,6 +261,7 @@ class MeasuredCostEstimator:
             self._store.keep(candidate, cost)
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
+        self._faults.add(last, cost)
 
 
 def _remove(file: str) -> None:

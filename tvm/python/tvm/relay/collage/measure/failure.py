@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .cost import Cost
+from .cost import MACHINE_FAULT, Cost
 from .reply import Reply
 
 # Exceptions that say more than that a step failed.
@@ -13,7 +13,9 @@ _TELLING = {"Unsupported": "unsupported", "WrongResult": "wrong_result"}
 def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
     """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
     the step ended by an exception."""
-    if reply.outcome == "timeout":
+    if reply.fault:
+        status = MACHINE_FAULT
+    elif reply.outcome == "timeout":
         status = "timeout"
     elif reply.outcome in ("died", "lost"):
         status = "crashed"

@@ -23,6 +23,7 @@ from .contestant import library_contestant
 from .cost import Cost
 from .failure import failed_cost
 from .launch import WorkerStartError
+from .machine_fault import RESOURCES
 from .process import WorkerOptions, WorkerProcess
 from .reply import Reply
 from .resolve import path_of
@@ -132,7 +133,7 @@ def measure_interleaved(
         try:
             reply = workers[name].call(command, arguments, seconds)
         except WorkerStartError as error:
-            reply = Reply("died", message=str(error))
+            reply = Reply("died", message=str(error), fault=RESOURCES)
         if reply.outcome == "ok":
             return reply.value
         failure = failed_cost(reply, command, "run_failed")

@@ -10,11 +10,20 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from ..errors import MachineError
 from .scratch import ScratchFolder
 
 
-class WorkerStartError(RuntimeError):
+class WorkerStartError(MachineError):
     """No worker process could be started: the environment, not a candidate, is broken."""
+
+
+def make_scratch() -> ScratchFolder:
+    """A temporary folder; MachineError where none can be made."""
+    try:
+        return ScratchFolder()
+    except OSError as error:
+        raise MachineError(str(error)) from error
 
 
 def start_worker(

@@ -14,8 +14,9 @@ from .reply import Reply
 
 _logger = logging.getLogger(__name__)
 
-# A job whose worker dies gets one more, fresh worker: the first death may have been another's doing
-# (out of memory, a library left in a bad state by the job before).
+# A job whose worker dies, or that fails by a fault of the machine, gets one more try: the first
+# death may have been another's doing (out of memory, a library left in a bad state by the job
+# before), and a fault may have passed.
 ATTEMPTS = 2
 
 
@@ -125,8 +126,8 @@ class WorkerPool:
     def _end(self, worker: WorkerProcess, task: Task, reply: Reply) -> None:
         """Hand the reply over, or try once more."""
         self._release(worker)
-        if reply.outcome == "died" and task.attempts < ATTEMPTS:
-            _logger.info("a worker died (%s); trying once more", reply.message)
+        if (reply.outcome == "died" or reply.fault) and task.attempts < ATTEMPTS:
+            _logger.info("a worker %s (%s); trying once more", reply.outcome, reply.message)
             self._waiting.appendleft(task)
         else:
             task.on_reply(reply)

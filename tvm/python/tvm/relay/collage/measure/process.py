@@ -20,10 +20,10 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .launch import WorkerStartError, kill_worker, start_worker
+from .launch import WorkerStartError, kill_worker, make_scratch, start_worker
+from .machine_fault import MEMORY, fault_of_death, kills_for_memory
 from .memory import default_limit, resident_bytes
 from .reply import Reply, how_it_ended, parse_reply
-from .scratch import ScratchFolder
 from .spent import add_workers, phase
 
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
@@ -55,7 +55,8 @@ class WorkerProcess:
 
     def __init__(self, options: WorkerOptions | None = None) -> None:
         self._options = options = options or WorkerOptions()
-        scratch = ScratchFolder()  # what a killed candidate leaves there goes with the worker
+        # What a killed candidate leaves there goes with the worker.
+        self._scratch = scratch = make_scratch()
         self._process, replies = start_worker(options.environment, scratch)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._stdin = self._process.stdin.fileno()
@@ -69,6 +70,7 @@ class WorkerProcess:
         )
         self._memory_limit = options.memory_limit_bytes or default_limit()
         self._ids = itertools.count()
+        self._kills = 0
         self._to_send = b""
         self._received = b""
         self._tail = b""
@@ -121,11 +123,15 @@ class WorkerProcess:
             text = f"it held {self._memory() / 1e9:.2f} GB of memory"
             self.kill()
             limit = f"{self._memory_limit / 1e9:.2f} GB (measure option memory_limit_bytes)"
-            return self._on_end("died", f"{text}, more than its limit of {limit}" + self._printed())
+            text += f", more than its limit of {limit}"
+            return self._on_end("died", text + self._printed(), fault=MEMORY)
         if self._has_exited():
             self._read()
+            # With what it left in its folder, which is removed as it is killed.
+            fault = fault_of_death(self._exit_code(), self._scratch.path, self._kills)
             self.kill()
-            return self._on_end("died", how_it_ended(self._process.returncode) + self._printed())
+            text = how_it_ended(self._process.returncode) + self._printed()
+            return self._on_end("died", text, fault=fault)
         if time.monotonic() > self._deadline:
             if self._replies not in self._open:
                 self.kill()
@@ -139,6 +145,7 @@ class WorkerProcess:
         request = {"id": self._awaited, "command": command, "arguments": arguments}
         self._to_send = json.dumps(request).encode() + b"\n"
         self._tail = b""
+        self._kills = kills_for_memory()
         self._deadline = time.monotonic() + seconds
 
     def _on_line(self, line: bytes) -> Reply | None:
@@ -148,7 +155,7 @@ class WorkerProcess:
             return self._on_end("died", "it wrote over the worker's reply channel")
         add_workers(reply.get("spent"))
         if not reply["ok"]:
-            return self._on_end("failed", reply["message"], reply["type"])
+            return self._on_end("failed", reply["message"], reply["type"], reply["fault"])
         if self._is_starting:
             self._is_starting = False
             if self._queued is not None:
@@ -158,7 +165,7 @@ class WorkerProcess:
         self._awaited = None
         return Reply("ok", reply["value"])
 
-    def _on_end(self, outcome: str, message: str, kind: str = "") -> Reply:
+    def _on_end(self, outcome: str, message: str, kind: str = "", fault: str = "") -> Reply:
         if self._is_starting:
             self.kill()
             modules = ", ".join(["tvm", *self._options.imports])
@@ -168,7 +175,7 @@ class WorkerProcess:
                 f"({self._memory_limit} bytes)"
             )
         self._awaited = None
-        return Reply(outcome, None, kind, message)
+        return Reply(outcome, None, kind, message, fault)
 
     def _write(self) -> None:
         while self._to_send:
@@ -212,14 +219,21 @@ class WorkerProcess:
         return 0 if self._process.returncode is not None else resident_bytes(self._process.pid)
 
     def _has_exited(self) -> bool:
-        """Whether it ended; it stays unreaped, so that its process group's id stays its own."""
+        return self._exit_code() is not None
+
+    def _exit_code(self) -> int | None:
+        """As Popen.returncode, None while it runs; it stays unreaped, so that its process group's
+        id stays its own. 0 for one that somebody else has reaped."""
         if self._process.returncode is not None:
-            return True
+            return self._process.returncode
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         try:
-            return os.waitid(os.P_PID, self._process.pid, flags) is not None
+            ended = os.waitid(os.P_PID, self._process.pid, flags)
         except ChildProcessError:
-            return True
+            return 0
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def _descriptors(self) -> Iterable[tuple[int, int]]:
         for fd in self._open:

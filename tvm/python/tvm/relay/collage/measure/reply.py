@@ -13,12 +13,17 @@ from typing import Any
 @dataclasses.dataclass(frozen=True)
 class Reply:
     """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
-    `type`), "timeout" or "died" with a message."""
+    `type`), "timeout" or "died" with a message.
+
+    fault: the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for
+    what is the candidate's own doing.
+    """
 
     outcome: str
     value: Any = None
     type: str = ""
     message: str = ""
+    fault: str = ""
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:
@@ -26,7 +31,7 @@ def parse_reply(line: bytes) -> dict[str, Any] | None:
     try:
         reply = json.loads(line)
         is_ok = reply["ok"]
-        texts = () if is_ok else (reply["type"], reply["message"])
+        texts = () if is_ok else (reply["type"], reply["message"], reply["fault"])
         has_value = not is_ok or "value" in reply
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -20,6 +20,7 @@ import weakref
 from pathlib import Path
 
 _PREFIX, _SUFFIX = "collage-", ".lock"
+_ADVICE = "make room, or set TMPDIR to a folder on a local disk that can be written to"
 
 
 class ScratchFolder:
@@ -36,13 +37,17 @@ class ScratchFolder:
             except OSError as error:
                 lock.unlink(missing_ok=True)
                 raise OSError(
-                    f"no temporary folder with a lock can be made in {directory} ({error}): set "
-                    "TMPDIR to a folder on a local disk that can be written to"
+                    f"no temporary folder with a lock can be made in {directory} ({error}): "
+                    f"{_ADVICE}"
                 ) from error
             if held is not None:  # else somebody's remove_stale was faster: another name
                 break
         folder = lock.with_suffix("")
-        folder.mkdir(mode=0o700)
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            _remove(folder, lock, held)
+            raise OSError(f"no temporary folder can be made ({error}): {_ADVICE}") from error
         self.path = str(folder)
         self.close = weakref.finalize(self, _close, folder, lock, held, os.getpid())
 

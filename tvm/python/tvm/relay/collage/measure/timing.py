@@ -16,6 +16,7 @@ from tvm.contrib.graph_executor import GraphModule
 from .arrays import numbers_of, set_inputs
 from .borders import border_share
 from .inputs import random_inputs
+from .machine_fault import blaming_the_library
 from .reference import check_outputs
 from .spent import phase
 from .statistics import fewest_samples, is_narrow, median_interval
@@ -37,32 +38,34 @@ def measure_library(
     """Time a library that build_candidate made (`build` is its reply) on random inputs.
 
     Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
-    the first run's outputs are not those in the file `reference`, if any, within the tolerance.
+    the first run's outputs are not those in the file `reference`, if any, within the tolerance;
+    MachineFault when its backend cannot run here any more.
     """
-    factory = tvm.runtime.load_module(library)
-    device = tvm.device(build["device"], 0)
-    executor = GraphModule(factory["default"](device))
-    values = random_inputs(build["inputs"], seed)
-    set_inputs(executor.module, values)
-    if reference is not None:
-        with phase("verify"):
-            executor.run()
-            count = executor.get_num_outputs()
-            outputs = [numbers_of(executor.get_output(i)) for i in range(count)]
-            check_outputs(outputs, reference, tolerance)
+    with blaming_the_library(build["backend"]):
+        factory = tvm.runtime.load_module(library)
+        device = tvm.device(build["device"], 0)
+        executor = GraphModule(factory["default"](device))
+        values = random_inputs(build["inputs"], seed)
+        set_inputs(executor.module, values)
+        if reference is not None:
+            with phase("verify"):
+                executor.run()
+                count = executor.get_num_outputs()
+                outputs = [numbers_of(executor.get_output(i)) for i in range(count)]
+                check_outputs(outputs, reference, tolerance)
 
-    def run(number: int, repeat: int) -> list[float]:
-        timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
-        return list(timer().results)
+        def run(number: int, repeat: int) -> list[float]:
+            timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
+            return list(timer().results)
 
-    with phase("time"):
-        samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
-    with phase("time borders"):
-        share = border_share(factory, device, values) if split_borders else 0.0
-    return {
-        "samples": [s * (1.0 - share) for s in samples],
-        "border_seconds": _stdlib.median(samples) * share,
-    }
+        with phase("time"):
+            samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
+        with phase("time borders"):
+            share = border_share(factory, device, values) if split_borders else 0.0
+        return {
+            "samples": [s * (1.0 - share) for s in samples],
+            "border_seconds": _stdlib.median(samples) * share,
+        }
 
 
 def sample_until_narrow(

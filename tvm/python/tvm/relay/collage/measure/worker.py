@@ -3,9 +3,9 @@
 
 Started as `python -m <this module> <reply fd> <parent pid>`. A request is one line
 of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
-{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message"}, both with "spent", seconds by
-phase. Both descriptors are moved out of the way at start, so that what a candidate reads or prints
-cannot touch the protocol.
+{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message", "fault"}, both with "spent",
+seconds by phase. Both descriptors are moved out of the way at start, so that what a candidate reads
+or prints cannot touch the protocol.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .contestant import Stage
+from .machine_fault import fault_of, kills_for_memory
 from .memory import be_first_to_go
 from .resolve import resolve
 from .spent import phase, recording
@@ -62,6 +63,7 @@ def serve(requests, replies) -> None:
     commands = Commands()
     for line in requests:
         request = json.loads(line)
+        kills = kills_for_memory()
         reply: dict[str, Any] = {"id": request["id"], "ok": True}
         with recording() as spent:
             try:
@@ -74,6 +76,7 @@ def serve(requests, replies) -> None:
                     "ok": False,
                     "type": type(error).__name__,
                     "message": describe(error),
+                    "fault": fault_of(error, kills),
                 }
         text = json.dumps({**reply, "spent": spent.phases})
         replies.write(text + "\n")

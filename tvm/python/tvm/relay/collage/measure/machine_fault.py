@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the machine, told from a candidate's own where they arise.
+
+They are told by exceptions' types and errno, by signals, by the kernel's counters and by trying the
+same on nothing, never by the words of a message: another candidate would have had the same fault,
+and this one may do well when it is mended. A fault is named by one of ADVICE.
+Test: test_measure_machine_fault.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+
+from ..errors import MachineError
+from .compiler import why_it_does_not_link
+from .cost import MACHINE_FAULT, Cost, Unsupported
+from .reply import Reply
+
+MEMORY, KILLED = "memory", "killed"
+FOLDER, RESOURCES, COMPILER, LIBRARY = "folder", "resources", "compiler", "library"
+
+# Kind of fault -> what to do about it.
+ADVICE = {
+    MEMORY: "end other programs, set the option workers to 1, or use a machine with more memory",
+    KILLED: "see who ends processes here: the kernel where memory is short, a limit, a person",
+    FOLDER: "make room in the temporary folder, or set TMPDIR to one that can be written to",
+    RESOURCES: "end other programs, or raise the limits of open files and processes (ulimit)",
+    COMPILER: "install g++, or set CXX to a C++ compiler that works",
+    LIBRARY: "install what is missing, or leave the backend out of the target list",
+}
+# Those that need not hit the next candidate as well.
+PASSING = (MEMORY, KILLED)
+
+_BY_ERRNO = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO), FOLDER),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN), RESOURCES),
+    errno.ENOMEM: MEMORY,
+}
+# Signals that a process does not send itself by a fault of its code.
+_FROM_OUTSIDE = (
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGXCPU,
+    signal.SIGXFSZ,
+    signal.SIGPWR,
+)
+# More than an empty file: some file systems keep a block for those.
+_PROBE_BYTES = 1 << 16
+
+
+# So many candidates in a row that have lasting faults of the machine: the next would have them too.
+MOST_IN_A_ROW = 3
+
+
+class FaultCount:
+    """Faults of the machine in a row. MachineError when to go on measuring is of no use."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def add(self, reply: Reply, cost: Cost) -> None:
+        """Count a candidate's last reply with the cost that it stands for."""
+        if cost.status != MACHINE_FAULT or reply.fault in PASSING:
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row >= MOST_IN_A_ROW:
+            raise MachineError(
+                f"{self._in_a_row} candidates in a row could not be measured by no fault of theirs "
+                f"({cost.message}): {ADVICE[reply.fault]}, and run again; costs known by now are "
+                "kept"
+            )
+
+
+class MachineFault(Exception):
+    """Raised in a worker by what has found the machine at fault; `kind` is one of ADVICE."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def fault_of(error: BaseException, kills_before: int = 0) -> str:
+    """The kind of fault of the machine that an exception in this process came from, "" for none.
+
+    `kills_before`: what kills_for_memory() gave before the work that failed.
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if isinstance(link, MachineFault):
+            return link.kind
+        if isinstance(link, MemoryError):
+            return MEMORY
+        if isinstance(link, OSError) and link.errno in _BY_ERRNO:
+            return _BY_ERRNO[link.errno]
+        link = link.__cause__ or link.__context__
+    if kills_for_memory() > kills_before:  # a compiler, perhaps
+        return MEMORY
+    return fault_of_folder(tempfile.gettempdir()) or _fault_of_threads()
+
+
+def fault_of_death(code: int | None, folder: str, kills_before: int = 0) -> str:
+    """The kind of fault of the machine that a worker of this exit status died of, "" for none.
+    `folder`: its temporary one, with all that it left there."""
+    if code is not None and -code in _FROM_OUTSIDE:
+        return FOLDER if -code == signal.SIGXFSZ else KILLED
+    if kills_for_memory() > kills_before:
+        return MEMORY
+    return fault_of_folder(folder)
+
+
+def fault_of_folder(folder: str) -> str:
+    """The kind of fault that keeps a file from being written there; "" when it can be."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        return _BY_ERRNO.get(error.errno or 0, FOLDER)
+    return ""
+
+
+def kills_for_memory(path: str = "/proc/vmstat") -> int:
+    """Processes that the kernel has killed since its start for want of memory; 0 if none tells."""
+    with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+        for line in file:
+            name, _, value = line.partition(" ")
+            if name == "oom_kill":
+                return int(value)
+    return 0
+
+
+@contextlib.contextmanager
+def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
+    """Around what compiles or links: MachineFault where no library at all can be linked now."""
+    try:
+        yield
+    except Unsupported:
+        raise
+    except Exception as error:
+        text = "" if fault_of(error) else why_it_does_not_link(compiler)
+        if text:
+            raise MachineFault(COMPILER, text) from error
+        raise
+
+
+@contextlib.contextmanager
+def blaming_the_library(backend: str) -> Iterator[None]:
+    """Around a backend's work: MachineFault where the backend cannot run here any more."""
+    from ..backends import find_backend, why_unavailable
+
+    try:
+        yield
+    except Exception as error:
+        found = find_backend(backend)
+        reason = why_unavailable(found) if found is not None else None
+        if reason is not None:
+            raise MachineFault(LIBRARY, f"backend {backend!r}: {reason}") from error
+        raise
+
+
+def _fault_of_threads() -> str:
+    try:
+        thread = threading.Thread(target=int)
+        thread.start()
+    except RuntimeError:
+        return RESOURCES
+    thread.join()
+    return ""
