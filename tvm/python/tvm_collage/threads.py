@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads this process should use: physical cores it may run on. Test: test_hook.py.
+"""How many threads this process should use, physical cores it may run on, and what these are.
 
-Reads only the affinity mask, /sys (siblings of a core) and /proc, /sys/fs/cgroup (CPU quota, of
-version 1 and 2). Every function takes the file system's root, so that tests can fake a machine.
+Reads only the affinity mask, /sys (siblings of a core, caches, memory nodes) and /proc,
+/sys/fs/cgroup (CPU quota, of version 1 and 2). Every function takes the file system's root, so that
+tests can fake a machine. Test: test_hook.py.
 """
 
 import os
+from typing import NamedTuple
+
+_CPU = "sys/devices/system/cpu/cpu{}"
 
 
 def default_threads(root: str = "/", cpus: set[int] | None = None) -> int:
@@ -14,11 +18,51 @@ def default_threads(root: str = "/", cpus: set[int] | None = None) -> int:
     ``cpus`` are the logical CPUs of the mask; by default the calling thread's mask.
     """
     allowed = os.sched_getaffinity(0) if cpus is None else cpus
-    cores = {_core_of(root, cpu) for cpu in allowed}
+    cores = cores_of(allowed, root)
     quota = cgroup_quota(root)
     # Rounded down: one spinning thread more than the quota is throttled together with the rest.
     limit = len(cores) if quota is None else min(len(cores), int(quota))
     return max(1, limit)
+
+
+class CpuSet(NamedTuple):
+    """What of a set of CPUs decides how fast threads are on it; numbers, not which they are.
+
+    cpus: logical ones. cores: physical. nodes: memory nodes, caches: of the last level (L3), that
+    they belong to; 0 where that cannot be read. quota: CPUs' worth of time that the cgroup allows,
+    None where that is no less than the CPUs.
+    """
+
+    cpus: int
+    cores: int
+    nodes: int
+    caches: int
+    quota: float | None
+
+
+def cpu_set(root: str = "/", cpus: set[int] | None = None) -> CpuSet:
+    """Describe the CPUs that the calling thread may use, or ``cpus``."""
+    allowed = os.sched_getaffinity(0) if cpus is None else cpus
+    quota = cgroup_quota(root)
+    return CpuSet(
+        len(allowed),
+        len(cores_of(allowed, root)),
+        len({_node_of(root, cpu) for cpu in allowed} - {""}),
+        len({_cache_of(root, cpu) for cpu in allowed} - {""}),
+        None if quota is None or quota >= len(allowed) else round(quota, 2),
+    )
+
+
+def cores_of(cpus: set[int], root: str = "/") -> dict[str, list[int]]:
+    """Return the logical CPUs by the physical core that they are of, which is named by its first
+    logical CPU, whether that is among them or not."""
+    cores: dict[str, list[int]] = {}
+    for cpu in sorted(cpus):
+        siblings = _read(root, f"{_CPU.format(cpu)}/topology/thread_siblings_list")
+        # "0,64" or "0-1"; unknown means a core of its own.
+        first = siblings.replace("-", ",").split(",")[0] or str(cpu)
+        cores.setdefault(first, []).append(cpu)
+    return cores
 
 
 def cgroup_quota(root: str = "/") -> float | None:
@@ -34,11 +78,16 @@ def cgroup_quota(root: str = "/") -> float | None:
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
-def _core_of(root: str, cpu: int) -> str:
-    """Return what names the physical core of a logical CPU; unknown means a core of its own."""
-    return (
-        _read(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or f"#{cpu}"
-    )
+def _cache_of(root: str, cpu: int) -> str:
+    return _read(root, f"{_CPU.format(cpu)}/cache/index3/shared_cpu_list")
+
+
+def _node_of(root: str, cpu: int) -> str:
+    try:
+        entries = os.listdir(os.path.join(root, _CPU.format(cpu)))
+    except OSError:
+        return ""
+    return next((name for name in entries if name.startswith("node")), "")
 
 
 def _with_parents(mount: str, group: str) -> list[str]:

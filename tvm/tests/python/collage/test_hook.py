@@ -265,6 +265,28 @@ def test_default_threads(tmp_path, files, cpus, expected):
     assert threads.default_threads(root, cpus) == expected
 
 
+@pytest.mark.parametrize(
+    "cpus, expected",
+    [
+        ({0, 1, 2, 3}, (4, 2, 2, 2, 2.5)),
+        ({0, 2}, (2, 1, 1, 1, None)),
+        ({1, 3}, (2, 1, 1, 1, None)),
+        ({0, 1}, (2, 2, 2, 2, None)),
+        ({9}, (1, 1, 0, 0, None)),  # nothing is known of it
+    ],
+)
+def test_what_cpus_are(tmp_path, cpus, expected):
+    """Two CPUs of one core are not two cores; which of two equal pairs it is does not matter."""
+    cpu = "sys/devices/system/cpu/cpu"
+    files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": "250000 100000"}
+    for number, group in HYPERTHREADS.items():
+        files[f"{cpu}{number}/cache/index3/shared_cpu_list"] = group
+        files[f"{cpu}{number}/node{number % 2}/cpulist"] = group
+    root = fake_machine(tmp_path, HYPERTHREADS, files)
+    assert threads.cpu_set(root, cpus) == expected
+    assert threads.cores_of({3}, root) == {"1": [3]}
+
+
 def test_default_threads_of_this_machine():
     assert 1 <= threads.default_threads() <= len(os.sched_getaffinity(0))
 

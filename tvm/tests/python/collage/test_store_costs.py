@@ -7,7 +7,7 @@ import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from store_rows import sql
 from tvm.relay.collage.measure import WorkerProcess
-from tvm.relay.collage.measure import estimator as estimators
+from tvm.relay.collage.measure.runner import LocalRunner
 from tvm.relay.collage.store import CostStore, Environment, StoredCosts
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -149,18 +149,19 @@ def test_noisy_costs_are_measured_again_when_asked(path):
 
 def test_costs_from_a_busy_machine_are_measured_again_once_it_is_quiet(path, monkeypatch):
     """On one that is always busy they serve: no search measures what the last one did."""
-    load = {"now": 2.5}
-    monkeypatch.setattr(estimators, "load_per_core", lambda: load["now"])
+    load = {"now": 0.5}
+    monkeypatch.setattr(LocalRunner, "load", lambda self: load["now"])
+    monkeypatch.setattr(LocalRunner, "is_quiet", lambda self: not load["now"])
     batch = [fake_candidate("a"), fake_candidate("b", "raise")]
     with estimator(path) as first:
-        assert [cost.load for cost in first.estimate(batch)] == [2.5, 0.0]
+        assert [cost.load for cost in first.estimate(batch)] == [0.5, 0.0]
     for _ in range(2):
         missed, [cost, _] = reasons(path, batch)
-        assert missed == {} and cost.load == 2.5
-    load["now"] = 0.5
+        assert missed == {} and cost.load == 0.5
+    load["now"] = 0.0
     missed, [cost, _] = reasons(path, batch)
     assert missed == {"measured on a busy machine, which is quiet now": 1} and cost.load == 0.0
-    for load["now"] in (0.5, 2.5):
+    for load["now"] in (0.0, 0.5):
         missed, [cost, _] = reasons(path, batch)
         assert missed == {} and cost.load == 0.0, "the new cost took the busy one's place"
 
@@ -168,7 +169,7 @@ def test_costs_from_a_busy_machine_are_measured_again_once_it_is_quiet(path, mon
 def test_the_machine_is_looked_at_only_where_that_decides(path, monkeypatch):
     with estimator(path) as first:
         first.estimate([fake_candidate("a")])
-    monkeypatch.setattr(estimators, "load_per_core", lambda: pytest.fail("asked for the load"))
+    monkeypatch.setattr(LocalRunner, "is_quiet", lambda self: pytest.fail("asked for the load"))
     assert reasons(path, [fake_candidate("a")])[0] == {}
 
 

@@ -16,8 +16,9 @@ from tvm.relay.collage.backends import Backend, registry
 from tvm.relay.collage.backends.greedy import greedy_partition
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
 from tvm.relay.collage.measured import TRANSITION, TVM_BACKEND, stored_version
-from tvm.relay.collage.store import Environment
+from tvm.relay.collage.store import Environment, environment
 from tvm.relay.collage.store.environment import cpu_model, measuring_text, thread_text
+from tvm_collage.threads import CpuSet
 
 
 def candidates():
@@ -85,16 +86,39 @@ def test_the_processor_has_a_name(tmp_path, kind):
     assert cpu_model(str(tmp_path / "missing")) == os.uname().machine
 
 
+def fake_machine(monkeypatch, cpus, cores=0, nodes=1, caches=1, quota=None):
+    found = CpuSet(cpus, cores or cpus, nodes, caches, quota)
+    monkeypatch.setattr(environment, "cpu_set", lambda: found)
+
+
 def test_threads_are_tvms_and_what_is_unusual_about_them(monkeypatch):
     monkeypatch.setenv("TVM_NUM_THREADS", "4")
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.delenv("COLLAGE_SPREAD_THREADS", raising=False)
+    fake_machine(monkeypatch, 4)
     assert thread_text() == "4"
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setenv("OMP_PROC_BIND", "spread")
     assert thread_text() == "4, OMP_NUM_THREADS 2, OMP_PROC_BIND spread"
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    assert thread_text().startswith("4, cores 1, ")
+
+
+CPUS = {
+    "hyper-threads": ({"cpus": 8, "cores": 4}, "4, 8 CPUs"),
+    "two of a core": ({"cpus": 4, "cores": 2}, "4, 2 cores"),
+    "fewer": ({"cpus": 1}, "4, 1 CPUs, 1 cores"),
+    "two sockets": ({"cpus": 4, "nodes": 2, "caches": 2}, "4, 2 nodes, 2 L3 caches"),
+    "quota": ({"cpus": 64, "cores": 32, "quota": 4.5}, "4, 64 CPUs, 32 cores, quota 4.5"),
+    "unreadable": ({"cpus": 4, "nodes": 0, "caches": 0}, "4"),
+}
+
+
+@pytest.mark.parametrize("kind", CPUS)
+def test_the_kind_of_cpus_and_the_quota_are_in_the_key(monkeypatch, kind):
+    facts, text = CPUS[kind]
+    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "4")
+    fake_machine(monkeypatch, **facts)
+    assert thread_text() == text == Environment.here().threads
 
 
 def test_options_that_change_results_are_in_the_key_and_others_are_not():

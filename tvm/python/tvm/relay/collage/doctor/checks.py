@@ -24,7 +24,6 @@ _NOISY, _TOO_NOISY = 0.10, 0.30
 _SHARED, _TAKEN = 0.85, 0.6
 # Of pauses, from which threads sharing a CPU is the kernel's way and no chance.
 _SHARING = 0.5
-_BUSY = 0.5  # load by allowed CPU; this process itself is a part of it
 # TVM itself imports xgboost, whose own OpenMP computes only while a tuner learns.
 _OF_TUNERS = "/xgboost"
 _LEAST_DISK, _LITTLE_DISK = 0.25 * _GIB, 2 * _GIB
@@ -161,10 +160,12 @@ def check_frequency(m: Machine) -> Finding:
 
 
 def check_load(m: Machine) -> Finding:
-    text = f"load {m.load:.2f} on {m.allowed} CPUs"
-    if m.load > 1 + _BUSY * m.allowed:
-        return warning(text, "other processes run: end them, or measure when they have ended")
-    return ok(text)
+    if m.load:
+        return warning(
+            f"others take {m.load:.0%} of the {m.allowed} CPUs that this process may use",
+            "end other processes here, or measure when they have ended",
+        )
+    return ok(f"others leave the {m.allowed} CPUs that this process may use alone")
 
 
 def check_noise(m: Machine) -> Finding:

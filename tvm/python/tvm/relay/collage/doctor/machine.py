@@ -22,6 +22,7 @@ from ..backends import list_backends
 from ..backends.listing import describe_backend
 from ..denormals import thread_pool
 from ..measure.compiler import find_compiler, why_it_does_not_link
+from ..measure.load import LoadMeter
 from ..store import CostStore, StoreError, StoreOlderError, store_path
 from ..store.environment import cpu_model
 from .noise import Noise, measure_noise, measure_sharing
@@ -35,7 +36,8 @@ class Machine:
 
     cpu: its model. cpus: logical ones of the machine; allowed: those of the affinity mask; cores:
     physical ones among these that the cgroup's quota (CPUs' worth of time, None for none) allows.
-    governors: of the allowed CPUs, empty where unreadable. load: average over a minute.
+    governors: of the allowed CPUs, empty where unreadable. load: the share of the allowed CPUs
+    that others take now, 0 where they leave a core for each of our threads.
     sharing: the share of pauses after which threads of a team woke on one CPU, None without a pool
     of several threads. environment: variables of threads. openmp: runtimes in this process.
     system_cpu: LLVM's name. target: the host target to compile for. backends: rows of
@@ -99,7 +101,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
         quota=cgroup_quota(root),
         governors=read_governors(root, allowed),
         megahertz=read_megahertz(root),
-        load=os.getloadavg()[0],
+        load=LoadMeter().look(),
         noise=measure_noise(cores),
         sharing=measure_sharing(thread_pool()),
         environment={name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},

@@ -22,6 +22,7 @@ from ..external import is_external_function
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.arrays import save_arrays
 from ..measure.compiler import require_compiler
+from ..measure.cpu_lock import cpus_for_building
 from ..measure.inputs import describe_inputs, random_tensor
 from ..measure.rounds import Further
 from ..measure.scratch import ScratchFolder
@@ -120,9 +121,10 @@ def guard(
         raise GuardUnavailable(str(error)) from error
     if not compiler:
         require_compiler()
-    libraries, failures = _build_all(
-        plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
-    )
+    with cpus_for_building(lambda text: on_step(text, 0, steps)):
+        libraries, failures = _build_all(
+            plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
+        )
     failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
     if not libraries:
         raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
@@ -149,6 +151,7 @@ def guard(
             give_up_ratio=_GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
+            on_wait=lambda text: on_step(text, len(plans), steps),
         )
     comparisons = [_of_trader(item, remarks.get(item.name)) for item in comparisons] + failures
     # What nothing is known of may be why a plan does not run.

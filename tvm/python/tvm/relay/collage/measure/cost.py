@@ -54,8 +54,8 @@ class Cost:
     few for that; `rounds` is their number.
     `border_seconds` is the time of layout transforms at the candidate's borders, which `seconds`
     does not include. All are None or 0 unless the status is measured or estimated. `load` is the
-    others' runnable processes a core when measuring began, where they left no core free, else 0;
-    a timeout may have it as well.
+    share of the allowed CPUs that others took meanwhile, from 0 to 1, where they did not leave our
+    threads' cores alone, else 0; a timeout may have it as well.
     """
 
     status: str
@@ -157,7 +157,7 @@ class Cost:
 
     def Summary(self) -> str:
         """One line for logs and tables."""
-        busy = f", machine busy ({self.load:.1f} a core)" if self.is_busy else ""
+        busy = f", machine busy (others took {self.load:.0%})" if self.is_busy else ""
         if not self.is_usable:
             return (f"{self.status}: {self.message}" if self.message else self.status) + busy
         text = f"{self.status} {format_seconds(self.seconds)}"

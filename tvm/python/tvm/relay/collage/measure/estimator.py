@@ -12,6 +12,7 @@ measured.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import logging
 import os
@@ -24,7 +25,7 @@ from .compiler import require_compiler
 from .cost import MACHINE_FAULT, Cost
 from .failure import failed_cost
 from .launch import make_scratch
-from .load import is_busy, load_per_core, warn_if_busy
+from .load import warn_if_busy
 from .machine_fault import FaultCount
 from .options import MeasureOptions
 from .pool import Job, OnReply, WorkerPool
@@ -76,9 +77,9 @@ class MeasuredCostEstimator:
         self._faults = FaultCount()
         self._numbers = itertools.count()
         self._pool = self._new_pool()
-        self.runner: Runner = runner or LocalRunner()
-        # Read once, before our own builds raise it.
-        self._load: float | None = None
+        self.runner: Runner = runner or LocalRunner(self._progress.on_wait)
+        # What others took of the CPUs while costs were measured that are known by that.
+        self._loads: list[float] = []
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
         """Costs in the order of the candidates. An interrupt keeps what is measured already.
@@ -101,8 +102,6 @@ class MeasuredCostEstimator:
         self.misses += len(todo)
         if todo and not self.options.compiler:
             require_compiler()
-        if todo:
-            self._load_here()
         self._progress.begin(len(todo), hits, stored)
         try:
             with make_scratch() as folder:
@@ -125,9 +124,8 @@ class MeasuredCostEstimator:
     def close(self) -> None:
         self._pool.close()
         self.runner.close()
-        if self._load is not None:
-            warn_if_busy(self._load, self.misses)
-            self._load = None
+        warn_if_busy(self._loads, self.misses)
+        self._loads = []
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -167,21 +165,11 @@ class MeasuredCostEstimator:
         """Put what the store knows into memory; how many costs that is."""
         if self._store is None or not new:
             return 0
-        found = zip(new, self._store.look_up(list(new.values()), self._is_quiet), strict=True)
+        is_quiet = functools.cache(self.runner.is_quiet)
+        found = zip(new, self._store.look_up(list(new.values()), is_quiet), strict=True)
         costs = {key: cost for key, cost in found if cost is not None}
         self._cache.update(costs)
         return len(costs)
-
-    def _load_here(self) -> float | None:
-        """The load that others put on this machine; None where candidates run elsewhere."""
-        if self._load is None and self.runner.is_here:
-            self._load = load_per_core()
-        return self._load
-
-    def _is_quiet(self) -> bool:
-        """Whether costs of now would be better than those that a busy machine left."""
-        load = self._load_here()
-        return load is not None and not is_busy(load)
 
     def _new_pool(self) -> WorkerPool:
         return WorkerPool(
@@ -212,7 +200,8 @@ class MeasuredCostEstimator:
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
             if reply.outcome != "ok":
-                self._record(item, failed_cost(reply, "build", "compile_failed"), reply)
+                cost = self._with_load(failed_cost(reply, "build", "compile_failed"))
+                self._record(item, cost, reply)
             elif candidate.verify:
                 build = reply.value
                 job = reference_job(self.options, candidate, reference_of(library))
@@ -239,7 +228,7 @@ class MeasuredCostEstimator:
             # Neither is the candidate's doing.
             is_lost = reply.outcome == "lost" or bool(reply.fault)
             if kept is None or not is_lost:
-                kept = better(kept, with_remark(cost_of(reply), doubt))
+                kept = better(kept, self._with_load(with_remark(cost_of(reply), doubt)))
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
@@ -250,12 +239,19 @@ class MeasuredCostEstimator:
 
         return on_built
 
+    def _with_load(self, cost: Cost) -> Cost:
+        """With what others took of the CPUs meanwhile, where that may have made it what it is."""
+        load = self.runner.load()
+        if load and (cost.is_usable or cost.status == "timeout"):
+            return dataclasses.replace(cost, load=load)
+        return cost
+
     def _record(self, item: tuple[str, CandidateModule], cost: Cost, last: Reply) -> None:
         """Note a candidate's cost, which its last reply led to; the store keeps what is its own."""
         key, candidate = item
         is_kept = cost.status != MACHINE_FAULT and (last.outcome != "lost" or cost.is_usable)
-        if is_busy(self._load or 0.0) and (cost.is_usable or cost.status == "timeout"):
-            cost = dataclasses.replace(cost, load=self._load)
+        if cost.is_busy:
+            self._loads.append(cost.load)
         self._cache[key] = cost
         if self._store is not None and is_kept:
             self._store.keep(candidate, cost)

@@ -9,6 +9,7 @@ comparison.compare compares.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -21,6 +22,7 @@ import numpy as np
 
 from .contestant import library_contestant
 from .cost import Cost
+from .cpu_lock import OnWait, cpus_for_measuring
 from .failure import failed_cost
 from .launch import WorkerStartError
 from .machine_fault import RESOURCES
@@ -107,6 +109,7 @@ def measure_interleaved(
     judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
     imports: Sequence[str] = (),
     on_round: Callable[[int, int], None] | None = None,
+    on_wait: OnWait | None = None,
 ) -> dict[str, Samples]:
     """One sample a round of each contestant, in rounds of random order; by name.
 
@@ -115,7 +118,8 @@ def measure_interleaved(
     give_up_ratio, further and on_round mean. While one runs the others sleep in a read.
     run_timeout: seconds that a request may take besides five times what its runs took at the
     opening. warm_seconds: a contestant runs for so long, once at least, before it is timed.
-    imports: modules that every process imports, for the backends that they register.
+    imports: modules that every process imports, for the backends that they register. on_wait is
+    told of waiting for others that measure on these CPUs.
     ValueError for two contestants of one name.
     """
     results = {c.name: Samples(c.name) for c in contestants}
@@ -156,7 +160,9 @@ def measure_interleaved(
         results[name].left = reason
         workers.pop(name).kill()
 
+    held = contextlib.ExitStack()
     try:
+        held.enter_context(cpus_for_measuring(on_wait))
         with ScratchFolder() as folder:
             for contestant in contestants:
                 options = WorkerOptions(imports, contestant.environment)
@@ -195,4 +201,5 @@ def measure_interleaved(
     finally:
         for worker in workers.values():
             worker.kill()
+        held.close()
     return results

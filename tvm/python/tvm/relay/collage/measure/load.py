@@ -2,7 +2,9 @@
 """Whether other work disturbs what is measured on this machine. Test: test_measure_load.py.
 
 A cost's interval cannot show it: while another process holds a core, each start of a parallel loop
-may wait for it, every time alike.
+may wait for it, every time alike. So it is looked how much of the CPUs that this process may use
+others took, from the kernel's counters of each CPU (/proc/stat): what a busy host does elsewhere is
+no harm, what its other guests take from these CPUs (steal) is.
 """
 
 from __future__ import annotations
@@ -10,55 +12,134 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from tvm_collage.threads import cores_of
 
 _logger = logging.getLogger(__name__)
 
-# Runnable processes a core from which no core is free.
-BUSY = 1.0
-# How others' processes of this moment are counted.
-_READINGS, _SECONDS_APART = 10, 0.01
+# CPUs' worth of time over the cores that our threads leave free, from which others disturb: less is
+# what a system does by itself, and what the counters' grain of 10 ms may be wrong by.
+_DISTURBING = 0.25
+# What a look takes, and the least time that counters are compared over.
+_LOOK_SECONDS, _LEAST_SECONDS = 0.1, 0.2
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Runnable processes a core from which no core is free, where there are no counters.
+_BUSY = 1.0
 
 
-def load_per_core() -> float:
-    """Runnable processes by the CPUs that this process may use, this one left out.
+class Usage(NamedTuple):
+    """Seconds by the clock, seconds that the allowed CPUs have worked for anybody, and of these
+    those for our own processes."""
 
-    The last minute's average; where that leaves no core free, the present if it is less, since a
-    search that has just ended raised the average by its own workers.
+    clock: float
+    worked: float
+    own: float
+
+
+class LoadMeter:
+    """What others take of the CPUs that this process may use, while it measures.
+
+    `workers()` gives the ids of the processes that work for this one.
     """
-    cores = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0] / cores
-    return min(load, _running_now() / cores) if is_busy(load) else load
+
+    def __init__(
+        self,
+        workers: Callable[[], Iterable[int]] = lambda: (),
+        read: Callable[[Iterable[int]], Usage | None] | None = None,
+    ) -> None:
+        self._workers, self._read = workers, read or read_usage
+        self._before: Usage | None = None
+        self._last = 0.0
+
+    def look(self) -> float:
+        """The load of the next tenth of a second, in which nothing of ours should run."""
+        before = self._read(self._workers())
+        if before is not None:
+            time.sleep(_LOOK_SECONDS)
+        self._before = self._read(self._workers())
+        if before is None or self._before is None or self._before.worked < before.worked:
+            self._before, self._last = None, load_by_average()
+        else:
+            self._last = load_between(before, self._before)
+        return self._last
+
+    def load(self) -> float:
+        """The load since this was last asked, or of a fifth of a second at least; 0 for one that
+        leaves the cores that we use alone, else the share of all allowed CPUs."""
+        if self._before is not None:
+            now = self._read(self._workers())
+            if now is not None and now.clock - self._before.clock >= _LEAST_SECONDS:
+                self._last = load_between(self._before, now)
+                self._before = now
+        return self._last
 
 
-def _running_now(path: str = "/proc/stat") -> float:
-    """Runnable processes but this one, the mean of a tenth of a second; infinite if none tells."""
-    counts = []
-    for _ in range(_READINGS):
-        time.sleep(_SECONDS_APART)
-        try:
-            with open(path, encoding="ascii") as file:
-                rows = [line.split() for line in file]
-        except OSError:
-            return float("inf")
-        counts += [int(row[1]) - 1 for row in rows if row[:1] == ["procs_running"]]
-    return sum(counts) / len(counts) if counts else float("inf")
+def load_between(before: Usage, after: Usage) -> float:
+    """The share of the allowed CPUs that others took; 0 where they left our threads alone."""
+    seconds = after.clock - before.clock
+    others = (after.worked - before.worked) - (after.own - before.own)
+    cpus = os.sched_getaffinity(0)
+    free = max(0, len(cores_of(cpus)) - _threads(len(cpus)))
+    if seconds <= 0 or others / seconds < free + _DISTURBING:
+        return 0.0
+    return min(1.0, others / seconds / len(cpus))
 
 
-def is_busy(load: float) -> bool:
-    """Whether a load (by core) leaves no core free."""
-    return load > BUSY
+def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
+    """The counters of now; None where the kernel does not tell of each allowed CPU."""
+    try:
+        with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
+            rows = [line.split() for line in file if line.startswith("cpu")]
+    except OSError:
+        return None
+    wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    found = [list(map(int, row[1:9])) for row in rows if row[0] in wanted]
+    if len(found) < len(wanted) or not any(map(sum, found)):
+        return None
+    # user, nice, system, idle, iowait, irq, softirq, steal
+    worked = sum(sum(row[:3]) + sum(row[5:]) for row in found) / _TICKS
+    own = sum(os.times()[:4]) + sum(_seconds_of(pid, root) for pid in workers)
+    return Usage(time.monotonic(), worked, own)
 
 
-def warn_if_busy(load: float, measured: int) -> bool:
-    """Say so when costs were measured from a load (by core) on that leaves no core free."""
-    if not measured or not is_busy(load):
+def _seconds_of(pid: int, root: str) -> float:
+    """CPU seconds of a process and of those that it started and that have ended; 0 once it is
+    reaped, since they are then this process's."""
+    try:
+        with open(
+            os.path.join(root, f"proc/{pid}/stat"), encoding="utf-8", errors="replace"
+        ) as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
+def load_by_average() -> float:
+    """Where there are no counters: the last minute's runnable processes by the allowed CPUs, where
+    that leaves no core free, as a share of 1 at most; else 0."""
+    load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return min(1.0, load) if load > _BUSY else 0.0
+
+
+def warn_if_busy(loads: list[float], measured: int) -> bool:
+    """Say so when costs were measured while others took the CPUs; `loads` are theirs."""
+    if not loads:
         return False
     _logger.warning(
-        "the machine was busy with %.1f processes a core when measuring began: %d costs may be "
-        "many times too high, and their intervals do not show it. The store marks them; the next "
-        "search that finds the machine quiet measures them again. `collage doctor` shows the "
-        "machine's noise",
-        load,
+        "the machine was busy: while %d of %d costs were measured others took up to %.0f %% of the "
+        "CPUs that this process may use; such costs may be many times too high, and their "
+        "intervals do not show it. The store marks them; the next search that finds the machine "
+        "quiet measures them again. `collage doctor` shows the machine's noise",
+        len(loads),
         measured,
+        100 * max(loads),
     )
     return True
+
+
+def _threads(cpus: int) -> int:
+    text = os.environ.get("TVM_NUM_THREADS", "").strip()
+    return int(text) if text.isdecimal() else cpus

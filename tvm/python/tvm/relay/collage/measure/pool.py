@@ -102,6 +102,11 @@ class WorkerPool:
     def has_work(self) -> bool:
         return bool(self._waiting or self._busy)
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the workers' processes."""
+        return [worker.pid for worker in (*self._idle, *self._busy)]
+
     def _start(self, concurrency: int | None) -> None:
         """Give waiting jobs to workers."""
         limit = min(self.size, concurrency or self.size)

@@ -43,14 +43,18 @@ class Progress:
         self.failed += cost.is_failure
         self._changed()
 
+    def on_wait(self, text: str) -> None:
+        """Others have the CPUs, and nothing can be done meanwhile."""
+        self._changed(text)
+
     def end(self) -> None:
         """The call ends, by an exception too."""
         self._phase.pause()
 
-    def _changed(self) -> None:
+    def _changed(self, what: str = "") -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
         text = f"{self.done}/{self.total} candidates, {self.cached} in memory, "
-        text += f"{self.stored} stored, {self.failed} failed"
+        text += f"{self.stored} stored, {self.failed} failed{what and f', {what}'}"
         # A build and a measurement count as half a candidate each.
         self._phase.update(
             self.built + self.done,

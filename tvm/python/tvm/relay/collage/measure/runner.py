@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from .candidate import CandidateModule
 from .comparison import Comparison, compare
+from .cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
 from .interleave import Contestant
+from .load import LoadMeter
 from .pool import Job, OnReply, WorkerPool, drive
 from .spent import phase
 
@@ -21,6 +23,12 @@ class Runner(Protocol):
 
     is_here: bool
     """Does it use this machine, so that nothing else should?"""
+
+    def load(self) -> float:
+        """The share of the CPUs that others took since it was last asked, where that disturbs."""
+
+    def is_quiet(self) -> bool:
+        """Whether nobody disturbs what would be measured now."""
 
     def machine(self) -> Machine | None:
         """What a placement says about where it was measured; None for this machine."""
@@ -45,12 +53,22 @@ class Runner(Protocol):
 
 
 class LocalRunner:
-    """Measures here, one candidate at a time, when all builds have ended."""
+    """Measures here, one candidate at a time, when all builds have ended, and nobody else's search
+    builds or measures on these CPUs. `on_wait` is told of waiting for that."""
 
     is_here = True
 
-    def __init__(self) -> None:
+    def __init__(self, on_wait: OnWait | None = None) -> None:
         self._queue: list[tuple[Job, OnReply]] = []
+        self._on_wait = on_wait
+        self._builds: WorkerPool | None = None
+        self._meter = LoadMeter(lambda: self._builds.pids if self._builds else ())
+
+    def load(self) -> float:
+        return self._meter.load()
+
+    def is_quiet(self) -> bool:
+        return self._meter.look() == 0
 
     def machine(self) -> Machine | None:
         return None
@@ -62,14 +80,16 @@ class LocalRunner:
         self._queue.append((job, on_reply))
 
     def drive(self, builds: WorkerPool) -> None:
+        self._builds = builds
         try:
-            with phase("build"):
+            with phase("build"), cpus_for_building(self._on_wait):
                 drive(builds)
             while self._queue:
                 queue, self._queue = self._queue, []
-                for job, on_reply in queue:
-                    builds.submit(job, on_reply)
-                with phase("measure"):
+                with phase("measure"), cpus_for_measuring(self._on_wait):
+                    self._meter.look()
+                    for job, on_reply in queue:
+                        builds.submit(job, on_reply)
                     drive(builds, concurrency=1)
         finally:
             self._queue.clear()

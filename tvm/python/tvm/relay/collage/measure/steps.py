@@ -92,7 +92,8 @@ def with_remark(cost: Cost, remark: str) -> Cost:
 
 
 def better(before: Cost | None, after: Cost) -> Cost:
-    """Of two measurements the one known better; a failure stays one."""
-    if before is None or not after.is_usable or after.spread < before.spread:
+    """Of two measurements the one that others disturbed less, then the one known better; a failure
+    stays one."""
+    if before is None or not after.is_usable:
         return after
-    return before
+    return min(before, after, key=lambda cost: (cost.is_busy, cost.spread))

@@ -31,12 +31,13 @@ def compare_on_device(
     *,
     further: Further | None = None,
     on_round: Callable[[int, int], None] | None = None,
+    on_wait: Callable[[str], None] | None = None,
     **options: Any,
 ) -> list[Comparison]:
     """As measure.compare; contestants are libraries (Contestant.of_library). What `further` asks is
     a functools.partial of a module's function with JSON keywords, other options are JSON values;
-    on_round is told of the end alone. Raises DeviceError when no device is left, RuntimeError when
-    the comparison itself fails there."""
+    on_round is told of the end alone, on_wait of nothing. Raises DeviceError when no device is
+    left, RuntimeError when the comparison itself fails there."""
     for contestant in contestants:
         if not {"library", "inputs"} <= set(contestant.arguments):
             raise ValueError(f"contestant {contestant.name!r} is no library")

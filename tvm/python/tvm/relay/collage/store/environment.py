@@ -12,6 +12,7 @@ import platform
 from typing import NamedTuple
 
 import tvm
+from tvm_collage.threads import cpu_set
 
 from ..measure import MeasureOptions
 from ..measure.options import MEASURING_VERSION
@@ -80,13 +81,24 @@ def cpu_model(path: str = "/proc/cpuinfo") -> str:
 
 
 def thread_text() -> str:
-    """TVM's threads, as workers inherit them, then what else of their settings is not usual: fewer
-    cores than threads, OpenMP's own number, how threads wait and where they are put."""
-    cores = len(os.sched_getaffinity(0))
-    threads = os.environ.get("TVM_NUM_THREADS", "").strip() or str(cores)
+    """TVM's threads, as workers inherit them, then what is not usual.
+
+    Of the CPUs: that there are more or fewer of them, or of physical cores (hyper-threads), than
+    threads, several memory nodes or last caches, a quota of the cgroup. Of settings: OpenMP's own
+    number, how threads wait and where they are put. Which CPUs they are is not said: others of the
+    same kind are as fast.
+    """
+    here = cpu_set()
+    threads = os.environ.get("TVM_NUM_THREADS", "").strip() or str(here.cpus)
     words = [threads]
-    if threads.isdecimal() and cores < int(threads):
-        words.append(f"cores {cores}")
+    for count, what in ((here.cpus, "CPUs"), (here.cores, "cores")):
+        if str(count) != threads:
+            words.append(f"{count} {what}")
+    for count, what in ((here.nodes, "nodes"), (here.caches, "L3 caches")):
+        if count > 1:
+            words.append(f"{count} {what}")
+    if here.quota is not None:
+        words.append(f"quota {here.quota:g}")
     for name, usual in {"OMP_NUM_THREADS": threads, **_USUAL_THREADING}.items():
         value = os.environ.get(name, "").strip() or usual
         if value != usual:

@@ -24,7 +24,7 @@ CREATE TABLE cost (
   target          TEXT NOT NULL,  -- host target that it was built for
   device          TEXT NOT NULL,  -- kind of device that ran it: cpu
   cpu             TEXT NOT NULL,  -- model, family and stepping of the processor
-  threads         TEXT NOT NULL,  -- threads of TVM, and what is unusual about threads
+  threads         TEXT NOT NULL,  -- threads of TVM, what is unusual about them and CPUs
   options         TEXT NOT NULL,  -- JSON: opt_level and what of the PassContext changes a build
   tvm             TEXT NOT NULL,  -- TVM's version, commit and LLVM, and TopHub where it is used
   measuring       TEXT NOT NULL,  -- this tool's way of measuring, and settings that change results
@@ -36,7 +36,7 @@ CREATE TABLE cost (
   border_seconds  REAL NOT NULL,     -- layout transforms at the borders, not in seconds
   message         TEXT NOT NULL,     -- why it failed, or a remark
   median          REAL,              -- where seconds is not it but the upper quartile: noisy
-  load            REAL NOT NULL DEFAULT 0,  -- others' processes a core, where no core was free
+  load            REAL NOT NULL DEFAULT 0,  -- the share of the CPUs that others took, if much
   measured_at     TEXT NOT NULL,     -- UTC, 2026-01-31T12:00:00.000000+00:00
   label           TEXT NOT NULL,     -- for people: backend and operators; no part of the key
   allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit

@@ -20,6 +20,7 @@ import tvm
 
 from ..measure.candidate import CandidateModule
 from ..measure.cost import Cost
+from ..measure.cpu_lock import cpus_for_measuring
 from ..measure.pool import Job, WorkerPool
 from ..measure.reply import Reply
 from ..progress import OnStep, steps_untold
@@ -155,7 +156,8 @@ class Tuner:
             model=self._options.model,
             seed=self._options.seed,
         )
-        [reply] = self._workers.run([job], concurrency=1)
+        with cpus_for_measuring():
+            [reply] = self._workers.run([job], concurrency=1)
         took = time.monotonic() - start
         self._seconds_left -= took
         if reply.outcome == "ok":

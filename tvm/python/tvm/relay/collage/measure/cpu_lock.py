@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only one search at a time has the CPUs that it measures on; others' builds wait as well.
+
+A lock for each physical core, since two hyper-threads of one disturb each other: a search takes
+those of all cores that it may run on, alone for measuring and together with others for building.
+They are flocks on files that all users of the machine share: the kernel lets go of them when a
+process ends, however it ends, so that a file that is left is no lock. Cores are taken in the order
+of their numbers, so that no two wait for each other, and whoever waits for a core has its gate,
+which keeps those that come later from passing by.
+
+Searches in containers that share no such folder do not see each other; load.py is for these.
+Test: test_measure_cpu_lock.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tvm_collage.threads import cores_of
+
+_logger = logging.getLogger(__name__)
+
+# Where all users may make files that nobody else can remove, in the order of choice.
+_PLACES = ("/run/lock", "/dev/shm", "/tmp")
+_FOLDER = "tvm-collage-cpus"
+_SHARED_MODE = 0o1777
+# Names another folder, which containers may share, or takes no locks.
+VARIABLE, NO_LOCKS = "COLLAGE_CPU_LOCKS", "none"
+_LOOK_SECONDS = 0.02
+# Of those that the thread at hand has by now.
+_held = threading.local()
+
+OnWait = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def cpus_for_measuring(on_wait: OnWait | None = None, folder: Path | None = None) -> Iterator[None]:
+    """Have the CPUs that this thread may use for the block: nobody else measures or builds there.
+
+    `on_wait(text)` is called again and again while others have them. Blocks inside another one of
+    the thread take nothing. Where no lock can be had (a folder of other rights) it goes on without,
+    which is logged once.
+    """
+    with _cpus(fcntl.LOCK_EX, on_wait, folder):
+        yield
+
+
+@contextlib.contextmanager
+def cpus_for_building(on_wait: OnWait | None = None, folder: Path | None = None) -> Iterator[None]:
+    """The same beside others that build: nobody measures there."""
+    with _cpus(fcntl.LOCK_SH, on_wait, folder):
+        yield
+
+
+@contextlib.contextmanager
+def _cpus(kind: int, on_wait: OnWait | None, folder: Path | None) -> Iterator[None]:
+    named = os.environ.get(VARIABLE, "")
+    if getattr(_held, "is_held", False) or (folder is None and named == NO_LOCKS):
+        yield
+        return
+    locks: list[int] = []
+    _held.is_held = True
+    try:
+        try:
+            place = folder or (Path(named) if named else shared_folder())
+            for core in sorted(cores_of(os.sched_getaffinity(0)), key=int):
+                _take_core(place, core, kind, on_wait or _say, locks)
+        except OSError as error:
+            _warn_once(error)
+        yield
+    finally:
+        _held.is_held = False
+        for lock in reversed(locks):
+            _let_go(lock)
+
+
+def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
+    """The folder of the locks, made if need be; OSError where there can be none."""
+    for place in map(Path, places):
+        with contextlib.suppress(OSError):
+            if stat.S_IMODE(place.stat().st_mode) & _SHARED_MODE != _SHARED_MODE:
+                continue  # not everybody's: others would choose another one
+            folder = place / _FOLDER
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                folder.chmod(_SHARED_MODE)  # whatever the umask
+            if stat.S_ISDIR(folder.lstat().st_mode):  # no link to elsewhere
+                return folder
+    raise OSError(f"none of {', '.join(places)} is a folder that all users may write to")
+
+
+def _take_core(folder: Path, core: str, kind: int, on_wait: OnWait, locks: list[int]) -> None:
+    gate = _open(folder / f"core-{core}.gate")
+    try:
+        _take(gate, fcntl.LOCK_EX, core, on_wait)
+        lock = _open(folder / f"core-{core}.lock")
+        locks.append(lock)
+        _take(lock, kind, core, on_wait)
+    finally:
+        _let_go(gate)
+
+
+def _take(lock: int, kind: int, core: str, on_wait: OnWait) -> None:
+    """Wait in small steps, so that Ctrl-C and progress have their turn."""
+    while True:
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            on_wait(f"waiting for another search that uses CPU {core}")
+            time.sleep(_LOOK_SECONDS)
+
+
+def _open(file: Path) -> int:
+    """For reading, which is enough to lock it, and all that the kernel may grant for a file of
+    another user in a folder of everybody's."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(file, flags)
+    with contextlib.suppress(FileExistsError):
+        made = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o644)
+        os.fchmod(made, 0o644)  # whatever the umask
+        return made
+    return os.open(file, flags)
+
+
+def _let_go(lock: int) -> None:
+    """Unlocked first: a forked process may have the descriptor as well."""
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    os.close(lock)
+
+
+_said: dict[str, float] = {}
+_SAY_SECONDS = 60.0
+
+
+def _say(text: str) -> None:
+    """The log's share of waiting: a line a minute."""
+    now = time.monotonic()
+    if now - _said.get(text, -_SAY_SECONDS) >= _SAY_SECONDS:
+        _said[text] = now
+        _logger.info("%s", text)
+
+
+def _warn_once(error: OSError) -> None:
+    if "" not in _said:
+        _said[""] = 0.0
+        _logger.warning(
+            "CPUs cannot be locked (%s): another search at the same time would spoil this one's "
+            "costs, and this one the other's",
+            error,
+        )
