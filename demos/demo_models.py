@@ -93,13 +93,13 @@ MODELS: dict[str, Callable[[], DemoModel]] = {
 
 def import_onnx(file: Any, shape: Sequence[int]) -> tuple[Any, dict[str, Any]]:
     """Module and parameters of an ONNX model with one input, of the shape."""
-    from tvm import relay
+    from tvm.relay import collage, transform
 
     model = _read_onnx(file)
     constants_to_initializers(model.graph)
     name = next(item.name for item in model.graph.input if item.name not in _initializers(model))
-    mod, params = relay.frontend.from_onnx(model, {name: tuple(shape)}, freeze_params=True)
-    return relay.transform.DynamicToStatic()(mod), params
+    mod, params = collage.from_onnx(model, {name: tuple(shape)}, freeze_params=True)
+    return transform.DynamicToStatic()(mod), params
 
 
 def constants_to_initializers(graph: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A net of the benchmarks as a Relay module, through TVM's ONNX importer.
+"""A net of the benchmarks as a Relay module, through Collage's ONNX import.
 
 Test: test_bench_models.py.
 """
@@ -12,8 +12,6 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from .quick_import import quick_import
-
 # Metadata of a model whose Relay module is to compute in the type that it names.
 MIXED_PRECISION = "mixed_precision"
 
@@ -24,14 +22,12 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     Pairs of QuantizeLinear and DequantizeLinear become operators on integers. Under the metadata
     MIXED_PRECISION what TVM thinks fit is computed in that type.
     """
-    from tvm import relay
-    from tvm.relay import transform
+    from tvm.relay import collage, transform
 
     # Shapes that are computed need the numbers they are computed from.
     is_computed = any(node.op_type == "Shape" for node in model.graph.node)
-    with quick_import():
-        source = model if is_computed else _with_constant_nodes(model)
-        mod, params = relay.frontend.from_onnx(source, freeze_params=is_computed)
+    source = model if is_computed else _with_constant_nodes(model)
+    mod, params = collage.from_onnx(source, freeze_params=is_computed)
     if is_computed:
         mod = transform.DynamicToStatic()(mod)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nets of the benchmarks: figures as published, valid, runnable, importable, errors clear."""
 
-import contextlib
 import functools
 import subprocess
 import sys
@@ -16,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 
 import demo_ocr
 import models
-from models import relay_import
 from models.__main__ import main as list_nets
 from models.graph import Graph
 
@@ -77,35 +75,6 @@ def test_figures_are_those_published_it_runs_and_tvm_imports_it(name):
     check_figures(name)
     check_runs(name)
     check_import(name)
-
-
-def net_of_many_kinds(computed):
-    """Branches, several outputs of a node and, if asked for, a shape that is computed."""
-    g = Graph("kinds")
-    x = g.relu(g.norm(g.conv(g.input("x", (1, 4, 6, 6)), 8, 3)))
-    halves = g.op("Split", g.concat([x, g.pool("Max", x, 3, 1, 1)]), axis=1, outputs=2)
-    y = g.op("Mul", halves[0], g.op("Sigmoid", halves[1]))
-    if computed:
-        first = g.op("Gather", g.op("Shape", y), g.constant([0]))
-        y = g.op("Reshape", y, g.op("Concat", first, g.constant([-1]), axis=0))
-    gates = g.normal((1, 16, 3), 1.0), g.normal((1, 16, 4), 1.0)
-    _, h, c = g.op("LSTM", g.input("steps", (2, 1, 3)), *gates, hidden_size=4, outputs=3)
-    return g.model(y, g.op("Add", h, c))
-
-
-@pytest.mark.parametrize("computed", [False, True])
-def test_the_quick_import_gives_the_module_of_tvms_own(computed, monkeypatch):
-    import tvm
-
-    model = net_of_many_kinds(computed)
-    mod, params = models.to_relay(model)
-    monkeypatch.setattr(relay_import, "quick_import", contextlib.nullcontext)
-    expected, expected_params = models.to_relay(model)
-    assert params.keys() == expected_params.keys()
-    mod, expected = map(tvm.relay.transform.InferType(), (mod, expected))
-    tvm.ir.assert_structural_equal(mod, expected)
-    # Shared expressions are still shared.
-    assert mod.astext(show_meta_data=False) == expected.astext(show_meta_data=False)
 
 
 def test_weights_are_the_same_each_time():

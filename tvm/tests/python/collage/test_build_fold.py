@@ -103,7 +103,35 @@ EXPRESSIONS = {
     "add": [relay.add(signed(3, 1), signed(4)), relay.add(const(3, dtype="int32"), relay.const(4))],
     "subtract": [relay.subtract(signed(3, 4), signed(4))],
     "multiply": [relay.multiply(signed(8, 3, 1, 1), signed(8, 1, 1, 1))],
-    "divide": [relay.divide(signed(3, 4), const(4))],
+    "divide": [
+        relay.divide(signed(3, 4), const(4)),
+        relay.divide(relay.const([-7, 7, -7]), relay.const([2, -2, -2])),
+    ],
+    **{
+        name: [op(relay.const([-7, 7, -7, 3]), relay.const([2, -2, -2, 3]))]
+        for name, op in {
+            "mod": relay.mod,
+            "maximum": relay.maximum,
+            "minimum": relay.minimum,
+            "equal": relay.equal,
+            "not_equal": relay.not_equal,
+            "less": relay.less,
+            "less_equal": relay.less_equal,
+            "greater": relay.greater,
+            "greater_equal": relay.greater_equal,
+        }.items()
+    },
+    "floor_divide": [relay.floor_divide(relay.const(-7), relay.const(2))],
+    "floor_mod": [relay.floor_mod(relay.const(-7), relay.const(2))],
+    "logical_and": [relay.logical_and(const(9, dtype="bool"), const(9, dtype="bool"))],
+    "logical_or": [relay.logical_or(const(9, dtype="bool"), const(9, dtype="bool"))],
+    "logical_not": [relay.logical_not(const(9, dtype="bool"))],
+    "where": [relay.where(const(3, 1, dtype="bool"), C34, signed(4))],
+    "take": [relay.take(C34, relay.const([[2, 0]]), axis=0), relay.take(C34, relay.const(11))],
+    "arange": [relay.arange(relay.const(2), relay.const(-9), relay.const(-3), "int32")],
+    "prod": [relay.prod(const(3, 2, dtype="int64"), axis=1, keepdims=True)],
+    "ceil": [relay.ceil(signed(9))],
+    "floor": [relay.floor(signed(9))],
     "negative": [relay.negative(signed(5)), relay.negative(const(3, dtype="int8"))],
     "abs": [relay.abs(signed(5))],
     "sqrt": [relay.sqrt(const(4, 4)), relay.sqrt(const(4, dtype="float64"))],
@@ -173,7 +201,10 @@ def test_chains_of_operators(seed):
         relay.exp(C34),  # not exactly TVM's in numpy
         relay.sum(C34),  # order of addition
         relay.nn.dense(C34, const(5, 4)),
-        relay.divide(const(3, dtype="int32"), relay.const(2)),  # integer division rounds as in C
+        relay.divide(const(3, dtype="int32"), relay.const(0)),
+        relay.floor_mod(relay.const(-(2**31)), relay.const(-1)),  # the quotient is no int32
+        relay.equal(relay.const(float("nan")), relay.const(1.0)),
+        relay.take(C34, relay.const([3]), axis=0),  # outside of the data
         relay.cast(relay.const(np.array([1e20, np.nan], "float32")), "int32"),  # out of range
         relay.cast(relay.const(np.array([1.0, np.nan], "float32")), "bool"),  # numpy: true
         relay.add(const(3, dtype="float16"), relay.const(np.float16(1))),

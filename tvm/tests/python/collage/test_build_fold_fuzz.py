@@ -68,6 +68,46 @@ def binary(op):
     return [*made, op(filled("float32", 0, 3), filled("float32", 3)), op(const(1), const(2))]
 
 
+def compared(op):
+    """Pairs as of binary, and of numbers alone: one that is none leaves all to TVM."""
+    values = [extremes(dtype) for dtype in DTYPES if dtype.startswith("float")]
+    values = [array[~np.isnan(array)] for array in values]
+    return binary(op) + [op(const(array[:, None]), const(array[None, :])) for array in values]
+
+
+def divided(op):
+    """Pairs as of binary, and those of integers that have a quotient."""
+    made = binary(op)
+    for dtype in DTYPES:
+        if "int" in dtype:
+            values = extremes(dtype)
+            divisors = values[(values > 0) | (values < -1)]
+            made.append(op(const(values[:, None]), const(divisors[None, :])))
+    return made
+
+
+def floored(op):
+    """Pairs of integers one by one: TVM's own kernel of arrays of them does not compile."""
+    pairs = [(7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 3), (0, -5), (2**31 - 1, -7), (-(2**31), 2)]
+    return [
+        op(relay.const(left, dtype), relay.const(right, dtype))
+        for dtype in ("int32", "int64")
+        for left, right in pairs
+    ]
+
+
+def logical(op):
+    return [op(const(np.array([[True], [False]])), const(np.array([True, False])))]
+
+
+def taken(shape, indices, **attrs):
+    return lambda of: relay.take(of(*shape), const(np.array(indices)), **attrs)
+
+
+def arange(start, stop, step, dtype):
+    return relay.arange(*(relay.const(item, dtype) for item in (start, stop, step)), dtype)
+
+
 def filling(op):
     return [op(filled(dtype, 3)) for dtype in DTYPES] + [op(filled("float32", 0, 2))]
 
@@ -179,7 +219,51 @@ FUZZ = {
     "add": lambda: binary(relay.add),
     "subtract": lambda: binary(relay.subtract),
     "multiply": lambda: binary(relay.multiply),
-    "divide": lambda: binary(relay.divide),
+    "divide": lambda: divided(relay.divide),
+    "floor_divide": lambda: floored(relay.floor_divide),
+    "mod": lambda: divided(relay.mod),
+    "floor_mod": lambda: floored(relay.floor_mod),
+    "maximum": lambda: binary(relay.maximum),
+    "minimum": lambda: binary(relay.minimum),
+    "equal": lambda: compared(relay.equal),
+    "not_equal": lambda: compared(relay.not_equal),
+    "less": lambda: compared(relay.less),
+    "less_equal": lambda: compared(relay.less_equal),
+    "greater": lambda: compared(relay.greater),
+    "greater_equal": lambda: compared(relay.greater_equal),
+    "logical_and": lambda: logical(relay.logical_and),
+    "logical_or": lambda: logical(relay.logical_or),
+    "logical_not": lambda: [relay.logical_not(const(np.array([True, False])))],
+    "where": lambda: moved(
+        lambda of: relay.where(const(np.resize([True, False], (4, 1))), of(4, 6), of(6)),
+        lambda of: relay.where(const(True), of(), of(3)),
+        lambda of: relay.where(const(np.zeros((0, 1), bool)), of(0, 2), of(2)),
+    ),
+    "take": lambda: moved(
+        taken((4, 6), [[0, 3], [1, 1]], axis=0),
+        taken((4, 6), 2, axis=-1),
+        taken((4, 6), [23, 0]),
+        taken((4, 6), np.zeros((0, 2), "int32"), axis=1),
+        taken((4, 6), [-1, 3], axis=0, mode="wrap"),
+        taken((4, 6), [4, 3], axis=0),
+        taken((2, 4, 6), [[0, 1], [3, 2]], axis=1, batch_dims=1),
+    ),
+    "arange": lambda: [
+        arange(*bounds, dtype)
+        for dtype in ("int32", "int64", "float32")
+        for bounds in [(0, 5, 1), (7, -8, -3), (2, 9, 4), (3, 4, 1)]
+    ],
+    "prod": lambda: (
+        [
+            relay.prod(filled(dtype, 3, 2), **attrs)
+            for dtype in ("int32", "int64", "uint8", "float32")
+            for attrs in [{}, {"axis": 0}, {"axis": [0, -1], "keepdims": True}]
+        ]
+        + [relay.prod(filled("int64", 3, 2), axis=0, exclude=True)]
+        + [relay.prod(filled("int32", 0, 2), axis=0), relay.prod(filled("int64"))]
+    ),
+    "ceil": lambda: unary(relay.ceil),
+    "floor": lambda: unary(relay.floor),
     "negative": lambda: unary(relay.negative),
     "abs": lambda: unary(relay.abs),
     "sqrt": lambda: unary(relay.sqrt),

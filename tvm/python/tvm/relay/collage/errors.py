@@ -41,6 +41,10 @@ class ModuleError(CollageError, ValueError):
     """The module cannot be compiled: no main, or an ill-typed expression."""
 
 
+class ModelError(CollageError, ValueError):
+    """TVM's importer cannot take a node of a model: the message names it."""
+
+
 class ExecutorError(CollageError, ValueError):
     """The executor cannot run what an external backend compiles."""
 

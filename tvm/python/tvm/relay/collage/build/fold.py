@@ -65,11 +65,12 @@ def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
     return mod
 
 
-def _key(expr: Any) -> int:
+def key_of(expr: Any) -> int:
+    """What tells an expression from others that live."""
     return expr.handle.value
 
 
-def _children(expr: Any) -> Sequence[Any]:
+def children(expr: Any) -> Sequence[Any]:
     """Sub-expressions that folding enters; a kind of node not listed here is left as it is."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
@@ -84,7 +85,7 @@ def _children(expr: Any) -> Sequence[Any]:
     return ()
 
 
-def _rebuild(expr: Any, new: Sequence[Any]) -> Any:
+def rebuild(expr: Any, new: Sequence[Any]) -> Any:
     """A copy of a node on new sub-expressions that keeps its type, span and virtual device."""
     if isinstance(expr, relay.Call):
         return relay.expr.CallWithFields(expr, None, new)
@@ -114,7 +115,7 @@ def _identity(value: _Lazy) -> Any:
     """What tells a value from others that live: expressions are found anew by each look at them."""
     if isinstance(value, tuple):
         return tuple(_identity(item) for item in value)
-    return ("expr", _key(value)) if isinstance(value, relay.Constant) else id(value)
+    return ("expr", key_of(value)) if isinstance(value, relay.Constant) else id(value)
 
 
 def _fits(value: Value, expected: Any) -> bool:
@@ -132,6 +133,28 @@ def _fits(value: Value, expected: Any) -> bool:
     )
 
 
+def array_of(expr: Any) -> Value | None:
+    """A Constant's array, or a tuple of them of a Tuple; None if numpy cannot hold its type."""
+    if isinstance(expr, relay.Tuple):
+        items = [array_of(field) for field in expr.fields]
+        return None if any(item is None for item in items) else tuple(items)
+    return expr.data.numpy() if expr.data.dtype in PLAIN_DTYPES else None
+
+
+def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) -> Value | None:
+    """A call's result, of the type `expected`; None where it is TVM's to say."""
+    evaluator = EVALUATORS.get(call.op.name)
+    if evaluator is None or any(array is None for array in arrays):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            value = evaluator(call.attrs, arrays, expected)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        _LOG.debug("%s is left to TVM's FoldConstant: %s", call.op.name, error)
+        return None
+    return value if value is not None and _fits(value, expected) else None
+
+
 class _Folder:
     """One walk over a function, without recursion (networks are deeper than Python's stack)."""
 
@@ -141,7 +164,7 @@ class _Folder:
         self._made: dict[int, relay.Constant] = {}  # id of a folded array -> its constant
         self._new: dict[int, Any] = {}  # node -> its replacement; folded ones are built on demand
         self._values: dict[int, _Lazy | None] = {}  # node -> its value, None if not constant
-        self._arrays: dict[int, np.ndarray] = {}  # constant -> its array, once asked for
+        self._arrays: dict[int, Value | None] = {}  # constant -> its array, once asked for
 
     def run(self, func: relay.Function) -> relay.Function:
         """The folded function, or `func` itself."""
@@ -151,10 +174,10 @@ class _Folder:
             expr, is_ready = stack.pop()
             if is_ready:
                 self._visit(expr)
-            elif _key(expr) not in seen:
-                seen.add(_key(expr))
+            elif key_of(expr) not in seen:
+                seen.add(key_of(expr))
                 stack.append((expr, True))
-                stack.extend((child, False) for child in _children(expr))
+                stack.extend((child, False) for child in children(expr))
         body = self._replacement(func.body)
         if body.same_as(func.body):
             return func
@@ -162,20 +185,20 @@ class _Folder:
 
     def _visit(self, expr: Any) -> None:
         value = self._evaluate(expr)
-        self._values[_key(expr)] = value
+        self._values[key_of(expr)] = value
         if value is not None and not isinstance(expr, relay.Tuple):
             return  # becomes a constant only if something that stays uses it
-        children = _children(expr)
-        new = [self._replacement(child) for child in children]
+        old = children(expr)
+        new = [self._replacement(child) for child in old]
         if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):
-            self._new[_key(expr)] = new[0].fields[expr.index]
-        elif all(a.same_as(b) for a, b in zip(children, new, strict=True)):
-            self._new[_key(expr)] = expr
+            self._new[key_of(expr)] = new[0].fields[expr.index]
+        elif all(a.same_as(b) for a, b in zip(old, new, strict=True)):
+            self._new[key_of(expr)] = expr
         else:
-            self._new[_key(expr)] = _rebuild(expr, new)
+            self._new[key_of(expr)] = rebuild(expr, new)
 
     def _replacement(self, expr: Any) -> Any:
-        key = _key(expr)
+        key = key_of(expr)
         if key not in self._new:
             self._new[key] = _materialise(self._values[key], self._made)
         return self._new[key]
@@ -184,41 +207,28 @@ class _Folder:
         if isinstance(expr, relay.Constant):
             return expr
         if isinstance(expr, relay.Tuple):
-            values = [self._values[_key(field)] for field in expr.fields]
+            values = [self._values[key_of(field)] for field in expr.fields]
             return None if any(value is None for value in values) else tuple(values)
         if isinstance(expr, relay.TupleGetItem):
-            value = self._values[_key(expr.tuple_value)]
+            value = self._values[key_of(expr.tuple_value)]
             return value[expr.index] if isinstance(value, tuple) else None
         if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
             return self._evaluate_call(expr)
         return None
 
     def _evaluate_call(self, call: relay.Call) -> Value | None:
-        evaluator = EVALUATORS.get(call.op.name)
         expected = getattr(call, "_checked_type_", None)
-        if evaluator is None or expected is None or len(call.args) == 0:
+        if call.op.name not in EVALUATORS or expected is None or len(call.args) == 0:
             return None
-        args = [self._values[_key(arg)] for arg in call.args]
+        args = [self._values[key_of(arg)] for arg in call.args]
         if any(arg is None for arg in args):
             return None
         alike = self._results.setdefault((call.op.name, *map(_identity, args)), [])
         for other, _, value in alike:
             if tvm.ir.structural_equal(other.attrs, call.attrs):
                 return value
-        alike.append((call, args, self._compute(call, evaluator, args, expected)))
+        alike.append((call, args, evaluate(call, [self._array(arg) for arg in args], expected)))
         return alike[-1][2]
-
-    def _compute(self, call, evaluator, args, expected) -> Value | None:
-        arrays = [self._array(arg) for arg in args]
-        if any(array is None for array in arrays):
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                value = evaluator(call.attrs, arrays, expected)
-        except (AttributeError, IndexError, TypeError, ValueError) as error:
-            _LOG.debug("%s is left to TVM's FoldConstant: %s", call.op.name, error)
-            return None
-        return value if value is not None and _fits(value, expected) else None
 
     def _array(self, value: Any) -> Value | None:
         """The numpy form of a value, None if numpy cannot hold its type."""
@@ -227,9 +237,7 @@ class _Folder:
             return None if any(item is None for item in items) else tuple(items)
         if not isinstance(value, relay.Constant):
             return value
-        key = _key(value)
+        key = key_of(value)
         if key not in self._arrays:
-            if value.data.dtype not in PLAIN_DTYPES:
-                return None
-            self._arrays[key] = value.data.numpy()
+            self._arrays[key] = array_of(value)
         return self._arrays[key]

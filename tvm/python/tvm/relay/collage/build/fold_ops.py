@@ -161,6 +161,95 @@ def _rsqrt(array: np.ndarray) -> np.ndarray:
     return array.dtype.type(1) / np.sqrt(array)
 
 
+def _integers(function: Callable) -> Evaluator:
+    """Of two arrays of one integer type."""
+
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        left, right = args
+        is_integer = left.dtype == right.dtype and left.dtype.kind in "iu"
+        return function(left, right) if is_integer else None
+
+    return evaluate
+
+
+def _quotient(function: Callable) -> Callable:
+    """None where the hardware has no answer: division by zero, or of the least number by -1."""
+
+    def divide(left: np.ndarray, right: np.ndarray) -> Value | None:
+        is_least = left.dtype.kind == "i" and (left == np.iinfo(left.dtype).min).any()
+        if (right == 0).any() or (is_least and (right == -1).any()):
+            return None
+        return function(left, right)
+
+    return divide
+
+
+def _truncated(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return (left - np.fmod(left, right)) // right
+
+
+def _divide(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    is_float = args[0].dtype.kind == "f"
+    evaluator = _binary(np.divide, floats_only=True) if is_float else _INTEGER_DIVIDE
+    return evaluator(attrs, args, result)
+
+
+_INTEGER_DIVIDE = _integers(_quotient(_truncated))
+
+
+def _compare(function: Callable) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        left, right = args
+        is_number = left.dtype.kind in "iu" or _is_exact_float(left)
+        if left.dtype != right.dtype or not is_number:
+            return None
+        has_order = left.dtype.kind != "f" or not (np.isnan(left).any() or np.isnan(right).any())
+        return function(left, right) if has_order else None
+
+    return evaluate
+
+
+def _of_bools(function: Callable) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        return function(*args) if all(array.dtype == np.bool_ for array in args) else None
+
+    return evaluate
+
+
+def _where(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    condition, left, right = args
+    if condition.dtype != np.bool_ or left.dtype != right.dtype:
+        return None
+    return np.where(condition, left, right)
+
+
+def _take(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    data, indices = args
+    if int(attrs.batch_dims) != 0 or indices.dtype.kind not in "iu":
+        return None
+    axis = None if attrs.axis is None else int(attrs.axis)
+    # Outside of the data it depends on the mode what is taken.
+    limit = data.size if axis is None else data.shape[axis]
+    is_inside = (indices >= 0).all() and (indices < limit).all()
+    return np.take(data, indices.astype("int64"), axis) if is_inside else None
+
+
+def _arange(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    start, stop, step = args
+    shape, dtype = static_shape(result), np.dtype(str(result.dtype))
+    if shape is None or any(item.dtype != dtype or item.ndim for item in (start, stop, step)):
+        return None
+    return start + np.arange(shape[0], dtype=dtype) * step if dtype.kind in "iu" else None
+
+
+def _product(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    if args[0].dtype.kind not in "iu" or attrs.exclude:
+        return None
+    axis = None if attrs.axis is None else tuple(int(item) for item in attrs.axis)
+    value = np.prod(args[0], axis or None, args[0].dtype, keepdims=bool(attrs.keepdims))
+    return np.asarray(value)
+
+
 def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return args[0]
 
@@ -190,7 +279,27 @@ EVALUATORS: dict[str, Evaluator] = {
     "add": _binary(np.add),
     "subtract": _binary(np.subtract),
     "multiply": _binary(np.multiply),
-    "divide": _binary(np.divide, floats_only=True),
+    "divide": _divide,
+    "floor_divide": _integers(_quotient(np.floor_divide)),
+    "mod": _integers(_quotient(np.fmod)),
+    "floor_mod": _integers(_quotient(np.mod)),
+    "maximum": _integers(np.maximum),
+    "minimum": _integers(np.minimum),
+    "equal": _compare(np.equal),
+    "not_equal": _compare(np.not_equal),
+    "less": _compare(np.less),
+    "less_equal": _compare(np.less_equal),
+    "greater": _compare(np.greater),
+    "greater_equal": _compare(np.greater_equal),
+    "logical_and": _of_bools(np.logical_and),
+    "logical_or": _of_bools(np.logical_or),
+    "logical_not": _of_bools(np.logical_not),
+    "where": _where,
+    "take": _take,
+    "arange": _arange,
+    "prod": _product,
+    "ceil": _unary(np.ceil, floats_only=True),
+    "floor": _unary(np.floor, floats_only=True),
     "negative": _unary(_negative),
     "abs": _unary(np.abs),
     "sqrt": _unary(np.sqrt, floats_only=True),

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's ONNX importer, quick and with clear errors: the same module in a small part of the time.
+
+The importer is TVM's own. Within a scope the helpers that its converters share are others in the
+thread that opened it: types and folded constants are kept from node to node, the table of
+converters is made once. Some faults of converters are healed, and what fails names its node.
+
+Test: tests/python/collage/test_importer.py. Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.relay.frontend import common, onnx
+
+from ..build.fold import children
+from ..errors import ModelError, last_line
+from .folds import Folds
+from .types import Types
+
+
+def from_onnx(
+    model: Any,
+    shape: dict[str, Any] | None = None,
+    dtype: str | dict[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: dict[str, Any] | None = None,
+    export_node_renamed_model_path: str | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """An ONNX ModelProto as a Relay module and its parameters: `relay.frontend.from_onnx`, quick.
+
+    shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
+    model's. freeze_params: weights become constants of the module, and there are no parameters.
+    Raises ModelError where TVM cannot take a node, tvm.error.OpNotImplemented for operators that it
+    does not know.
+    """
+    with quick_import():
+        return relay.frontend.from_onnx(
+            model,
+            shape,
+            dtype,
+            opset,
+            freeze_params,
+            convert_config,
+            export_node_renamed_model_path,
+        )
+
+
+@contextlib.contextmanager
+def quick_import() -> Iterator[None]:
+    """`relay.frontend.from_onnx` is quick in this thread within the block; others see stock TVM."""
+    with _PATCHES:
+        token = _SCOPE.set(_Scope(_PATCHES.stock))
+        try:
+            yield
+        finally:
+            _SCOPE.reset(token)
+
+
+class _Scope:
+    """What one block knows. Its methods take the place of TVM's functions, which they are given.
+
+    Cache of converters: key is the opset.
+    """
+
+    def __init__(self, stock: dict[str, Callable]) -> None:
+        self._types = Types(stock["infer_type"])
+        self._folds = Folds(stock["fold_constant"], self._types)
+        self._converters: dict[int, Any] = {}
+        self._node: Any = None  # of the model, the innermost that is being converted
+
+    def infer_type(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
+        return self._types.infer_type(node, mod)
+
+    def fold_constant(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
+        return self._folds.fold_constant(node, mod)
+
+    def set_span(self, stock: Callable, sym: Any, span: Any) -> Any:
+        """The copy that carries the span is folded and typed as what it copies."""
+        copy = stock(sym, span)
+        is_wrapper = isinstance(sym, relay.expr.TupleWrapper)
+        pairs = [(sym.tuple_value, copy.tuple_value) if is_wrapper else (sym, copy)]
+        while pairs:
+            old, new = pairs.pop()
+            if isinstance(old, relay.Expr) and not old.same_as(new):
+                self._types.copied(old, new)
+                self._folds.copied(old, new)
+                pairs.extend(zip(children(old), children(new), strict=True))
+        return copy
+
+    def convert_map(self, stock: Callable, opset: int) -> Any:
+        if opset not in self._converters:
+            self._converters[opset] = stock(opset)
+            for converter in self._converters[opset].values():
+                if isinstance(converter, common.AttrCvt):
+                    converter._ignores = _Set(converter._ignores)
+        return self._converters[opset]
+
+    def source_name(self, stock: Callable, node: Any, *args: Any) -> str:
+        """Called first for each node, and for the body of a loop."""
+        if hasattr(node, "op_type"):
+            self._node = node
+        return stock(node, *args)
+
+    def construct_nodes(self, stock: Callable, *args: Any) -> None:
+        outer = self._node
+        try:
+            stock(*args)
+        except (ModelError, tvm.error.OpNotImplemented):
+            raise
+        except Exception as error:
+            node = self._node
+            where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
+            why = last_line(error)
+            raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
+        self._node = outer
+
+    def convert_if(self, stock: Callable, cls: Any, inputs: Any, *args: Any) -> Any:
+        """If: TVM reads a constant predicate as one of rank one."""
+        predicate = inputs[0]
+        if isinstance(predicate, relay.Constant) and not predicate.data.shape:
+            inputs[0] = relay.const(predicate.data.numpy().reshape(1))
+        return stock(cls, inputs, *args)
+
+
+class _Set(list):
+    """A list that holds nothing twice: a converter appends the same names at each call."""
+
+    def append(self, item: Any) -> None:
+        if item not in self:
+            super().append(item)
+
+
+class _Patches:
+    """TVM's functions replaced while any thread is inside; its own scope decides what it gets."""
+
+    def __init__(self) -> None:
+        self.stock: dict[str, Callable] = {}  # by the name of the scope's method that replaces it
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._taken: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                for owner, name, method in _PLACES:
+                    self._replace(owner, name, method)
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            while self._inside == 0 and self._taken:
+                setattr(*self._taken.pop())
+
+    def _replace(self, owner: Any, name: str, method: str) -> None:
+        taken = vars(owner)[name]
+        stock = self.stock[method] = getattr(taken, "__func__", taken)
+
+        @functools.wraps(stock)
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            scope = _SCOPE.get()
+            if scope is None:
+                return stock(*args, **kwargs)
+            return getattr(scope, method)(stock, *args, **kwargs)
+
+        self._taken.append((owner, name, taken))
+        setattr(owner, name, classmethod(patched) if isinstance(taken, classmethod) else patched)
+
+
+_SCOPE: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("_SCOPE", default=None)
+# Where TVM looks the function up, its name there, and the method of _Scope that replaces it.
+_PLACES = (
+    (common, "infer_type", "infer_type"),
+    (onnx, "infer_type", "infer_type"),
+    (common, "fold_constant", "fold_constant"),
+    (onnx, "fold_constant", "fold_constant"),
+    (onnx, "set_span", "set_span"),
+    (onnx, "_get_convert_map", "convert_map"),
+    (onnx, "get_source_name", "source_name"),
+    (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
+    (onnx.If, "_impl_v1", "convert_if"),
+)
+_PATCHES = _Patches()
