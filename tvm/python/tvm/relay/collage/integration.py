@@ -155,11 +155,12 @@ def _reading_ops():
     return list(READS)
 
 
-def _kept_constants(function):
-    """For the pass: a function's constants that decide how long it takes, whatever their size."""
-    from .measure.weights import kept_constants
+def _kept_constants(nodes):
+    """For the pass: constants that decide how long calls take which read places, whatever their
+    size; of these calls and the lets of their function."""
+    from .measure.flows import leaves_read_by
 
-    return list(kept_constants([function]))
+    return list(leaves_read_by(nodes).constants)
 
 
 def _as_module(mod):

@@ -13,14 +13,20 @@ bool IsLarge(const NDArray& data) {
   return count > kSmallConstant;
 }
 
-/*! \brief Is there an op in the graph that reads numbers as places? Few networks have one. */
-bool ReadsPlaces(const DataflowGraph& graph) {
+/*! \brief Calls that read numbers as places, and lets, if there are such calls: few networks have.
+ */
+Array<ObjectRef> CallsThatReadPlaces(const ImportedFunction& imported) {
   const Array<String> listed = CallGlobal("tvm.relay.collage.reading_ops");
   const std::set<std::string> ops(listed.begin(), listed.end());
-  for (NodeIndex i = 0; i < graph.size(); ++i) {
-    if (graph[i].type == NodeType::kOp && ops.count(graph[i].name) > 0) return true;
+  Array<ObjectRef> calls, lets;
+  for (NodeIndex i = 0; i < imported.graph.size(); ++i) {
+    const Node& node = imported.graph[i];
+    if (node.IsOpCall() && ops.count(node.name) > 0) calls.push_back(imported.exprs[i]);
+    if (node.type == NodeType::kOther && node.name == "Let") lets.push_back(imported.exprs[i]);
   }
-  return false;
+  if (calls.empty()) return calls;
+  for (const ObjectRef& let : lets) calls.push_back(let);
+  return calls;
 }
 
 }  // namespace
@@ -34,8 +40,10 @@ std::vector<bool> WeightsOf(const ImportedFunction& imported) {
     weights[i] = IsLarge(Fields(imported.exprs[i]).Tensor("data"));
     has_any |= weights[i];
   }
-  if (!has_any || !ReadsPlaces(graph)) return weights;
-  const Array<ObjectRef> kept = CallGlobal("tvm.relay.collage.kept_constants", imported.function);
+  if (!has_any) return weights;
+  const Array<ObjectRef> calls = CallsThatReadPlaces(imported);
+  if (calls.empty()) return weights;
+  const Array<ObjectRef> kept = CallGlobal("tvm.relay.collage.kept_constants", calls);
   std::set<const runtime::Object*> objects;
   for (const ObjectRef& constant : kept) objects.insert(constant.get());
   for (NodeIndex i = 0; i < graph.size(); ++i) {

@@ -211,23 +211,27 @@ def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) 
     Parameters of functions that are called in them stand for what calls give for them: parts of
     external backends hold the calls that tell what a candidate's inputs are.
     """
+    nodes: list[Any] = []
+    for function in functions:
+        post_order_visit(function.body, nodes.append)
+    return leaves_read_by(nodes, mod)
+
+
+def leaves_read_by(nodes: Iterable[Any], mod: tvm.IRModule | None = None) -> Leaves:
+    """leaves_read of these nodes alone: calls that read, calls of functions and lets are enough."""
     waiting: list[tuple[Any, Need]] = []
     given: dict[_expr.Var, list] = {}
-
-    def visit(node: Any) -> None:
+    for node in nodes:
         if isinstance(node, _expr.Let):
             given.setdefault(node.var, []).append(node.value)
         if not isinstance(node, _expr.Call):
-            return
+            continue
         called = _called(node, mod)
         if isinstance(called, Function):
             for param, argument in zip(called.params, node.args, strict=True):
                 given.setdefault(param, []).append(argument)
         elif isinstance(called, tvm.ir.Op):
             waiting.extend(_reads(called.name, node))
-
-    for function in functions:
-        post_order_visit(function.body, visit)
     return _walk(waiting, given, mod)
 
 
