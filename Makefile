@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One command per job: build, test, demo, bench, lint, clean. Each is quick when nothing changed.
+# One command per job: build, test, fuzz, demo, bench, lint, clean. Each is quick when nothing changed.
 # PYTHON, CXX and VENV can be set: `make build PYTHON=/opt/python3.11/bin/python3.11`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,7 +20,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-python test-cpp demo bench lint clean lock
+.PHONY: build test test-python test-cpp fuzz demo bench lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -59,6 +59,10 @@ test-python: build
 test-cpp: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(CPP_TESTS)
 
+# For hours: make fuzz ARGS="--seeds 300: --minutes 480".
+fuzz: build
+	@cd tvm/tests/python/collage && $(abspath $(BIN))/python -m fuzz $(ARGS)
+
 demo: build
 	@$(BIN)/python demos/demo.py $(ARGS)
 
@@ -73,5 +77,5 @@ lock:
 	@PATH="$(abspath $(BIN)):$$PATH" tools/lock_requirements.sh
 
 clean:
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
 	rm -f $(STAMPS)/installed
