@@ -70,23 +70,6 @@ def dynamic_indices():
     return onnx_nets.model(nodes, inputs, [("y", ["rows", 4]), ("n", [2, "k"], TensorProto.INT64)])
 
 
-def folded_branch(predicate):
-    """An If over a constant predicate, its branches of different rank."""
-    node = helper.make_node
-
-    def graph(name, op, shape, **attrs):
-        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        return helper.make_graph([node(op, ["r"], [name], **attrs)], name, [], [out])
-
-    branches = {
-        "then_branch": graph("then", "Flatten", [2, 12]),
-        "else_branch": graph("else", "Relu", [2, 3, 4]),
-    }
-    nodes = [node("Abs", ["x"], ["r"]), node("If", ["p"], ["y"], **branches)]
-    weights = {"p": np.array(predicate)}
-    return onnx_nets.model(nodes, [("x", [2, 3, 4])], [("y", ["a", "b"])], weights)
-
-
 def quantised():
     """Weights and activations of eight bits between QuantizeLinear and DequantizeLinear."""
     node = helper.make_node
@@ -193,23 +176,6 @@ def test_models_of_onnx_itself(first, capfd):
     assert results.count(True) > len(results) // 3
 
 
-@pytest.mark.parametrize("predicate", [True, False, [True], [False]])
-def test_a_constant_predicate_takes_its_branch(predicate):
-    model = folded_branch(predicate)
-    if isinstance(predicate, list):
-        mod = assert_same(model)
-        predicate = predicate[0]
-    else:
-        with pytest.raises(IndexError, match="too many indices"):
-            relay.frontend.from_onnx(copy.deepcopy(model))
-        mod, _ = collage.from_onnx(model)
-    dims = [int(dim) for dim in mod["main"].body.checked_type.shape]
-    assert dims == ([2, 12] if predicate else [2, 3, 4])
-    x = -np.ones((2, 3, 4), "float32")
-    made = relay.create_executor("vm", mod, target="llvm").evaluate()(x).numpy()
-    np.testing.assert_array_equal(made, np.abs(x).reshape(dims))
-
-
 def failing(op, inputs, shape=(2, 3), **attrs):
     nodes = [helper.make_node("Relu", ["x"], ["r"], name="first")]
     nodes.append(helper.make_node(op, inputs, ["y"], name="second", **attrs))
@@ -256,7 +222,7 @@ PLACES = [
     (stock_onnx, "_get_convert_map"),
     (stock_onnx, "get_source_name"),
     (stock_onnx.GraphProto, "_construct_nodes"),
-    (stock_onnx.If, "_impl_v1"),
+    (stock_onnx.GraphProto, "_convert_operator"),
 ]
 STOCK = {place: vars(place[0])[place[1]] for place in PLACES}
 

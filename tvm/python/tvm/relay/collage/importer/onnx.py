@@ -24,6 +24,7 @@ from tvm.relay.frontend import common, onnx
 from ..build.fold import children
 from ..errors import ModelError, last_line
 from .folds import Folds
+from .mends import mend
 from .types import Types
 
 
@@ -40,19 +41,17 @@ def from_onnx(
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
-    Raises ModelError where TVM cannot take a node, tvm.error.OpNotImplemented for operators that it
-    does not know.
+    Raises ModelError where TVM cannot take a node or an input's type, tvm.error.OpNotImplemented
+    for operators that it does not know.
     """
+    options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
     with quick_import():
-        return relay.frontend.from_onnx(
-            model,
-            shape,
-            dtype,
-            opset,
-            freeze_params,
-            convert_config,
-            export_node_renamed_model_path,
-        )
+        try:
+            return relay.frontend.from_onnx(model, *options)
+        except tvm.error.OpNotImplemented:
+            raise
+        except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
+            raise ModelError(f"TVM cannot import the model: {last_line(error)}") from error
 
 
 @contextlib.contextmanager
@@ -124,12 +123,11 @@ class _Scope:
             raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
         self._node = outer
 
-    def convert_if(self, stock: Callable, cls: Any, inputs: Any, *args: Any) -> Any:
-        """If: TVM reads a constant predicate as one of rank one."""
-        predicate = inputs[0]
-        if isinstance(predicate, relay.Constant) and not predicate.data.shape:
-            inputs[0] = relay.const(predicate.data.numpy().reshape(1))
-        return stock(cls, inputs, *args)
+    def convert_operator(
+        self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
+    ) -> Any:
+        mend(op, inputs, attrs)
+        return stock(graph, op, inputs, attrs, opset)
 
 
 class _Set(list):
@@ -163,8 +161,7 @@ class _Patches:
                 setattr(*self._taken.pop())
 
     def _replace(self, owner: Any, name: str, method: str) -> None:
-        taken = vars(owner)[name]
-        stock = self.stock[method] = getattr(taken, "__func__", taken)
+        stock = self.stock[method] = vars(owner)[name]
 
         @functools.wraps(stock)
         def patched(*args: Any, **kwargs: Any) -> Any:
@@ -173,8 +170,8 @@ class _Patches:
                 return stock(*args, **kwargs)
             return getattr(scope, method)(stock, *args, **kwargs)
 
-        self._taken.append((owner, name, taken))
-        setattr(owner, name, classmethod(patched) if isinstance(taken, classmethod) else patched)
+        self._taken.append((owner, name, stock))
+        setattr(owner, name, patched)
 
 
 _SCOPE: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("_SCOPE", default=None)
@@ -188,6 +185,6 @@ _PLACES = (
     (onnx, "_get_convert_map", "convert_map"),
     (onnx, "get_source_name", "source_name"),
     (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
-    (onnx.If, "_impl_v1", "convert_if"),
+    (onnx.GraphProto, "_convert_operator", "convert_operator"),
 )
 _PATCHES = _Patches()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TVM's ONNX converters read wrongly in valid models, put into the form that they read right.
+
+Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
+right it changes nothing. Test: tests/python/collage/test_importer_mends.py. Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import relay
+
+
+def mend(op: str, inputs: Any, attrs: dict[str, Any]) -> None:
+    """Puts right a node of that operator, in place."""
+    if op in _MENDS:
+        _MENDS[op](inputs, attrs)
+
+
+def _predicate(inputs: Any, _attrs: dict[str, Any]) -> None:
+    """TVM takes the first element of a constant predicate, which one of rank 0 does not have."""
+    _to_rank_one(inputs, 0)
+
+
+def _axes_to_unsqueeze(inputs: Any, _attrs: dict[str, Any]) -> None:
+    """TVM goes over the axes, one alone too."""
+    _to_rank_one(inputs, 1)
+
+
+def _to_rank_one(inputs: Any, index: int) -> None:
+    value = inputs[index]
+    if isinstance(value, relay.Constant) and not value.data.shape:
+        inputs[index] = relay.const(value.data.numpy().reshape(1))
+
+
+def _axes(inputs: Any, attrs: dict[str, Any]) -> None:
+    """TVM reads the first of several axes that are an input, some operators none of them."""
+    if len(inputs) < 2 or not isinstance(inputs[1], relay.Constant):
+        return
+    axes = inputs[1].data.numpy().reshape(-1).tolist()
+    if axes:
+        attrs["axes"] = tuple(axes)
+    elif attrs.get("noop_with_empty_axes", 0):
+        return
+    attrs.pop("noop_with_empty_axes", None)  # of axes that are an input
+    del inputs[1:]
+
+
+def _axes_unless_one(inputs: Any, attrs: dict[str, Any]) -> None:
+    is_constant = len(inputs) > 1 and isinstance(inputs[1], relay.Constant)
+    if is_constant and tuple(inputs[1].data.shape) != (1,):
+        _axes(inputs, attrs)
+
+
+def _without(name: str) -> Callable[[Any, dict[str, Any]], None]:
+    """An attribute that changes nothing of what TVM can take."""
+    return lambda _inputs, attrs: attrs.pop(name, None)
+
+
+_MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "If": _predicate,
+    "Unsqueeze": _axes_to_unsqueeze,
+    "ReduceMax": _axes_unless_one,
+    "ReduceMin": _axes_unless_one,
+    "ReduceSum": _axes_unless_one,
+    "ReduceMean": _axes_unless_one,
+    "ReduceProd": _axes_unless_one,
+    "ReduceLogSumExp": _axes_unless_one,
+    "ReduceL1": _axes,
+    "ReduceL2": _axes,
+    "ReduceLogSum": _axes,
+    "ReduceSumSquare": _axes,
+    "Cast": _without("saturate"),  # of types of eight bits, which TVM refuses
+    "Dropout": _without("seed"),  # inference drops nothing
+}
