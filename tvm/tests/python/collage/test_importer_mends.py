@@ -4,6 +4,7 @@
 import copy
 
 import numpy as np
+import onnx
 import onnx_nets
 import pytest
 import tvm
@@ -95,6 +96,17 @@ def test_what_tvm_reads_right_is_left_to_it(name):
         relay.frontend.from_onnx(RIGHT[name]),
     )
     tvm.ir.assert_structural_equal(mod[0], expected[0])
+
+
+def test_tvmc_has_the_same_import(tmp_path):
+    from tvm.driver.tvmc import frontends
+    from tvm.relay.collage.tvmc import compilation
+
+    onnx.save(MODELS["False"], tmp_path / "net.onnx")
+    with compilation.under_way(compilation.Compilation()):
+        model = frontends.load_model(str(tmp_path / "net.onnx"))
+    expected, _ = collage.from_onnx(copy.deepcopy(MODELS["False"]))
+    tvm.ir.assert_structural_equal(model.mod, expected)
 
 
 def test_a_constant_whose_kernel_llvm_rejects_is_computed_all_the_same():

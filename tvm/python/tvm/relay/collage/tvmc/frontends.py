@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing a model for `tvmc compile --collage`: what fails is one line. Test: test_tvmc.py."""
+"""Importing a model for `tvmc compile --collage`: ONNX is quick, what fails is one line.
+
+Test: test_tvmc.py."""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ def _with_errors(stock: Callable) -> Callable:
             return stock(path, *args, **kwargs)
         from tvm.driver.tvmc import TVMCException
 
+        from ..importer import quick_import
+
         try:
-            return stock(path, *args, **kwargs)
+            with quick_import():
+                return stock(path, *args, **kwargs)
         except TVMCException:
             raise
         except Exception as error:
