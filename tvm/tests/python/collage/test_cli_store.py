@@ -90,10 +90,10 @@ def test_costs_from_a_busy_machine_are_told(tmp_path, capsys):
     path = tmp_path / "busy.sqlite"
     with CostStore(path) as store:
         store.put(row(**HERE))
-        busy = dataclasses.replace(MEASURED, load=2.25)
+        busy = dataclasses.replace(MEASURED, load=0.55)
         store.put(row(busy, **HERE | {"candidate": "eeee000000000000"}))
     _, out, _ = collage(capsys, "store", "list", "--store", path)
-    assert out.count("machine busy (2.2 a core)") == 1
+    assert out.count("machine busy (others took 55%)") == 1
     assert out.splitlines()[-1] == f"2 costs, 0 of them failures, 1 from a busy machine; {path}"
     _, out, _ = collage(capsys, "store", "explain", "--store", path)
     assert out.splitlines() == [

@@ -82,7 +82,7 @@ def test_a_device_says_what_it_is(fleet, forked):
     fleet.start("one_thread", threads="1")
     info = find_device(fleet.tracker, "one_thread")
     here = Environment.here()
-    assert info.cpu == here.cpu and (info.threads, info.num_threads) == ("1", 1)
+    assert info.cpu == here.cpu and (info.threads.split(",")[0], info.num_threads) == ("1", 1)
     assert Environment.of_device(info.cpu, here.threads, measure.MeasureOptions()) == here
     assert str(collage.host_target(device=info)) == str(collage.host_target())
     assert info.backends.keys() >= {"dnnl"} - info.missing.keys()
@@ -195,10 +195,10 @@ def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet,
     further = Further(functools.partial(in_question, simplest_first=["a", "b"]), 5.0)
     runner = DeviceRunner(fleet.tracker, "guard")
     options = {"further": further, "on_round": lambda *done: rounds.append(done)}
-    found = runner.compare(contestants, "a", 6, **options)
+    found = runner.compare(contestants, "a", 15, **options)
     assert [item.name for item in found] == ["b", "a"]
     assert found[1].ratio_to_best.value == 2.0 and found[0].output_error == 0.0
-    assert len(found[0].samples) == 6 and rounds == [(6, 6)]
+    assert len(found[0].samples) == 15 and rounds == [(15, 15)]
     assert len(runner.pool.lost) == 1
     runner.close()
 
@@ -264,7 +264,7 @@ def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):
     assert result.guard.of("dnnl").output_error < 1e-4
     rows = list(CostStore(store).rows())
     assert {row.key.backend for row in rows} >= {"tvm", "dnnl"}
-    assert {row.key.threads for row in rows} == {"1"}
+    assert {row.key.threads.split(",")[0] for row in rows} == {"1"}
     assert all(row.cost.status == "measured" for row in rows)
     assert result.placement.made_with.machine.threads == 1
     # The plan's library, which the guard built, runs here too: this is the device's CPU.
