@@ -143,8 +143,18 @@ _INTEGERS = {
 
 
 def _integer_reference(op, a, b):
+    if op == "divide":
+        known = b.value != 0
+        value = truncated(a.value, np.where(known, b.value, 1))
+        error = np.where(known, a.error + b.error, NOT_ASKED)
+        return Value(value, error, a.dtype)
     value = _INTEGERS[op](a.value, b.value)
     return Value(value, a.error + b.error, a.dtype)
+
+
+def truncated(a, b):
+    """The quotient of integers, rounded towards 0."""
+    return (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
 
 
 def add_binary(g, op, a, b) -> int:
@@ -216,9 +226,10 @@ def sum_of_alike(g):
 
 
 def binary_of_integers(g):
-    a = g.data(dtype="int32")
-    b = _operand(g, g.value(a).shape, "int32")
-    return add_binary(g, g.pick(list(_INTEGERS)), a, b)
+    dtype = g.pick(["int32", "int64"])
+    a = g.data(dtype=dtype)
+    b = _operand(g, g.value(a).shape, dtype)
+    return add_binary(g, g.pick([*_INTEGERS, "divide"]), a, b)
 
 
 def bias_add(g):
@@ -323,7 +334,7 @@ _COMPARE = {
 
 def comparison(g):
     op = g.pick(list(_COMPARE))
-    dtype = g.pick(["float32", "int32"])
+    dtype = g.pick(["float32", "int32", "int64"])
     a = g.data(dtype=dtype)
     b = _operand(g, g.value(a).shape, dtype)
     function = _COMPARE[op]
@@ -365,7 +376,8 @@ def _not(array):
 def where(g):
     condition = comparison(g) if g.chance(0.6) else g.data(dtype="bool")
     shape = g.value(condition).shape
-    a, b = _operand(g, shape, "float32"), _operand(g, shape, "float32")
+    dtype = g.pick(["float32", "float32", "int32"])
+    a, b = _operand(g, shape, dtype), _operand(g, shape, dtype)
     if np.broadcast_shapes(g.value(a).shape, shape) != shape:
         return condition
 

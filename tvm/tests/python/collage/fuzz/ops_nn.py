@@ -90,7 +90,7 @@ def _image(g, axes, least, layout=None):
 
 def _tile_like(g, axes):
     """Whether a convolution is to be one that Winograd's kernel takes."""
-    return axes >= 2 and g.chance(0.4)
+    return axes >= 2 and g.chance(0.5)
 
 
 def conv(axes):
@@ -105,8 +105,8 @@ def conv(axes):
         pads = [g.int(0, each - (not g.chance(0.1))) if each > 1 else 0 for each in spread * 2]
         least = [max(1, size - pads[i] - pads[i + axes]) for i, size in enumerate(spread)]
         data, layout = _image(g, axes, least)
-        if is_tile and g.chance(0.7):
-            extents = {"N": g.int(1, 2), "C": g.pick([8, 16, 32])}
+        if is_tile and g.chance(0.8):
+            extents = {"N": g.int(1, 2), "C": g.pick([8, 16, 16, 32])}
             extents |= dict(zip(SPACE[axes], g.ints(axes, 3, 11 if axes == 2 else 6)))
             data = g.input([extents[letter] for letter in layout])
         shape = g.value(data).shape
@@ -119,7 +119,9 @@ def conv(axes):
         each = g.pick([1, 2, 3, 5, 8])
         results = groups * (each if groups == 1 or g.chance(0.3) else 1)
         if groups == 1:
-            results = g.pick([1, 2, 3, 7, 8, 16, 17, 32]) if not is_tile else g.pick([8, 16, 32])
+            results = (
+                g.pick([1, 2, 3, 7, 8, 16, 17, 32]) if not is_tile else g.pick([8, 16, 16, 32])
+            )
         kernel_layout = "OI" + SPACE[axes]
         if layout[-1] == "C":
             kernel_layout = SPACE[axes] + "IO"

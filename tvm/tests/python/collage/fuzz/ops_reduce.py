@@ -6,7 +6,7 @@ import math
 import numpy as np
 from tvm import relay
 
-from .ops_math import add_reference, multiply_reference, unary_reference
+from .ops_math import add_reference, multiply_reference, truncated, unary_reference
 from .values import FLOATS, NOT_ASKED, Value, rounded
 
 
@@ -109,6 +109,28 @@ def reduce_ordered(op):
         return g.call(op, [data], lambda x: getattr(relay, op)(x, axis, keep, exclude), reference)
 
     return make
+
+
+def reduce_integers(g):
+    op = g.pick(["sum", "max", "min", "mean"])
+    data = g.data(range(1, 4), g.pick(["int32", "int64"]))
+    rank = g.value(data).rank
+    axis, keep, exclude = _axes_of(g, rank)
+    axes = _reduced(axis, exclude, rank)
+    if not axes:
+        return data
+
+    def reference(x):
+        if op in ("max", "min"):
+            value = getattr(x.value, op)(axes, keepdims=keep)
+        else:
+            value = x.value.sum(axes, keepdims=keep).astype(x.dtype)
+        if op == "mean":
+            value = truncated(value, np.array(math.prod(x.shape[each] for each in axes)))
+        return Value(value.astype(x.dtype), x.error.sum(axes, keepdims=keep), x.dtype)
+
+    function = getattr(relay, op)
+    return g.call(op, [data], lambda x: function(x, axis, keep, exclude), reference)
 
 
 def product(g):

@@ -23,7 +23,7 @@ _CHAIN = [nn.chain(_STEPS)]
 
 # Each entry is (share, makers).
 _DNNL = [
-    (3, _CHAIN), (6, nn.CONV), (2, nn.CONV_TRANSPOSE), (3, nn.PRODUCTS), (3, nn.POOLS),
+    (5, _CHAIN), (9, nn.CONV), (2, nn.CONV_TRANSPOSE), (3, nn.PRODUCTS), (3, nn.POOLS),
     (1, [nn.resize]),
     (7, _ELEMENTS), (3, [m.composite]), (2, _REDUCE), (2, _NORMS), (1, _SOFTMAX), (3, s.VIEWS),
     (3, s.JOINS),
@@ -32,7 +32,7 @@ _ONNX = [
     (3, nn.CONV), (1, nn.CONV_TRANSPOSE), (2, nn.PRODUCTS), (2, nn.POOLS), (1, nn.ADAPTIVE),
     (1, [nn.resize]), (3, [m.ALL_BINARY]), (3, [m.ALL_UNARY]), (2, [m.clip, m.prelu, m.bias_add]),
     (1, [m.composite]), (1, _REDUCE), (1, [r.argument, r.product]), (1, _NORMS), (1, _SOFTMAX),
-    (1, [m.comparison, m.logical, m.where]), (1, [m.cast, m.binary_of_integers]),
+    (1, [m.comparison, m.logical, m.where]), (2, [m.cast, m.binary_of_integers, r.reduce_integers]),
     (2, s.VIEWS), (2, s.JOINS), (4, s.MORE),
 ]  # fmt: skip
 _BLAS = [
@@ -51,7 +51,7 @@ _EMPTY = [
 
 # Name -> (share of the graphs, entries).
 PROFILES = {
-    "dnnl": (9, _DNNL),
+    "dnnl": (13, _DNNL),
     "onnx": (7, _ONNX),
     "blas": (2, _BLAS),
     "qnn": (3, _QNN),
