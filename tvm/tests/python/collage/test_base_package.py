@@ -23,6 +23,11 @@ DECLARED = {
     "TargetKindRegEntry::RegisterOrGet": (
         "_ZN3tvm18TargetKindRegEntry13RegisterOrGetERKNS_7runtime6StringE"
     ),
+    "runtime::ConstLoaderModuleCreate": (
+        "_ZN3tvm7runtime23ConstLoaderModuleCreateERKSt13unordered_mapINSt7__cxx1112basic_string"
+        "IcSt11char_traitsIcESaIcEEENS0_7NDArrayESt4hashIS7_ESt8equal_toIS7_ESaISt4pairIKS7_S8_EEE"
+        "RKS1_IS7_St6vectorIS7_SaIS7_EESA_SC_SaISD_ISE_SM_EEE"
+    ),
     "TargetKindRegEntry::UpdateAttr": (
         "_ZN3tvm18TargetKindRegEntry10UpdateAttrERKNS_7runtime6StringENS1_11TVMRetValueEi"
     ),

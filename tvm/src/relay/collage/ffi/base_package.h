@@ -11,11 +11,14 @@
 #include <tvm/runtime/container/optional.h>
 #include <tvm/runtime/container/string.h>
 #include <tvm/runtime/data_type.h>
+#include <tvm/runtime/module.h>
 #include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>
 
 #include <functional>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace tvm {
 
@@ -70,6 +73,13 @@ extern template TargetKindRegEntry& TargetKindRegEntry::add_attr_option<runtime:
     const runtime::String&);
 extern template TargetKindRegEntry&
 TargetKindRegEntry::add_attr_option<runtime::Array<runtime::String>>(const runtime::String&);
+
+namespace runtime {
+// src/runtime/const_loader_module.h: an exported function; arrays by name, names by function.
+Module ConstLoaderModuleCreate(
+    const std::unordered_map<std::string, NDArray>& const_var_ndarray,
+    const std::unordered_map<std::string, std::vector<std::string>>& const_vars_by_symbol);
+}  // namespace runtime
 
 namespace relay {
 // include/tvm/relay/dataflow_pattern.h: the one field of a pattern that reflection does not show,

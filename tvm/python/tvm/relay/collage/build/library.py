@@ -2,7 +2,7 @@
 """The one way from a module, partitioned or not, to a library: for measuring and for deployment.
 
 TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
-needs them, and the one failure of LLVM that TVM can be built around is.
+needs them, constants are kept once, and the one failure of LLVM that TVM can be built around is.
 
 Test: tests/python/collage/test_build_library.py
 """
@@ -16,6 +16,7 @@ from typing import Any
 import tvm
 
 from ..external import is_external_function
+from .constants import mend_constants
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile
 
@@ -95,10 +96,10 @@ def is_debug_info_failure(error: BaseException) -> bool:
 def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
     try:
         with fast_passes(opt_level):
-            return build()
+            return mend_constants(build())
     except tvm.TVMError as error:
         if not is_debug_info_failure(error):
             raise
         _LOG.debug("building again without TIR common sub-expressions: LLVM refused debug info")
     with fast_passes(opt_level, config=_WITHOUT_HOISTING):
-        return build()
+        return mend_constants(build())
