@@ -96,7 +96,8 @@ class _Executor:
         self._module = GraphModule(library["default"](tvm.cpu()))
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-        self._module.set_input(**inputs)
+        for name, value in inputs.items():  # not as keywords: an input may be called "key"
+            self._module.set_input(name, value)
         self._module.run()
         count = self._module.get_num_outputs()
         return [self._module.get_output(k).numpy() for k in range(count)]
