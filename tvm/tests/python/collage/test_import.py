@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relay functions as DataflowGraph: every kind of expression, its inputs, regions and types."""
 
+import itertools
+
 import pytest
 import tvm
 from relay_text import graph_rows, parse
 from tvm import relay
+from tvm.relay.collage import candidates
+from tvm.relay.op import OpPattern
 from tvm.relay.prelude import Prelude
+
+LEVELS = itertools.count(11)  # TVM keeps the value of the highest level
 
 
 def texts(function):
@@ -238,3 +244,32 @@ def test_types_and_shapes_are_read_in_one_piece(shape, text):
 def test_only_a_tensors_type_is_read_in_one_piece():
     kind = relay.TupleType([relay.TensorType((2,))])
     assert tvm.get_global_func("collage.StaticType")(kind) == ""
+
+
+@pytest.fixture
+def erf_kind():
+    """Sets TVM's fusion kind of erf, as whoever adds a schedule does; at the end as it was."""
+    before = tvm.ir.Op.get("erf").get_attr("TOpPattern")
+
+    def set_kind(kind):
+        relay.op.register_pattern("erf", kind, next(LEVELS))
+
+    yield set_kind
+    set_kind(int(before))
+
+
+def test_a_kind_registered_later_is_seen_by_the_same_thread(erf_kind):
+    mod = parse("def @main(%x: $T) -> $T { exp(erf(%x)) }")
+
+    def kinds():
+        return [row[2] for row in graph_rows(mod["main"]) if "erf" in row[0]]
+
+    def is_fused():
+        found = candidates(mod["main"], ["llvm"])
+        return any(len(c.sub_graph.inside) == 2 for c in found)
+
+    assert kinds() == [OpPattern.ELEMWISE, OpPattern.ELEMWISE] and is_fused()
+    erf_kind(OpPattern.OPAQUE)
+    assert kinds() == [OpPattern.OPAQUE, OpPattern.OPAQUE] and not is_fused()
+    erf_kind(OpPattern.INJECTIVE)
+    assert kinds() == [OpPattern.INJECTIVE, OpPattern.INJECTIVE]

@@ -70,15 +70,11 @@ Exprs Children(const ObjectRef& expr) {
 
 /*! \brief An operator without the attribute is one that TVM cannot fuse. */
 std::optional<OpKind> KindOfOp(const ObjectRef& op) {
-  static thread_local auto& kinds = *new std::unordered_map<const Object*, std::optional<OpKind>>();
-  auto [entry, is_new] = kinds.try_emplace(op.get());
-  if (is_new) {
-    AttrValue kind = ImportOpAttr(op, "TOpPattern");
-    const auto* boxed = std::get_if<AttrNumber>(&kind);
-    const auto* number = boxed ? std::get_if<int64_t>(&boxed->value) : std::get_if<int64_t>(&kind);
-    if (number) entry->second = static_cast<OpKind>(*number);
-  }
-  return entry->second;
+  AttrValue kind = ImportOpAttr(op, "TOpPattern");
+  const auto* boxed = std::get_if<AttrNumber>(&kind);
+  const auto* number = boxed ? std::get_if<int64_t>(&boxed->value) : std::get_if<int64_t>(&kind);
+  if (!number) return std::nullopt;
+  return static_cast<OpKind>(*number);
 }
 
 struct NodeTypeName {
@@ -161,6 +157,7 @@ class Importer {
         break;
       case NodeType::kOp:
         node.name = Fields(expr).Str("name");
+        // Asked anew in each import: register_pattern may change it at any time.
         if (auto kind = KindOfOp(expr)) {
           node.kind = *kind;
           node.attrs = {{"TOpPattern", static_cast<int64_t>(*kind)}};
@@ -171,8 +168,9 @@ class Importer {
         break;
       case NodeType::kCall: {
         Fields call(expr);
-        node.name = nodes_[indexes_.at(call.Ref("op").get())].name;
-        node.kind = KindOfOp(call.Ref("op")).value_or(OpKind::kOpaque);
+        const Node& op = nodes_[indexes_.at(call.Ref("op").get())];
+        node.name = op.name;
+        node.kind = op.kind;
         node.attrs = ImportAttrs(call.Ref("attrs"));
         node.is_free_call = node.name == "on_device";
         break;
