@@ -14,9 +14,11 @@ bool CandidateSet::Add(CandidatePartition candidate) {
   const size_t hash = candidate.sub_graph.Hash() * 31 + static_cast<size_t>(candidate.spec);
   auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    const CandidatePartition& other = candidates_[it->second];
+    CandidatePartition& other = candidates_[it->second];
     if (other.spec == candidate.spec && other.is_primitive == candidate.is_primitive &&
         other.sub_graph == candidate.sub_graph) {
+      other.is_joinable |= candidate.is_joinable;
+      other.is_free |= candidate.is_free;
       return false;
     }
   }

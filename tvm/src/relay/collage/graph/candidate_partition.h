@@ -39,7 +39,10 @@ struct COLLAGE_API CandidatePartition {
 /*! \brief In the order of their first appearance; each (sub-graph, spec, wrapped or not) once. */
 class COLLAGE_API CandidateSet {
  public:
-  /*! \brief False when an equal candidate is already there; the first one's rule name stays. */
+  /*!
+   * \brief False when an equal candidate is already there: the first one's rule name stays, and it
+   * is free or joinable when either is.
+   */
   bool Add(CandidatePartition candidate);
   size_t size() const { return candidates_.size(); }
   const std::vector<CandidatePartition>& candidates() const { return candidates_; }

@@ -29,7 +29,7 @@ class Combine : public PartitionRule {
         if (!candidate.sub_graph.IsValid(graph, SubGraphConfig())) continue;
       }
       // With too many exits alone, it may still be valid together with the readers of its values.
-      units.push_back({candidate.sub_graph, static_cast<int>(i), -1});
+      units.push_back({candidate.sub_graph, static_cast<int>(i), -1, Marks::Of(graph, candidate)});
     }
     AppendGlue(graph, &units);
 
@@ -38,14 +38,11 @@ class Combine : public PartitionRule {
     for (Growth::Grown& grown : growth.All()) {
       const Growth::Unit& unit = units[grown.first_unit];
       CandidatePartition candidate;
-      if (unit.candidate >= 0) {
-        const CandidatePartition& first = sub_candidates[unit.candidate];
-        candidate.is_primitive = first.is_primitive;
-        candidate.rule = first.rule;
-      }
+      if (unit.candidate >= 0) candidate.rule = sub_candidates[unit.candidate].rule;
       if (!(grown.sub_graph == unit.sub_graph)) candidate.rule = name();
       candidate.sub_graph = std::move(grown.sub_graph);
       candidate.spec = spec;
+      grown.marks.SetOn(&candidate);
       result.Add(std::move(candidate));
     }
     return result.Take();

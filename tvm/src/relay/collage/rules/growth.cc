@@ -2,9 +2,10 @@
 #include "growth.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <map>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 namespace tvm::collage {
@@ -21,18 +22,22 @@ bool AreAllInside(const std::vector<NodeIndex>& nodes, const IndexSet& inside) {
                      [&](NodeIndex node) { return inside.Contains(node); });
 }
 
-/*! \brief Which nodes, and which of them in composites: what makes two unions the same. */
+/*! \brief Which nodes, which of them in composites, wrapped or not: what makes two unions the same.
+ */
 struct Key {
   IndexSet inside;
   IndexSet labelled;
+  bool is_primitive;
   bool operator==(const Key& that) const {
-    return inside == that.inside && labelled == that.labelled;
+    return is_primitive == that.is_primitive && inside == that.inside && labelled == that.labelled;
   }
 };
 struct KeyHash {
   size_t operator()(const Key& key) const { return key.inside.Hash() * 31 + key.labelled.Hash(); }
 };
-using Seen = std::unordered_set<Key, KeyHash>;
+constexpr size_t kTooDeep = SIZE_MAX;
+/*! \brief Which state it is. */
+using Seen = std::unordered_map<Key, size_t, KeyHash>;
 
 /*! \brief Either may be the empty set of no size, which stands for no composite at all. */
 IndexSet UnionOf(const IndexSet& a, const IndexSet& b) {
@@ -150,7 +155,11 @@ std::vector<int> Growth::Extensions(const State& state) const {
 
 Growth::State Growth::Join(const State& state, int unit) const {
   return {state.sub_graph.Union(graph_, units_[unit].sub_graph),
-          UnionOf(state.labelled, labelled_[unit]), state.first_unit, -1};
+          UnionOf(state.labelled, labelled_[unit]),
+          state.first_unit,
+          -1,
+          state.marks.With(units_[unit].marks),
+          state.num_units + 1};
 }
 
 /*!
@@ -169,7 +178,9 @@ void Growth::GrowGreedily(State state, std::vector<Grown>* out) {
       State next = Join(state, u);
       if (IsTooDeep(next.sub_graph)) continue;
       state = std::move(next);
-      if (IsAccepted(state.sub_graph)) accepted.push_back({state.sub_graph, state.first_unit});
+      if (IsAccepted(state.sub_graph)) {
+        accepted.push_back({state.sub_graph, state.first_unit, state.marks});
+      }
       is_grown = true;
       break;
     }
@@ -182,11 +193,16 @@ void Growth::GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out) {
   std::deque<State> states;  // in order of size; those after `next` have not been grown yet
   for (int u : starts) {
     const SubGraph& sub_graph = units_[u].sub_graph;
-    if (seen.insert({sub_graph.inside(), labelled_[u]}).second) {
-      states.push_back({sub_graph, labelled_[u], u, units_[u].glue});
-    } else if (IsAccepted(sub_graph)) {
-      out->push_back({sub_graph, u});  // differs in its label only: kept, but not grown again
+    const Marks& marks = units_[u].marks;
+    auto [known, is_new] =
+        seen.try_emplace({sub_graph.inside(), labelled_[u], marks.is_primitive}, states.size());
+    if (is_new) {
+      states.push_back({sub_graph, labelled_[u], u, units_[u].glue, marks});
+      continue;
     }
+    states[known->second].marks.AlsoFoundAs(marks);
+    // It may differ in its label: kept, but not grown again.
+    if (IsAccepted(sub_graph)) out->push_back({sub_graph, u, marks});
   }
   const size_t num_first = states.size();
   const size_t max_states =
@@ -201,10 +217,20 @@ void Growth::GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out) {
         ++cut_by_count;
         continue;
       }
-      const IndexSet inside = state.sub_graph.inside() | units_[u].sub_graph.inside();
-      if (!seen.insert({inside, UnionOf(state.labelled, labelled_[u])}).second) continue;
+      IndexSet inside = state.sub_graph.inside() | units_[u].sub_graph.inside();
+      const Marks marks = state.marks.With(units_[u].marks);
+      auto [known, is_new] = seen.try_emplace(
+          {std::move(inside), UnionOf(state.labelled, labelled_[u]), marks.is_primitive},
+          states.size());
+      if (!is_new) {
+        const bool is_as_good =
+            known->second != kTooDeep && states[known->second].num_units == state.num_units + 1;
+        if (is_as_good) states[known->second].marks.AlsoFoundAs(marks);
+        continue;
+      }
       State joined = Join(state, u);
       if (IsTooDeep(joined.sub_graph)) {
+        known->second = kTooDeep;
         ++cut_by_depth;
       } else {
         states.push_back(std::move(joined));
@@ -219,7 +245,8 @@ void Growth::GrowFrom(const std::vector<int>& starts, std::vector<Grown>* out) {
   int64_t cut_by_exits = 0;
   for (State& state : states) {
     cut_by_exits += HasTooManyExits(state.sub_graph);
-    if (IsAccepted(state.sub_graph)) out->push_back({std::move(state.sub_graph), state.first_unit});
+    if (!IsAccepted(state.sub_graph)) continue;
+    out->push_back({std::move(state.sub_graph), state.first_unit, state.marks});
   }
   log_->Cut(rule_, "max_exits", cut_by_exits);
 }

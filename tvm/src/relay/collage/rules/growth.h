@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "combinators.h"
+#include "marks.h"
 
 namespace tvm::collage {
 
@@ -28,11 +29,13 @@ class Growth {
     SubGraph sub_graph;
     int candidate = -1;   // position among the sub-rule's candidates, -1 for glue
     NodeIndex glue = -1;  // the tuple or projection
+    Marks marks = {};
   };
   /*! \brief A union, and the unit from which it was grown. */
   struct Grown {
     SubGraph sub_graph;
     int first_unit = -1;
+    Marks marks;
   };
 
   Growth(const DataflowGraph& graph, std::vector<Unit> units,
@@ -47,6 +50,8 @@ class Growth {
     IndexSet labelled;  // what lies in composites
     int first_unit = -1;
     NodeIndex glue = -1;  // when it is one glue unit
+    Marks marks;
+    int num_units = 1;
   };
 
   bool IsSingleExit() const { return limits_.max_exits == 1 && !limits_.allow_taps; }

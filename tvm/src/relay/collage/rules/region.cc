@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "combinators.h"
+#include "marks.h"
 #include "region_merger.h"
 #include "work_estimate.h"
 
@@ -10,6 +12,7 @@ namespace tvm::collage {
 namespace {
 
 using Tiles = std::vector<const SubGraph*>;
+using TileMarks = std::unordered_map<const SubGraph*, Marks>;
 
 /*! \brief Disjoint sub-candidates, the largest first, then the earliest. */
 Tiles ChooseTiles(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
@@ -118,9 +121,13 @@ class Region : public PartitionRule {
     if (keep_parts_) {
       for (const CandidatePartition& candidate : sub_candidates) result.Add(candidate);
     }
+    TileMarks marks;
+    for (const CandidatePartition& candidate : sub_candidates) {
+      marks.emplace(&candidate.sub_graph, Marks::Of(graph, candidate));
+    }
     for (const Tiles& region : RegionMerger(graph, ChooseTiles(graph, sub_candidates)).Merge()) {
-      AppendAreas(graph, {region}, spec, log, &result);
-      AppendCutAreas(graph, region, spec, log, &result);
+      AppendAreas(graph, {region}, marks, spec, log, &result);
+      AppendCutAreas(graph, region, marks, spec, log, &result);
     }
     return result.Take();
   }
@@ -132,29 +139,32 @@ class Region : public PartitionRule {
 
  private:
   /*! \brief What is left of the region without its most expensive tile, without two, ... */
-  void AppendCutAreas(const DataflowGraph& graph, const Tiles& region, int spec, RuleLog* log,
-                      CandidateSet* out) const {
+  void AppendCutAreas(const DataflowGraph& graph, const Tiles& region, const TileMarks& marks,
+                      int spec, RuleLog* log, CandidateSet* out) const {
     const Tiles dear = max_cuts_ > 0 ? MostExpensive(graph, region) : Tiles();
     Tiles left = region;
     for (size_t cut = 0; cut < dear.size() && static_cast<int>(cut) < max_cuts_; ++cut) {
       left.erase(std::find(left.begin(), left.end(), dear[cut]));
-      AppendAreas(graph, RegionMerger(graph, left).Merge(), spec, log, out);
+      AppendAreas(graph, RegionMerger(graph, left).Merge(), marks, spec, log, out);
     }
   }
 
-  void AppendAreas(const DataflowGraph& graph, const std::vector<Tiles>& regions, int spec,
-                   RuleLog* log, CandidateSet* out) const {
+  void AppendAreas(const DataflowGraph& graph, const std::vector<Tiles>& regions,
+                   const TileMarks& marks, int spec, RuleLog* log, CandidateSet* out) const {
     for (const Tiles& region : regions) {
       for (const Tiles& tiles : Pieces(graph, WithoutBorderGlue(graph, region))) {
         if (tiles.size() < 2) continue;
         std::vector<NestedSubGraph> nested;
+        Marks joined;
         for (const SubGraph* tile : tiles) {
+          joined = joined.With(marks.at(tile));
           nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
         }
         CandidatePartition candidate;
         candidate.sub_graph = SubGraph::Make(graph, UnionOf(graph, tiles), std::move(nested));
         candidate.spec = spec;
         candidate.rule = name();
+        joined.SetOn(&candidate);
         std::string why;
         if (candidate.sub_graph.IsValid(graph, config_, &why)) {
           out->Add(std::move(candidate));
