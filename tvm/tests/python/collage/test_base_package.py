@@ -107,12 +107,13 @@ def test_init_twice_is_harmless():
 
 
 def test_a_library_that_was_not_built_is_one_clear_line(monkeypatch):
-    monkeypatch.setattr(tvm_collage, "library_path", lambda name: None)
+    monkeypatch.setattr(tvm_collage, "library_directories", lambda: ["/a/lib", "/b/lib"])
     with pytest.raises(ImportError) as caught:
         _native.load()
     assert str(caught.value) == (
-        "libtvm_collage_runtime.so was not built: run `make build` or `pip install .` in "
-        "tvm-collage's tree, or set COLLAGE_DISABLE=1 to use TVM without Collage"
+        "libtvm_collage_runtime.so is not in /a/lib, /b/lib: run `make build` or `pip install .` "
+        "in tvm-collage's tree, name its folder in TVM_COLLAGE_LIBRARY_PATH, "
+        "or set COLLAGE_DISABLE=1 to use TVM without Collage"
     )
 
 

@@ -23,9 +23,11 @@ def load() -> None:
     for name in _LIBRARIES:
         path = tvm_collage.library_path(name)
         if path is None:
+            looked = ", ".join(tvm_collage.library_directories())
             raise ImportError(
-                f"lib{name}.so was not built: run `make build` or `pip install .` in tvm-collage's "
-                "tree, or set COLLAGE_DISABLE=1 to use TVM without Collage"
+                f"lib{name}.so is not in {looked}: run `make build` or `pip install .` in "
+                "tvm-collage's tree, name its folder in TVM_COLLAGE_LIBRARY_PATH, "
+                "or set COLLAGE_DISABLE=1 to use TVM without Collage"
             )
         try:
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)

@@ -123,14 +123,12 @@ void* Open(const std::string& path) {
 }  // namespace
 
 const Library& OpenBlas() {
-  static const Library* library =
-      OpenOnce<Api>({"OpenBLAS (libscipy_openblas.so)",
-                     "libscipy_openblas.so",
-                     "COLLAGE_OPENBLAS_LIBRARY",
-                     "scipy-openblas32==0.3.34.481.3",
-                     {"libscipy_openblas.so", "lib/libscipy_openblas.so",
-                      "scipy_openblas32/lib/libscipy_openblas.so"}},
-                    LoadOpenBlas, Open);
+  static const Library* library = OpenOnce<Api>({"OpenBLAS (libscipy_openblas.so)",
+                                                 "libscipy_openblas.so",
+                                                 "COLLAGE_OPENBLAS_LIBRARY",
+                                                 "scipy-openblas32==0.3.34.481.3",
+                                                 {"scipy_openblas32/lib/libscipy_openblas.so"}},
+                                                LoadOpenBlas, Open);
   return *library;
 }
 
@@ -139,7 +137,7 @@ const Library& Mkl() {
                                                  "libmkl_rt.so.3",
                                                  "COLLAGE_MKL_LIBRARY",
                                                  "mkl==2026.2.0",
-                                                 {"libmkl_rt.so.3", "lib/libmkl_rt.so.3"}},
+                                                 {"../../libmkl_rt.so.3"}},
                                                 LoadMkl, Open);
   return *library;
 }

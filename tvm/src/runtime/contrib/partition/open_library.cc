@@ -1,49 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file open_library.cc
- * \brief Looks where the loader does, then above the libraries that are in the process already.
+ * \brief Looks in the environment that our library and TVM's are installed in and where the loader
+ * does, never in other folders above them: others may be able to write there.
  */
 #include "open_library.h"
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <tvm/runtime/c_runtime_api.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 namespace tvm {
 namespace collage {
 namespace partition {
 namespace {
 
-constexpr int kDirectoriesUp = 6;
+/*! \brief Cuts "/tail" off a path; false, and the path as it was, when it ends otherwise. */
+bool CutTail(const std::string& tail, std::string* path) {
+  const std::string end = "/" + tail;
+  if (path->size() <= end.size() || path->compare(path->size() - end.size(), end.size(), end) != 0)
+    return false;
+  path->resize(path->size() - end.size());
+  return true;
+}
 
-/*! \brief Adds the files found below each directory above the library that holds `address`. */
-void AddPathsAbove(void* address, const std::vector<std::string>& patterns,
-                   std::vector<std::string>* paths) {
+/*!
+ * \brief The site-packages that the library with `address` is installed in as `<site>/<folder>/*`,
+ * `<environment>/lib/python3.*` being above; "" when it lies anywhere else.
+ */
+std::string SiteOf(void* address, const std::string& folder) {
   Dl_info found;
-  if (!dladdr(address, &found) || !found.dli_fname) return;
-  std::string directory = found.dli_fname;
-  for (int i = 0; i < kDirectoriesUp; ++i) {
-    const size_t slash = directory.rfind('/');
-    if (slash == std::string::npos) return;
-    directory.resize(slash);
-    for (const std::string& pattern : patterns) {
-      glob_t matches;
-      if (glob((directory + "/" + pattern).c_str(), 0, nullptr, &matches) == 0) {
-        for (size_t k = 0; k < matches.gl_pathc; ++k) paths->push_back(matches.gl_pathv[k]);
-      }
-      globfree(&matches);
-    }
+  if (!dladdr(address, &found) || !found.dli_fname) return "";
+  std::string site = found.dli_fname;
+  site.resize(std::min(site.size(), site.rfind('/')));
+  if (!CutTail(folder, &site)) return "";
+  std::string above = site;
+  if (!CutTail("site-packages", &above) && !CutTail("dist-packages", &above)) return "";
+  const size_t slash = above.rfind('/');
+  return slash != std::string::npos && above.compare(slash, 7, "/python") == 0 ? site : "";
+}
+
+/*! \brief Where pip puts things: for our library, and for TVM's, which may lie in another. */
+std::vector<std::string> Sites() {
+  std::vector<std::string> sites;
+  for (std::string site : {SiteOf(reinterpret_cast<void*>(&OpenFirst), "tvm_collage/lib"),
+                           SiteOf(reinterpret_cast<void*>(&TVMGetLastError), "tvm")}) {
+    if (!site.empty() && (sites.empty() || sites[0] != site)) sites.push_back(std::move(site));
   }
+  return sites;
+}
+
+/*! \brief The files that the pattern names; the pattern itself, for the error, when there is none.
+ */
+std::vector<std::string> Expand(const std::string& pattern) {
+  std::vector<std::string> paths;
+  glob_t matches;
+  if (glob(pattern.c_str(), GLOB_NOCHECK, nullptr, &matches) == 0) {
+    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  }
+  globfree(&matches);
+  return paths;
 }
 
 std::vector<std::string> CandidatePaths(const LibraryPlace& place) {
   const char* chosen = std::getenv(place.variable);
   if (chosen && *chosen) return {chosen};  // "" would be the program itself
-  std::vector<std::string> paths = {place.soname};
-  AddPathsAbove(reinterpret_cast<void*>(&OpenFirst), place.patterns, &paths);
-  AddPathsAbove(reinterpret_cast<void*>(&TVMGetLastError), place.patterns, &paths);
+  std::vector<std::string> paths;
+  // What the user's environment comes with goes before what the system has, and after what the
+  // user has told the loader.
+  if (const char* told = std::getenv("LD_LIBRARY_PATH"); told && *told) {
+    std::istringstream directories(told);
+    for (std::string directory; std::getline(directories, directory, ':');) {
+      const std::string path = directory + "/" + place.soname;
+      if (!directory.empty() && access(path.c_str(), F_OK) == 0) paths.push_back(path);
+    }
+  }
+  for (const std::string& site : Sites()) {
+    for (const std::string& pattern : place.patterns) {
+      for (std::string& path : Expand(site + "/" + pattern)) paths.push_back(std::move(path));
+    }
+  }
+  paths.emplace_back(place.soname);
   return paths;
 }
 

@@ -26,7 +26,7 @@ struct LibraryPlace {
   const char* soname;    // for the loader's own search
   const char* variable;  // environment variable that names the file; then nothing else is tried
   const char* package;   // what pip installs
-  /*! \brief Globs below each of the directories above our library and TVM's. */
+  /*! \brief Globs below the site-packages of our library and of TVM's, where pip puts it. */
   std::vector<std::string> patterns;
 };
 
