@@ -301,7 +301,74 @@ TEST_CASE("match: an unsupported part matches nothing and says why") {
   CHECK(Found(g, p).empty());
 }
 
+/*! \brief `conv` with so many optional relus: what Python's `pattern.optional` makes. */
+DataflowPattern Optionals(int num, DataflowPattern pattern = Conv()) {
+  for (int i = 0; i < num; ++i) {
+    pattern = Optional(pattern, Call("relu", Patterns{pattern}));
+  }
+  return pattern;
+}
+
+TEST_CASE("match: optional parts cost steps and text by their number, not by their combinations") {
+  NamedGraph g =
+      G("x:var; c:const; a=conv(x,c)@4; b=relu(a); d=relu(b); e=relu(d); f=tanh(e);"
+        "h=relu(f); i=relu(h)");
+  std::vector<int64_t> steps;
+  std::vector<size_t> lengths;
+  for (int num : {8, 16, 32, 64}) {
+    int64_t num_cut = 0;
+    int64_t num_steps = 0;
+    const DataflowPattern pattern = Optionals(num);
+    const std::vector<Match> matches = FindMatches(g.graph, pattern, &num_cut, &num_steps);
+    steps.push_back(num_steps);
+    lengths.push_back(Summary(pattern).size());
+    // One, and each way to choose one, two, three of them; none where tanh is in the way.
+    const size_t one = num, two = num * (num - 1) / 2, three = two * (num - 2) / 3;
+    const auto most = static_cast<size_t>(kMaxMatchesOfRoot);
+    CHECK(matches.size() == 1 + one + std::min(two, most) + std::min(three, most));
+    CHECK(num_cut == (two > most) + (three > most));
+    CHECK(matches.back().inside == g.Set("a b d e"));
+    CHECK(UnsupportedReason(pattern).empty());
+  }
+  for (size_t k = 1; k < steps.size(); ++k) {
+    CHECK(steps[k] <= 3 * steps[k - 1]);
+    CHECK(lengths[k] <= 3 * lengths[k - 1]);
+  }
+  CHECK(steps.back() < 64 * 1000);
+  CHECK(lengths.back() < 64 * 40);
+}
+
+TEST_CASE("match: a part behind optional ones that never matches costs no combinations") {
+  // Each piece wants a constant that is a variable here, and the last one an op that is not there.
+  std::string text = "x:var; c:const; a0=conv(x,c)@4;";
+  for (int i = 0; i < 40; ++i) {
+    const std::string below = "a" + std::to_string(i);
+    text += "a" + std::to_string(i + 1) + "=minimum(" + below + ",x)@1;";
+  }
+  NamedGraph g = G(text + "r=relu(a40)");
+  DataflowPattern pattern = Conv();
+  for (int i = 0; i < 40; ++i) {
+    pattern = Optional(pattern, Call("minimum", Patterns{pattern, Constant()}));
+    pattern = Optional(pattern, Call("minimum", Patterns{pattern, Wildcard()}));
+  }
+  int64_t num_steps = 0;
+  CHECK(FindMatches(g.graph, Call("relu", Patterns{Call("tanh", Patterns{pattern})}), nullptr,
+                    &num_steps)
+            .empty());
+  CHECK(num_steps < 40 * 10);
+  CHECK_FALSE(FindMatches(g.graph, Call("relu", Patterns{pattern}), nullptr, &num_steps).empty());
+  CHECK(num_steps < 40 * 80 * 64);
+}
+
 TEST_CASE("match: patterns print in one line") {
+  DataflowPattern shared = Call("conv2d_of_a_very_long_name_that_nobody_would_like_to_read_twice",
+                                Patterns{Wildcard(), Constant()});
+  CHECK(
+      Summary(Optional(shared, Call("relu", Patterns{shared}))) ==
+      "(%1=conv2d_of_a_very_long_name_that_nobody_would_like_to_read_twice(*, const) | relu(%1))");
+  DataflowPattern brief = Conv();
+  CHECK(Summary(Optional(brief, Call("relu", Patterns{brief}))) ==
+        "(conv(*, const) | relu(conv(*, const)))");
   CHECK(Summary(Conv()) == "conv(*, const)");
   CHECK(Summary(Optional(Conv(), Call("relu", Patterns{Conv()}))) ==
         "(conv(*, const) | relu(conv(*, const)))");

@@ -9,6 +9,8 @@ import pytest
 import tvm
 from relay_text import assert_equal, make_backend, parse, partition
 from tvm import relay
+from tvm.relay.collage import find_matches
+from tvm.relay.collage.rules import DFPattern
 from tvm.relay.dataflow_pattern import (
     dominates,
     is_constant,
@@ -257,3 +259,21 @@ def test_what_is_no_pattern_is_left_out_with_a_warning(capfd):
 def test_a_function_pattern_matches_no_partition():
     pattern = relay.dataflow_pattern.FunctionPattern([wildcard()], relu())
     assert parts(main("let %f = fn(%z: $T) { nn.relu(%z) }; %f(%x)", "%x: $T"), pattern) == []
+
+
+def test_many_optional_parts_are_matched_and_printed_each_once():
+    # 2^64 forms; the function has three of the parts.
+    pattern = is_op("nn.dense")(wildcard(), wildcard())
+    for _ in range(64):
+        pattern = pattern.optional(is_op("nn.relu"))
+    mod = parse(
+        """def @main(%x: $T, %w: Tensor[(3, 4), float32]) {
+          nn.relu(nn.relu(nn.relu(nn.dense(%x, %w, units=3))))
+        }"""
+    )
+    roots = [match.expr() for match in find_matches(pattern, mod["main"])]
+    calls = [root.op.name for root in roots]
+    assert calls.count("nn.dense") == 1 and calls.count("nn.relu") == 64 * 3
+    summary = DFPattern("many", pattern).summary()
+    assert len(summary) < 64 * 40 and summary.startswith("DFPattern((%")
+    assert "%2=(" in summary and summary.count("nn.dense(*, *)") <= 4

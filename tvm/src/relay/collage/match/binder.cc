@@ -14,9 +14,16 @@ bool IsLeafNode(const Node& node) {
   return node.type == NodeType::kConstant || node.type == NodeType::kVar;
 }
 
-bool IsCallOf(const DataflowPattern& pattern, const char* op) {
+/*! \brief Is it a call of that op with two arguments? */
+bool IsPairOf(const DataflowPattern& pattern, const char* op) {
   return pattern->kind == PatternKind::kCall && !pattern->any_children &&
-         pattern->children[0]->kind == PatternKind::kOp && pattern->children[0]->name == op;
+         pattern->children.size() == 3 && pattern->children[0]->kind == PatternKind::kOp &&
+         pattern->children[0]->name == op;
+}
+
+bool IsCommutative(const Pattern& call) {
+  const Pattern& callee = *call.children[0];
+  return callee.kind == PatternKind::kOp && (callee.name == "add" || callee.name == "multiply");
 }
 
 bool IsOther(const Node& node, const char* name) {
@@ -49,30 +56,30 @@ int Choices::Choose(int num_options) {
   return choices_[depth_++].taken;
 }
 
-/*! \brief `option(k)` binds the k-th option; a failed one takes its bindings back itself. */
-template <typename Option>
-bool Binder::BindAny(int num_options, Option&& option) {
-  if (choices_) return option(choices_->Choose(num_options));
-  for (int k = 0; k < num_options; ++k) {
-    if (option(k)) return true;
+/*!
+ * \brief Of two options those that `fits(k)`: `option(k)` binds the k-th; a failed one takes its
+ * bindings back itself.
+ */
+template <typename Test, typename Option>
+bool Binder::BindAny(Test&& fits, Option&& option) {
+  const bool fit[] = {fits(0), fits(1)};
+  if (choices_) {
+    if (fit[0] && fit[1]) return option(choices_->Choose(2));
+    return fit[0] ? option(0) : fit[1] && option(1);
   }
-  return false;
+  return (fit[0] && option(0)) || (fit[1] && option(1));
 }
 
 bool Binder::Try(const DataflowPattern& pattern, NodeIndex root, Choices* choices) {
   choices_ = choices;
   bindings_.clear();
   firsts_.clear();
-  temporaries_.clear();
   is_shared_bound_once_ = true;
   return Bind(pattern, root);
 }
 
 Binder::Bindings Binder::TakeBindings() {
-  auto is_temporary = [this](const auto& binding) {
-    return std::any_of(temporaries_.begin(), temporaries_.end(),
-                       [&](const auto& pattern) { return pattern.get() == binding.first; });
-  };
+  auto is_temporary = [this](const auto& binding) { return temporaries_.count(binding.first) > 0; };
   bindings_.erase(std::remove_if(bindings_.begin(), bindings_.end(), is_temporary),
                   bindings_.end());
   return std::move(bindings_);
@@ -94,6 +101,7 @@ bool Binder::Bind(const DataflowPattern& pattern, NodeIndex index) {
   if (is_shared_bound_once_) {
     if (const NodeIndex* bound = FindBound(pattern.get())) return *bound == index;
   }
+  if (!Fits(pattern, index)) return false;
   const size_t watermark = bindings_.size();
   if (!Visit(pattern, index)) {
     Forget(watermark);
@@ -104,13 +112,23 @@ bool Binder::Bind(const DataflowPattern& pattern, NodeIndex index) {
   return true;
 }
 
-bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
+bool Binder::Fits(const DataflowPattern& pattern, NodeIndex index) {
+  if (pattern->children.empty() && !pattern->test) return FindFits(pattern, index);  // seen at once
+  const std::pair<const Pattern*, NodeIndex> key = {pattern.get(), index};
+  auto known = fits_.find(key);
+  if (known != fits_.end()) return known->second;
+  ++num_steps_;
+  const bool fits = FindFits(pattern, index);
+  return fits_[key] = fits;
+}
+
+bool Binder::FindFits(const DataflowPattern& pattern, NodeIndex index) {
   const Pattern& p = *pattern;
   const Node& node = graph_[index];
+  auto child = [&](size_t k) { return Fits(p.children[k], index); };
   switch (p.kind) {
     case PatternKind::kWildcard:
-      if (p.back) return BindBack(p, index);
-      return p.children.empty() || Bind(p.children[0], index);
+      return p.back || p.children.empty() || child(0);  // one that leads back is followed later
     case PatternKind::kConstant:
       return node.type == NodeType::kConstant;
     case PatternKind::kVar:
@@ -120,26 +138,84 @@ bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
     case PatternKind::kExpr:
       return p.test(index);
     case PatternKind::kCall:
-      return BindCall(p, index);
+      return IsCall(node) && FitsCall(p, index);
     case PatternKind::kTuple:
       return node.type == NodeType::kTuple &&
-             (p.any_children || BindAll(p.children, 0, node.inputs));
+             (p.any_children || FitAll(p.children, 0, node.inputs));
     case PatternKind::kProjection:
       return node.type == NodeType::kProjection &&
              (p.projection < 0 || p.projection == node.projection) &&
-             Bind(p.children[0], node.inputs[0]);
+             Fits(p.children[0], node.inputs[0]);
     case PatternKind::kAlternative:
-      return BindAny(2, [&](int k) { return Bind(p.children[k], index); });
+      return child(0) || child(1);
     case PatternKind::kAttributes:
-      return Bind(p.children[0], index) && HasAttrs(p, index);
+      return HasAttrs(p, index) && child(0);
     case PatternKind::kType:
-      return (p.test ? p.test(index) : IsTensor(node) && p.type == node.types[0]) &&
-             Bind(p.children[0], index);
+      return (p.test ? p.test(index) : IsTensor(node) && p.type == node.types[0]) && child(0);
     case PatternKind::kShape:
       return (p.test ? p.test(index) : IsTensor(node) && p.shape == node.types[0].shape) &&
-             Bind(p.children[0], index);
+             child(0);
     case PatternKind::kDataType:
-      return IsTensor(node) && p.dtype == node.types[0].dtype && Bind(p.children[0], index);
+      return IsTensor(node) && p.dtype == node.types[0].dtype && child(0);
+    case PatternKind::kDominator:
+      return child(2);
+    case PatternKind::kFunction:
+      return node.type == NodeType::kFunction && !node.inputs.empty();
+    case PatternKind::kLet:
+      return IsOther(node, "Let") && node.inputs.size() == 3;
+    case PatternKind::kIf:
+      return IsOther(node, "If") && node.inputs.size() == 3;
+    case PatternKind::kUnsupported:
+      return false;
+  }
+  return false;
+}
+
+bool Binder::FitAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
+                    bool is_reversed) {
+  if (patterns.size() - first != nodes.size()) return false;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!Fits(patterns[is_reversed ? patterns.size() - 1 - i : first + i], nodes[i])) return false;
+  }
+  return true;
+}
+
+bool Binder::FitsCall(const Pattern& pattern, NodeIndex index) {
+  if (!Fits(pattern.children[0], graph_[index].inputs[0])) return IsReassociated(pattern, index);
+  if (pattern.any_children) return true;
+  const Args args = graph_.Args(index);
+  return FitAll(pattern.children, 1, args) ||
+         (IsCommutative(pattern) && FitAll(pattern.children, 1, args, /*is_reversed=*/true));
+}
+
+/*! \brief Of a pattern that fits the node. */
+bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
+  ++num_steps_;
+  const Pattern& p = *pattern;
+  const Node& node = graph_[index];
+  switch (p.kind) {
+    case PatternKind::kWildcard:
+      if (p.back) return BindBack(p, index);
+      return p.children.empty() || Bind(p.children[0], index);
+    case PatternKind::kConstant:
+    case PatternKind::kVar:
+    case PatternKind::kOp:
+    case PatternKind::kExpr:
+      return true;
+    case PatternKind::kCall:
+      return BindCall(p, index);
+    case PatternKind::kTuple:
+      return p.any_children || BindAll(p.children, 0, node.inputs);
+    case PatternKind::kProjection:
+      return Bind(p.children[0], node.inputs[0]);
+    case PatternKind::kAlternative:
+      return BindAny([&](int k) { return Fits(p.children[k], index); },
+                     [&](int k) { return Bind(p.children[k], index); });
+    case PatternKind::kAttributes:
+    case PatternKind::kType:
+    case PatternKind::kShape:
+    case PatternKind::kDataType:
+      return Bind(p.children[0], index);
     case PatternKind::kDominator:
       return BindDominator(p, index);
     case PatternKind::kFunction:
@@ -175,57 +251,61 @@ bool Binder::BindAll(const std::vector<DataflowPattern>& patterns, size_t first,
 }
 
 bool Binder::BindCall(const Pattern& pattern, NodeIndex index) {
-  const Node& node = graph_[index];
-  if (!IsCall(node)) return false;
-  if (!Bind(pattern.children[0], node.inputs[0])) return BindReassociated(pattern, index);
+  if (!Bind(pattern.children[0], graph_[index].inputs[0])) return BindReassociated(pattern, index);
   if (pattern.any_children) return true;
   const Args args = graph_.Args(index);
-  const Pattern& callee = *pattern.children[0];
-  const bool is_commutative =
-      callee.kind == PatternKind::kOp && (callee.name == "add" || callee.name == "multiply");
-  return BindAny(is_commutative ? 2 : 1,
-                 [&](int k) { return BindAll(pattern.children, 1, args, /*is_reversed=*/k == 1); });
+  if (!IsCommutative(pattern)) return BindAll(pattern.children, 1, args);
+  return BindAny([&](int k) { return FitAll(pattern.children, 1, args, k == 1); },
+                 [&](int k) { return BindAll(pattern.children, 1, args, k == 1); });
 }
 
 /*!
  * TVM reads (a * b) / c also as a * (b / c) and b * (a / c), and x * (y / z) also as (y * x) / z:
  * the pattern is written in its other form and tried again.
  */
-bool Binder::BindReassociated(const Pattern& pattern, NodeIndex index) {
+bool Binder::IsReassociated(const Pattern& pattern, NodeIndex index) const {
   if (pattern.any_children || pattern.children.size() != 3) return false;
-  const DataflowPattern& callee = pattern.children[0];
-  if (callee->kind != PatternKind::kOp) return false;
+  if (pattern.children[0]->kind != PatternKind::kOp) return false;
+  const std::string& op = pattern.children[0]->name;
   const Node& node = graph_[index];
-  auto reads = [&](const char* op) {
+  auto reads = [&](const char* name) {
     return std::any_of(node.inputs.begin() + 1, node.inputs.end(),
-                       [&](NodeIndex arg) { return graph_[arg].IsOpCall(op); });
+                       [&](NodeIndex arg) { return graph_[arg].IsOpCall(name); });
   };
-  auto make = [this](const DataflowPattern& op, DataflowPattern a, DataflowPattern b) {
-    temporaries_.push_back(pattern::Call(op, pattern::Patterns{std::move(a), std::move(b)}));
-    return temporaries_.back();
-  };
-  const size_t watermark = bindings_.size();
-  if (callee->name == "divide") {
-    const DataflowPattern& product = pattern.children[1];
-    if (!IsCallOf(product, "multiply") || product->children.size() != 3 ||
-        !node.IsOpCall("multiply") || !reads("divide")) {
-      return false;
-    }
-    return BindAny(2, [&](int k) {
-      DataflowPattern quotient = make(callee, product->children[1 + k], pattern.children[2]);
-      if (Bind(make(product->children[0], product->children[2 - k], quotient), index)) return true;
-      Forget(watermark);
-      return false;
-    });
-  } else if (callee->name == "multiply" && node.IsOpCall("divide") && reads("multiply")) {
-    for (int k = 0; k < 2; ++k) {
-      const DataflowPattern& quotient = pattern.children[1 + k];
-      if (!IsCallOf(quotient, "divide") || quotient->children.size() != 3) continue;
-      DataflowPattern product = make(callee, quotient->children[1], pattern.children[2 - k]);
-      return Bind(make(quotient->children[0], product, quotient->children[2]), index);
-    }
+  if (op == "divide") {
+    return IsPairOf(pattern.children[1], "multiply") && node.IsOpCall("multiply") &&
+           reads("divide");
   }
-  return false;
+  return op == "multiply" && node.IsOpCall("divide") && reads("multiply") &&
+         (IsPairOf(pattern.children[1], "divide") || IsPairOf(pattern.children[2], "divide"));
+}
+
+/*! \brief The pattern in its other form: of a quotient the first or the second of two. */
+const DataflowPattern& Binder::Reassociated(const Pattern& pattern, int way) {
+  auto [entry, is_new] = reassociated_.try_emplace({&pattern, way});
+  if (!is_new) return entry->second;
+  auto make = [this](const DataflowPattern& op, DataflowPattern a, DataflowPattern b) {
+    DataflowPattern made = pattern::Call(op, pattern::Patterns{std::move(a), std::move(b)});
+    temporaries_.insert(made.get());
+    return made;
+  };
+  const DataflowPattern& callee = pattern.children[0];
+  if (callee->name == "divide") {
+    const Pattern& product = *pattern.children[1];
+    DataflowPattern quotient = make(callee, product.children[1 + way], pattern.children[2]);
+    return entry->second = make(product.children[0], product.children[2 - way], quotient);
+  }
+  const int at = IsPairOf(pattern.children[1], "divide") ? 1 : 2;
+  const Pattern& quotient = *pattern.children[at];
+  DataflowPattern product = make(callee, quotient.children[1], pattern.children[3 - at]);
+  return entry->second = make(quotient.children[0], product, quotient.children[2]);
+}
+
+bool Binder::BindReassociated(const Pattern& pattern, NodeIndex index) {
+  if (!IsReassociated(pattern, index)) return false;
+  if (pattern.children[0]->name == "multiply") return Bind(Reassociated(pattern, 0), index);
+  return BindAny([&](int k) { return Fits(Reassociated(pattern, k), index); },
+                 [&](int k) { return Bind(Reassociated(pattern, k), index); });
 }
 
 /*! \brief A pattern that leads back to itself at the same node, without a step up, matches nothing.
@@ -296,16 +376,12 @@ bool Binder::BindParts(const Pattern& pattern, NodeIndex index) {
   const Node& node = graph_[index];
   const auto& in = node.inputs;
   if (pattern.kind == PatternKind::kFunction) {
-    if (node.type != NodeType::kFunction || in.empty()) return false;
     const Args params(in.begin(), in.end() - 1);
     return (pattern.any_children || BindAll(pattern.children, 1, params)) &&
            Bind(pattern.children[0], in.back());
   }
-  if (in.size() != 3) return false;
-  if (pattern.kind == PatternKind::kIf) {
-    return IsOther(node, "If") && BindAll(pattern.children, 0, in);
-  }
-  return IsOther(node, "Let") && BindAll(pattern.children, 0, {in[1], in[0], in[2]});
+  if (pattern.kind == PatternKind::kIf) return BindAll(pattern.children, 0, in);
+  return BindAll(pattern.children, 0, {in[1], in[0], in[2]});
 }
 
 }  // namespace tvm::collage

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binder: tries one pattern at one node, keeping what each sub-pattern bound; a failed attempt
-// takes its bindings back. Choices goes through every other way to bind it.
+// takes its bindings back. Choices goes through every other way to bind it. Whether a part could
+// match a node at all, bindings aside, is found once for each pair: parts are shared (an optional
+// piece holds all before it, twice), so to find it anew at each choice takes exponential time.
 // Used through matcher.h only. Test: tvm/tests/cpp/match_test.cc.
 #ifndef TVM_RELAY_COLLAGE_MATCH_BINDER_H_
 #define TVM_RELAY_COLLAGE_MATCH_BINDER_H_
 
+#include <map>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -38,6 +42,7 @@ class Binder {
  public:
   using Bindings = std::vector<std::pair<const Pattern*, NodeIndex>>;
 
+  /*! \brief Each pattern that it tries must outlive it. */
   explicit Binder(const DataflowGraph& graph) : graph_(graph) {}
   /*!
    * \brief As TVM does: of several options the first that succeeds by itself, never another after
@@ -46,19 +51,29 @@ class Binder {
   bool Try(const DataflowPattern& pattern, NodeIndex root, Choices* choices = nullptr);
   /*! \brief Of the last Try that succeeded, in order of binding. */
   Bindings TakeBindings();
+  /*! \brief Pairs of part and node that were looked at, by all tries. */
+  int64_t num_steps() const { return num_steps_; }
 
  private:
   using Args = std::vector<NodeIndex>;
 
-  template <typename Option>
-  bool BindAny(int num_options, Option&& option);
+  template <typename Test, typename Option>
+  bool BindAny(Test&& fits, Option&& option);
+  /*! \brief False only if no bindings of other parts could make the pattern match there. */
+  bool Fits(const DataflowPattern& pattern, NodeIndex index);
+  bool FindFits(const DataflowPattern& pattern, NodeIndex index);
+  bool FitAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
+              bool is_reversed = false);
+  bool FitsCall(const Pattern& pattern, NodeIndex index);
   bool Bind(const DataflowPattern& pattern, NodeIndex index);
   bool Visit(const DataflowPattern& pattern, NodeIndex index);
   bool HasAttrs(const Pattern& pattern, NodeIndex index) const;
   bool BindAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
                bool is_reversed = false);
   bool BindCall(const Pattern& pattern, NodeIndex index);
+  bool IsReassociated(const Pattern& pattern, NodeIndex index) const;
   bool BindReassociated(const Pattern& pattern, NodeIndex index);
+  const DataflowPattern& Reassociated(const Pattern& pattern, int way);
   bool BindBack(const Pattern& pattern, NodeIndex index);
   bool BindDominator(const Pattern& pattern, NodeIndex index);
   bool BindPath(const Pattern& pattern, NodeIndex index, std::unordered_set<NodeIndex>* passed);
@@ -77,7 +92,17 @@ class Binder {
   std::vector<size_t> firsts_;
   /*! \brief Off while a dominator's path is walked: its pattern binds many nodes. */
   bool is_shared_bound_once_ = true;
-  std::vector<DataflowPattern> temporaries_;
+  /*! \brief The other forms of products of quotients, and what these were made with. */
+  std::map<std::pair<const Pattern*, int>, DataflowPattern> reassociated_;
+  std::unordered_set<const Pattern*> temporaries_;
+  struct PairHash {
+    size_t operator()(const std::pair<const Pattern*, NodeIndex>& pair) const {
+      return std::hash<const Pattern*>()(pair.first) * 31 + static_cast<size_t>(pair.second);
+    }
+  };
+  /*! \brief By part and node; parts live as long as the binder, or the tried pattern. */
+  std::unordered_map<std::pair<const Pattern*, NodeIndex>, bool, PairHash> fits_;
+  int64_t num_steps_ = 0;
   /*! \brief Redirected wildcards being followed. */
   Bindings steps_back_;
 };

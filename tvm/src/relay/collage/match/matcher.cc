@@ -163,7 +163,7 @@ std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& 
 }
 
 std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern,
-                               int64_t* num_cut) {
+                               int64_t* num_cut, int64_t* num_steps) {
   RootOps roots;
   CollectRoots(*pattern, &roots);
   std::vector<NodeIndex> tried;
@@ -185,6 +185,7 @@ std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern
     }
     if (num_cut) *num_cut += is_cut;
   }
+  if (num_steps) *num_steps = binder.num_steps();
   return matches;
 }
 

@@ -38,10 +38,12 @@ constexpr int kMaxTriesOfRoot = 1024;
  * \brief Ascending by root; of one root TVM's match first, then those by other alternatives and
  * orders of arguments, equal bindings once. A root that TVM's matcher does not take has none.
  * \param num_cut If given, at how many roots one of the limits above left ways untried.
+ * \param num_steps If given, how many pairs of a part and a node were looked at.
  */
 COLLAGE_API std::vector<Match> FindMatches(const DataflowGraph& graph,
                                            const DataflowPattern& pattern,
-                                           int64_t* num_cut = nullptr);
+                                           int64_t* num_cut = nullptr,
+                                           int64_t* num_steps = nullptr);
 
 /*! \brief TVM's match rooted at `root`, if there is one. */
 std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,

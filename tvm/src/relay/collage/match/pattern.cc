@@ -2,6 +2,8 @@
 #include "pattern.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace tvm::collage {
 namespace pattern {
@@ -143,72 +145,121 @@ bool IsLeaf(const Pattern& pattern) {
   return pattern.children.empty() && pattern.kind != PatternKind::kTuple && !pattern.back;
 }
 
-std::string UnsupportedReason(const DataflowPattern& pattern) {
-  if (pattern->kind == PatternKind::kUnsupported) return pattern->reason;
-  for (const DataflowPattern& child : pattern->children) {
-    std::string reason = UnsupportedReason(child);
-    if (!reason.empty()) return reason;
-  }
-  return "";
-}
-
 namespace {
 
-std::string SummaryList(const Pattern& pattern, size_t first) {
-  if (pattern.any_children) return "(..)";
-  std::string text = "(";
-  for (size_t i = first; i < pattern.children.size(); ++i) {
-    text += (i > first ? ", " : "") + Summary(pattern.children[i]);
-  }
-  return text + ")";
+/*! \brief `visit` gets each part once, however many others share it; true from it ends the walk. */
+template <typename Visit>
+bool VisitOnce(const DataflowPattern& pattern, std::unordered_set<const Pattern*>* seen,
+               Visit&& visit) {
+  if (!seen->insert(pattern.get()).second) return false;
+  if (visit(*pattern)) return true;
+  return std::any_of(pattern->children.begin(), pattern->children.end(),
+                     [&](const auto& child) { return VisitOnce(child, seen, visit); });
 }
+
+/*! \brief What many parts share is printed where it is met first, by its number after that. */
+class Printer {
+ public:
+  explicit Printer(const DataflowPattern& pattern) {
+    std::unordered_set<const Pattern*> seen;
+    VisitOnce(pattern, &seen, [this](const Pattern& part) {
+      for (const DataflowPattern& child : part.children) ++num_uses_[child.get()];
+      return false;
+    });
+  }
+
+  std::string Text(const DataflowPattern& pattern) {
+    auto known = texts_.find(pattern.get());
+    if (known != texts_.end()) return known->second;
+    std::string text = Write(*pattern);
+    if (num_uses_[pattern.get()] < 2) return text;
+    if (text.size() <= kMostRepeated) return texts_[pattern.get()] = text;
+    const std::string number = "%" + std::to_string(++num_numbers_);
+    texts_[pattern.get()] = number;
+    return number + "=" + text;
+  }
+
+ private:
+  static constexpr size_t kMostRepeated = 60;
+
+  std::string List(const Pattern& pattern, size_t first) {
+    if (pattern.any_children) return "(..)";
+    std::string text = "(";
+    for (size_t i = first; i < pattern.children.size(); ++i) {
+      text += (i > first ? ", " : "") + Text(pattern.children[i]);
+    }
+    return text + ")";
+  }
+
+  /*! \brief Children in the order in which they are read: the first of equals has the text. */
+  std::string Write(const Pattern& p) {
+    auto child = [&](size_t i) { return Text(p.children[i]); };
+    switch (p.kind) {
+      case PatternKind::kWildcard:
+        return p.back ? "(back)" : p.children.empty() ? "*" : child(0);
+      case PatternKind::kConstant:
+        return "const";
+      case PatternKind::kVar:
+        return "var" + (p.name.empty() ? "" : " " + p.name);
+      case PatternKind::kOp:
+        return p.name;
+      case PatternKind::kExpr:
+        return "expr";
+      case PatternKind::kCall: {
+        const std::string callee = child(0);
+        return callee + List(p, 1);
+      }
+      case PatternKind::kTuple:
+        return "tuple" + List(p, 0);
+      case PatternKind::kProjection:
+        return child(0) + "." + (p.projection < 0 ? "*" : std::to_string(p.projection));
+      case PatternKind::kAlternative: {
+        const std::string left = child(0);
+        return "(" + left + " | " + child(1) + ")";
+      }
+      case PatternKind::kAttributes:
+      case PatternKind::kType:
+      case PatternKind::kShape:
+      case PatternKind::kDataType: {
+        std::string text = child(0) + "{";
+        for (const auto& attr : p.attrs) text += attr.first + ",";
+        if (p.kind == PatternKind::kType) text += "type";
+        if (p.kind == PatternKind::kShape) text += "shape";
+        return text + p.dtype + "}";
+      }
+      case PatternKind::kDominator:
+        return "dominator" + List(p, 0);
+      case PatternKind::kFunction: {
+        const std::string params = List(p, 1);
+        return "fn" + params + " { " + child(0) + " }";
+      }
+      case PatternKind::kLet:
+        return "let" + List(p, 0);
+      case PatternKind::kIf:
+        return "if" + List(p, 0);
+      case PatternKind::kUnsupported:
+        return "unsupported";
+    }
+    return "?";
+  }
+
+  std::unordered_map<const Pattern*, int> num_uses_;
+  std::unordered_map<const Pattern*, std::string> texts_;
+  int num_numbers_ = 0;
+};
 
 }  // namespace
 
-std::string Summary(const DataflowPattern& pattern) {
-  const Pattern& p = *pattern;
-  auto child = [&p](size_t i) { return Summary(p.children[i]); };
-  switch (p.kind) {
-    case PatternKind::kWildcard:
-      return p.back ? "(back)" : p.children.empty() ? "*" : child(0);
-    case PatternKind::kConstant:
-      return "const";
-    case PatternKind::kVar:
-      return "var" + (p.name.empty() ? "" : " " + p.name);
-    case PatternKind::kOp:
-      return p.name;
-    case PatternKind::kExpr:
-      return "expr";
-    case PatternKind::kCall:
-      return child(0) + SummaryList(p, 1);
-    case PatternKind::kTuple:
-      return "tuple" + SummaryList(p, 0);
-    case PatternKind::kProjection:
-      return child(0) + "." + (p.projection < 0 ? "*" : std::to_string(p.projection));
-    case PatternKind::kAlternative:
-      return "(" + child(0) + " | " + child(1) + ")";
-    case PatternKind::kAttributes:
-    case PatternKind::kType:
-    case PatternKind::kShape:
-    case PatternKind::kDataType: {
-      std::string text = child(0) + "{";
-      for (const auto& attr : p.attrs) text += attr.first + ",";
-      if (p.kind == PatternKind::kType) text += "type";
-      if (p.kind == PatternKind::kShape) text += "shape";
-      return text + p.dtype + "}";
-    }
-    case PatternKind::kDominator:
-      return "dominator(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
-    case PatternKind::kFunction:
-      return "fn" + SummaryList(p, 1) + " { " + child(0) + " }";
-    case PatternKind::kLet:
-      return "let(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
-    case PatternKind::kIf:
-      return "if(" + child(0) + ", " + child(1) + ", " + child(2) + ")";
-    case PatternKind::kUnsupported:
-      return "unsupported";
-  }
-  return "?";
+std::string UnsupportedReason(const DataflowPattern& pattern) {
+  std::string reason;
+  std::unordered_set<const Pattern*> seen;
+  VisitOnce(pattern, &seen, [&](const Pattern& part) {
+    if (part.kind == PatternKind::kUnsupported) reason = part.reason;
+    return !reason.empty();
+  });
+  return reason;
 }
+
+std::string Summary(const DataflowPattern& pattern) { return Printer(pattern).Text(pattern); }
 
 }  // namespace tvm::collage

@@ -115,7 +115,10 @@ bool IsLeaf(const Pattern& pattern);
 
 /*! \brief Reason of the first unsupported part, or empty. */
 std::string UnsupportedReason(const DataflowPattern& pattern);
-/*! \brief As relay would print it, in short: `nn.relu(nn.conv2d(*, const))`. */
+/*!
+ * \brief As relay would print it, in short: `nn.relu(nn.conv2d(*, const))`. A long part that occurs
+ * again is `%1=(..)` the first time and `%1` after that.
+ */
 std::string Summary(const DataflowPattern& pattern);
 
 }  // namespace tvm::collage
