@@ -5,7 +5,6 @@ The pass asks in batches through one C++ class; what answers is a method here. T
 global function of (module, target) that returns seconds, still works. Test: test_estimator.py.
 """
 
-import contextlib
 import functools
 import operator
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from tvm.runtime import Object
 
 from ._plain import plain
 from .errors import CollageError
+from .interrupts import carried, interrupts_kept
 from .measured import LazySession, measure_batch, measure_transitions
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -45,43 +45,8 @@ def failed(status, message):
     return [status, 0.0, message]
 
 
-class Interrupted(Exception):
-    """Ends the pass from inside an estimator; `reraise_interrupt` turns it into what it stands for.
-
-    TVM's FFI loses whatever is no Exception in a callback, as KeyboardInterrupt.
-    """
-
-
-@contextlib.contextmanager
-def reraise_interrupt(estimator):
-    """Around a call of the pass: an interrupt inside ``estimator`` comes out as itself."""
-    try:
-        yield
-    except Exception:
-        interrupt, estimator.interrupt = estimator.interrupt, None
-        if interrupt is None:
-            raise
-        raise interrupt from None
-
-
-def _carried(method):
-    """The callback ``method`` with interrupts kept on the estimator for `reraise_interrupt`."""
-
-    @functools.wraps(method)
-    def callback(self, *args):
-        try:
-            return method(self, *args)
-        except CollageError as error:
-            # reraise_interrupt gives it without the page of C++ frames that comes with it.
-            self.interrupt = error
-            raise
-        except Exception:
-            raise
-        except BaseException as interrupt:  # noqa: BLE001 - raised again by reraise_interrupt
-            self.interrupt = interrupt
-            raise Interrupted(f"measuring was interrupted: {interrupt!r}") from None
-
-    return callback
+# CollageErrors are for users: without a page of C++ frames.
+_carried = functools.partial(carried, also=(CollageError,))
 
 
 @register_object("collage.CostEstimator")
@@ -111,8 +76,6 @@ class CostEstimator(Object):
         self.reports = []
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
         self.counts = {}
-        # What a callback raised that is no Exception.
-        self.interrupt = None
         self._workers = LazySession()
         # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
         # bound to a twin without a handle that shares self's state.
@@ -244,7 +207,11 @@ class CustomCostEstimator(FunctionCosts):
 
     def __init__(self, py_fn_estimator="tvm.relay.collage.estimate_seconds_custom"):
         self._function = get_global_func(py_fn_estimator)
-        super().__init__(lambda mod, target: self._function(mod, target))
+        super().__init__(self._ask)
+
+    def _ask(self, mod, target):
+        with interrupts_kept():
+            return self._function(mod, target)
 
 
 def _answer(cost):

@@ -44,7 +44,10 @@ def _wrap(module, name, kept_as, ours):
     def wrapper(*args, **kwargs):
         if not is_enabled():
             return stock(*args, **kwargs)
-        return ours(stock, *args, **kwargs)
+        from .interrupts import interrupts_kept
+
+        with interrupts_kept():
+            return ours(stock, *args, **kwargs)
 
     setattr(module, kept_as, stock)
     setattr(module, name, wrapper)

@@ -7,6 +7,8 @@ All loggers stand under `tvm.relay.collage`. Docs: docs/tools.md. Test: test_log
 import contextlib
 import logging
 
+from .shared_patch import SharedPatch
+
 LOGGER = "tvm.relay.collage"
 NOTSET = "notset"
 
@@ -15,26 +17,40 @@ NOTSET = "notset"
 def logging_at(level: str):
     """Log lines of that level ("debug" ... "error") and above for the block, as before after it.
 
-    They go where the program sends its logs, to standard error when it has set nothing up.
+    They go where the program sends its logs, to standard error when it has set nothing up. While
+    blocks of several threads overlap, the lowest of their levels holds for all.
     """
     if level == NOTSET:
         yield
         return
-    logger = logging.getLogger(LOGGER)
-    before = logger.level
-    handler = None if logger.hasHandlers() else _to_stderr()
-    logger.setLevel(level.upper())
-    if handler is not None:
-        logger.addHandler(handler)
-    try:
+    with _LEVEL.inside(logging.getLevelName(level.upper())), _HANDLER.inside():
         yield
-    finally:
-        logger.setLevel(before)
+
+
+class _ToStderr:
+    """A handler of ours on the logger, or none."""
+
+    handler: logging.Handler | None = None
+
+    def read(self):
+        return self.handler
+
+    def write(self, handler):
+        if self.handler is not None:
+            _LOGGER.removeHandler(self.handler)
+        self.handler = handler
         if handler is not None:
-            logger.removeHandler(handler)
+            _LOGGER.addHandler(handler)
+
+    def make(self, _before, _wants):
+        if _LOGGER.hasHandlers():
+            return None
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        return handler
 
 
-def _to_stderr():
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    return handler
+_LOGGER = logging.getLogger(LOGGER)
+_LEVEL = SharedPatch(lambda: _LOGGER.level, _LOGGER.setLevel, lambda _, levels: min(levels))
+_to_stderr = _ToStderr()
+_HANDLER = SharedPatch(_to_stderr.read, _to_stderr.write, _to_stderr.make)

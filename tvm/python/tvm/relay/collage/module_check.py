@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tvm import relay
 from tvm.ir import diagnostics
 
 from .errors import ModuleError, last_line
+from .shared_patch import SharedPatch
 
 _OVERRIDE = "diagnostics.OverrideRenderer"
 # What TVM says of each expression around the one that is wrong.
@@ -36,27 +38,55 @@ def check_module(mod: Any) -> None:
             raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from error
 
 
+class _Lists(threading.local):
+    """Where each thread's errors go, innermost last."""
+
+    def __init__(self) -> None:
+        self.found: list[list[str]] = []
+
+
+_lists = _Lists()
+
+
 @contextlib.contextmanager
 def _collected_diagnostics() -> Iterator[list[str]]:
-    """A list that TVM's errors of the block go to, each once, rather than to stderr."""
-    found: list[str] = []
+    """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
+    with _RENDERER.inside():
+        _lists.found.append([])
+        try:
+            yield _lists.found[-1]
+        finally:
+            _lists.found.pop()
 
-    def collect(context):
-        for item in context.diagnostics:
-            is_error = item.level <= diagnostics.DiagnosticLevel.ERROR
-            text = str(item.message).strip()
-            if is_error and not text.startswith(_GENERIC) and text not in found:
-                found.append(text + _place(item.span))
 
-    before = tvm.get_global_func(_OVERRIDE, allow_missing=True)
-    diagnostics.override_renderer(collect)
-    try:
-        yield found
-    finally:
-        if before is None:
-            diagnostics.override_renderer(None)
-        else:
-            tvm.register_func(_OVERRIDE, before, override=True)
+def _collect(context: Any) -> None:
+    found = _lists.found[-1]
+    for item in context.diagnostics:
+        is_error = item.level <= diagnostics.DiagnosticLevel.ERROR
+        text = str(item.message).strip()
+        if is_error and not text.startswith(_GENERIC) and text not in found:
+            found.append(text + _place(item.span))
+
+
+def _make_renderers(before: Any, _wants: Any) -> Any:
+    """What TVM asks for a renderer: ours for a thread that collects, else as it was."""
+    others = before or tvm.get_global_func("diagnostics.DefaultRenderer")
+    return lambda: diagnostics.DiagnosticRenderer(_collect) if _lists.found else others()
+
+
+def _put_renderers(make: Any) -> None:
+    if make is None:
+        diagnostics.override_renderer(None)
+    else:
+        tvm.register_func(_OVERRIDE, make, override=True)
+
+
+_RENDERER = SharedPatch(
+    lambda: tvm.get_global_func(_OVERRIDE, allow_missing=True),
+    _put_renderers,
+    _make_renderers,
+    same=lambda a, b: a is not None and b is not None and a.handle.value == b.handle.value,
+)
 
 
 def _place(span: Any) -> str:

@@ -22,6 +22,7 @@ from .build import build_library, prepare
 from .built import Built
 from .estimators import CostEstimator
 from .graph_search import GuardResult, GuardUnavailable, guard
+from .interrupts import interrupts_kept
 from .logs import logging_at
 from .measure.spent import phase
 from .measured import measuring_session, own_backend_modules, tune_whole, tuning
@@ -73,7 +74,7 @@ def optimize(
     with options_set({} if options is None else dataclasses.asdict(options)):
         options = options or CollageOptions.current()
         check_report_path(options.report)
-        with logging_at(options.log_level):
+        with logging_at(options.log_level), interrupts_kept():
             samples = load_samples(
                 options.sample_inputs if sample_inputs is None else sample_inputs
             )

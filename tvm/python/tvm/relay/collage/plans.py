@@ -95,6 +95,8 @@ class Plans:
                 self.add_found(name, *take_all(self._prepared, alone), cost)
             except UnknownBackendError as error:
                 self.failed[name] = Cost.failed("unsupported", str(error))
+            except MemoryError:
+                raise
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
                 self.failed[name] = Cost.failed("compile_failed", last_line(error))
 

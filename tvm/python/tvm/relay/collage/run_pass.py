@@ -12,7 +12,6 @@ import tvm
 from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
-from .estimators import reraise_interrupt
 from .options import PREFIX, check_options
 from .targets import TargetList
 
@@ -24,8 +23,7 @@ def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> t
     """
     with options_set(options):
         config = make_compilation_config(tvm.transform.PassContext.current(), targets.all)
-        with reraise_interrupt(estimator):
-            return CollagePartition(config, estimator)(mod)
+        return CollagePartition(config, estimator)(mod)
 
 
 def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:

@@ -24,6 +24,7 @@ class Custom : public PartitionRule {
       log->Refuse(name(), graph.placeable(), found);
       return {};
     }
+    if (found.type_code() == kTVMNullptr) CallGlobal("tvm.relay.collage.raise_if_interrupted");
     CandidateSet result;
     for (const SubGraphView& view : Array<SubGraphView>(found)) {
       if (view->imported.get() != &scope.imported()) {

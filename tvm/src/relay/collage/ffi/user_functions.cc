@@ -2,6 +2,7 @@
 #include "user_functions.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "construct.h"
 #include "import_attrs.h"
@@ -20,25 +21,33 @@ std::string LastLine(std::string message) {
 
 const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
 
-Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
+/*!
+ * What an asked function raises is a text by the time that it comes here (predicates.py): whatever
+ * is thrown all the same, an interrupt or a want of memory, ends the pass.
+ */
+Verdict Ask(const std::function<TVMRetValue()>& predicate) {
+  TVMRetValue answer = predicate();
+  if (answer.type_code() == kTVMStr || answer.IsObjectRef<String>()) {
+    std::string reason = answer.operator String();
+    return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
+  }
+  bool accepted = false;
   try {
-    TVMRetValue answer = predicate(expr);
-    if (answer.type_code() == kTVMStr || answer.IsObjectRef<String>()) {
-      std::string reason = answer.operator String();
-      return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
-    }
-    const bool accepted = answer;
-    return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
+    accepted = answer;
   } catch (const std::exception& error) {
+    // TVM's FFI gives nothing, too, where it has lost an interrupt.
+    CallGlobal("tvm.relay.collage.raise_if_interrupted");
     return Verdict::Refuse("unsupported: its predicate raised " + LastLine(error.what()));
   }
+  return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
 }
 
 /*! \brief Asks unless it is known what the answer is. */
 Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
                 const IndexSet& inside) {
-  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
-                                              [&] { return Ask(predicate, ExprOf(root)); });
+  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside, [&] {
+    return Ask([&] { return predicate(ExprOf(root)); });
+  });
 }
 
 /*! \brief Can it be written into a function and into a file? */
@@ -53,6 +62,7 @@ bool IsPlain(const AttrValue& value) {
 Verdict ReadAttrs(const TVMRetValue& value, Attrs* attrs) {
   if (value.type_code() == kTVMStr) return Verdict::Refuse(value);
   if (!value.IsObjectRef<ObjectRef>()) {
+    CallGlobal("tvm.relay.collage.raise_if_interrupted");
     return Verdict::Refuse("unsupported: its attrs getter gave no dict");
   }
   const ObjectRef answer = value;
@@ -110,18 +120,19 @@ CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
     if (takes.type_code() != kTVMPackedFuncHandle) {
       return Verdict::Refuse("");  // it says nothing of this op: no reason worth keeping
     }
-    return AskOnce(takes, is_local, index, IndexSet(graph.size(), {index}));
+    const PackedFunc predicate = takes;
+    return ImportScope::Current().verdicts().Of(
+        predicate, is_local, index, IndexSet(graph.size(), {index}), [&] {
+          // Its owner gave it to TVM as it was: what it raises is not a text yet.
+          return Ask([&] { return CallGlobal("tvm.relay.collage.ask", predicate, call); });
+        });
   };
 }
 
 AttrsGetter AsAttrsGetter(const PackedFunc& getter) {
   if (getter == nullptr) return {};
   return [getter](const DataflowGraph&, const SubGraph& sub_graph, Attrs* attrs) {
-    try {
-      return ReadAttrs(getter(ExprOf(sub_graph.inside().Last())), attrs);
-    } catch (const std::exception& error) {
-      return Verdict::Refuse("unsupported: its attrs getter raised " + LastLine(error.what()));
-    }
+    return ReadAttrs(getter(ExprOf(sub_graph.inside().Last())), attrs);
   };
 }
 

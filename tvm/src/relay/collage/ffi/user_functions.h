@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Users' functions as rules ask them: predicates and attrs getters. What they raise or give wrongly
-// is a refusal with a reason, never an abort. Precondition: an ImportScope lives while rules run.
-// Test: tvm/tests/python/collage/test_rules.py.
+// is a refusal with a reason; an interrupt ends the pass, as itself (interrupts.py). Precondition:
+// an ImportScope lives while rules run. Test: tvm/tests/python/collage/test_rules.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_USER_FUNCTIONS_H_
 #define TVM_RELAY_COLLAGE_FFI_USER_FUNCTIONS_H_
 

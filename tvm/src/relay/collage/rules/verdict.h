@@ -22,7 +22,7 @@ struct Verdict {
   static Verdict Refuse(std::string reason) { return {false, std::move(reason)}; }
 };
 
-// None may throw: whoever wraps a user's function turns exceptions into refusals.
+// Whoever wraps a user's function turns its errors into refusals; what is thrown ends the pass.
 using MatchPredicate = std::function<Verdict(const DataflowGraph&, const Match&)>;
 using CallPredicate = std::function<Verdict(const DataflowGraph&, NodeIndex)>;
 /*! \brief Attributes of the composite that the sub-graph becomes; a refusal drops it. */

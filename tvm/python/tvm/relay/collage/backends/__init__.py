@@ -8,6 +8,7 @@ everything but the target kinds waits for its first use. Test: test_backends.py.
 from tvm._ffi import get_global_func, register_func
 
 from .._lazy import lazy_attributes
+from ..interrupts import carried
 from .stock import serve_tvms_partitioning
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).
@@ -64,7 +65,7 @@ def _register_late(global_name, backend, method):
 
         return getattr(get_backend(backend), method)(*args)
 
-    register_func(global_name, late, override=True)
+    register_func(global_name, carried(late), override=True)
 
 
 __getattr__ = lazy_attributes(__name__, _LAZY)

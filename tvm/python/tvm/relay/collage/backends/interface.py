@@ -148,6 +148,8 @@ def why_unavailable(backend: Backend) -> str | None:
     """
     try:
         reason = backend.available()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a backend's own look-up
         return f"looking it up raised {type(error).__name__}: {error}"
     if reason is not None and not isinstance(reason, str):

@@ -38,5 +38,7 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
 def _version(backend: Backend) -> str:
     try:
         return backend.version()
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a backend's own code; it is listed all the same
         return f"? ({type(error).__name__}: {error})"

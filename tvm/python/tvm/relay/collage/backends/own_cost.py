@@ -24,6 +24,8 @@ def own_cost(candidate: tvm.IRModule, target: tvm.target.Target) -> Cost | None:
         if answer is None:
             return None
         cost = answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - the user's function: failures are data
         reason = f"backend {backend.name}: its cost function: {type(error).__name__}: {error}"
         return Cost.failed("unsupported", reason)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's predicates as TVM's passes can bear them: an answer of yes or no, never an exception.
+"""A user's predicates as TVM's passes can bear them: an answer of yes or no, never an error.
+
+An interrupt or a want of memory is no error of the predicate's and ends the pass (interrupts.py).
 
 Test: test_greedy.py, test_backends.py.
 """
@@ -7,6 +9,8 @@ Test: test_greedy.py, test_backends.py.
 import functools
 import logging
 from collections.abc import Callable
+
+from ..interrupts import carried
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -17,10 +21,13 @@ def raised_is_reason(function: Callable, what: str = "predicate") -> Callable:
     The pass's C++ learns of a Python exception only that there was one.
     """
 
+    @carried
     @functools.wraps(function)
     def guarded(*args):
         try:
             return function(*args)
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
             return f"unsupported: its {what} raised {error!r}"
 
@@ -46,6 +53,8 @@ def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
             if answer:
                 _LOGGER.debug("%s refused: %s", name, answer)
             return not answer
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
             _LOGGER.info("%s refused: its predicate raised %r", name, error)
             return False

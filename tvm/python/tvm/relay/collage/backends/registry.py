@@ -10,6 +10,7 @@ from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
 from ..errors import last_line
+from ..interrupts import carried
 from ..measure.tolerance import RELATIVE
 from ..targets import TRANSITION, TVM_BACKEND, is_external
 from . import BUILTIN
@@ -61,10 +62,10 @@ def register_backend(backend: Backend) -> Backend:
     register_options(backend)
     _BACKENDS[backend.name] = backend
     prefix = f"relay.ext.{backend.name}"
-    tvm.register_func(prefix, _of_part(backend, "compile"), override=True)
+    tvm.register_func(prefix, carried(_of_part(backend, "compile")), override=True)
     updater = f"{prefix}.constant_updater"
     if type(backend).constants is not Backend.constants:
-        tvm.register_func(updater, _of_part(backend, "constants"), override=True)
+        tvm.register_func(updater, carried(_of_part(backend, "constants")), override=True)
     else:  # TVM's own naming; a backend that had the name before may have had another
         remove_global_func(updater)
     tell_tvm(backend)
@@ -84,6 +85,8 @@ def _patterns_of(backend):
     """Its patterns; ValueError, naming it, for what making them raises (an op that is none)."""
     try:
         return backend.all_patterns()
+    except MemoryError:
+        raise
     except Exception as error:
         what = last_line(error)
         raise ValueError(f"backend {backend.name}: making its patterns failed: {what}") from error
@@ -113,7 +116,12 @@ def tell_tvm(backend: Backend) -> None:
 def _table_for_tvm(backend):
     """The patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
     return [
-        (name, pattern, *(each and never_raises(name, each) for each in rest[:1]), *rest[1:])
+        (
+            name,
+            pattern,
+            *(each and carried(never_raises(name, each)) for each in rest[:1]),
+            *rest[1:],
+        )
         for name, pattern, *rest in backend.all_patterns()
     ]
 
@@ -155,7 +163,7 @@ def _set_op_attrs(key, values):
         if op.has_attr(key) and op.get_attr(key) is not None:
             op.reset_attr(key)
         if name in values:
-            tvm.ir.register_op_attr(name, key, values[name])
+            tvm.ir.register_op_attr(name, key, carried(values[name]))
 
 
 def find_backend(name: str) -> Backend | None:

@@ -11,20 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
 
 from tvm.relay.backend import te_compiler
 
+from ..shared_patch import SharedPatch
 
-@contextlib.contextmanager
-def remembered_build_info() -> Iterator[None]:
+_patch = SharedPatch.of_attribute(te_compiler, "libinfo", functools.lru_cache(maxsize=1))
+
+
+def remembered_build_info() -> contextlib.AbstractContextManager[object]:
     """Context in which TVM's kernel compiler reads the table once."""
-    original = getattr(te_compiler, "libinfo", None)
-    if original is None:
-        yield
-        return
-    te_compiler.libinfo = functools.lru_cache(maxsize=1)(original)
-    try:
-        yield
-    finally:
-        te_compiler.libinfo = original
+    return _patch.inside()

@@ -19,6 +19,7 @@ import tvm
 from .. import accuracy
 from ..errors import last_line
 from ..external import is_external_function
+from ..interrupts import interrupts_kept
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
 from ..measure.arrays import save_arrays
 from ..measure.compiler import require_compiler
@@ -235,8 +236,10 @@ def _build_all(plans, build, on_plan):
     for done, (name, module) in enumerate(plans.items()):
         on_plan(name, done)
         try:
-            with phase("build"):
+            with phase("build"), interrupts_kept():
                 libraries[name] = build(module)
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
             failures.append(Comparison(name, Cost.failed("compile_failed", last_line(error))))
     return libraries, failures

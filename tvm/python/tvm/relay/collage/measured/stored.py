@@ -57,6 +57,8 @@ def stored_version(backend):
         return None
     try:
         return found.version() or None
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its rows alone
         warn_once(f"backend {backend!r} has no version, so its costs are not stored: {error}")
         return None

@@ -13,6 +13,7 @@ from tvm.target import Target
 from ..backends.pattern_entry import pattern_entry
 from ..backends.predicates import raised_is_reason
 from ..errors import UnknownBackendError
+from ..interrupts import carried
 
 
 def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
@@ -27,6 +28,7 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
 
 
 @register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)
+@carried
 def make_byoc_partition_rule(compiler, target=None):
     """Return the partition rule of the external target kind ``compiler``.
 

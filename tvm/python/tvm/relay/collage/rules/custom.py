@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tvm._ffi import get_global_func
 
+from ..interrupts import carried
 from ..views import DataflowGraph, SubGraph
 from .checks import check
 from .rule import PartitionRule
@@ -29,12 +30,15 @@ def Custom(
     if not callable(find):
         raise TypeError(f"rule Custom: find is a function, got {type(find).__name__}")
 
+    @carried
     def ask(graph: DataflowGraph, backend: str) -> list[SubGraph] | str:
         whose = f"rule {name} of backend {backend}"
         try:
             found = find(graph)
             if isinstance(found, Iterable) and not isinstance(found, str):
                 found = list(found)  # a generator raises only now
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
             _logger.warning("%s gives no candidates: it raised %r", whose, error)
             return f"unsupported: it raised {error!r}"

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import tvm
 from tvm._ffi import get_global_func
 
+from ..interrupts import carried
 from .checks import check
 from .rule import PartitionRule
 
@@ -68,10 +69,13 @@ def set_partition_rule(
 
 
 def _named_when_it_raises(kind: str, make: Callable[[], PartitionRule]) -> Callable:
+    @carried
     @functools.wraps(make, updated=())
     def named():
         try:
             return make()
+        except MemoryError:
+            raise
         except Exception as error:
             raise RuntimeError(
                 f"target {kind}: its partition_rule function raised {error!r}"

@@ -21,7 +21,9 @@ from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record
 from tvm.auto_scheduler.utils import decode_workload_key
 
 from .record import CannotTravel, Record
+from .thread_contexts import ThreadContexts
 
+_THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
 # TVM 0.19 fails to rewrite the layout of dense's weight ("name_it != name_to_arg.end()").
 DISABLED_PASSES = ["AutoSchedulerLayoutRewrite"]
@@ -61,7 +63,8 @@ def records_in(contexts: Sequence[Any], target: tvm.target.Target) -> list[Recor
 
 def open_records(lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
     """A context in which builds use these lines of a log."""
-    return auto_scheduler.ApplyHistoryBest([load_record_from_string(line) for line in lines])
+    records = [load_record_from_string(line) for line in lines]
+    return _THREADS.entered(auto_scheduler.ApplyHistoryBest(records))
 
 
 def is_line(row: Any) -> bool:
@@ -93,14 +96,15 @@ def target_of(row: Any) -> str:
 
 def _contexts() -> list[Any]:
     """The contexts in force, innermost first."""
-    contexts, context = [], DispatchContext.current
-    while context is not None and not isinstance(context, FallbackContext):
+    contexts = []
+    for context in _THREADS.in_force():
+        if isinstance(context, FallbackContext):
+            break
         if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
             what = type(context).__name__
             also = " with include_compatible" if getattr(context, "include_compatible", 0) else ""
             raise CannotTravel(f"auto_scheduler's {what}{also}")
         contexts.append(context)
-        context = context._old_ctx
     return contexts
 
 

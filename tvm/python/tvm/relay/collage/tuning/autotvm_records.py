@@ -19,7 +19,9 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 
 from .record import CannotTravel, Record
+from .thread_contexts import ThreadContexts
 
+_THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {}
 DISABLED_PASSES: list[str] = []
 
@@ -57,7 +59,7 @@ def records_in(contexts: Sequence[Any], target: tvm.target.Target) -> list[Recor
 
 def open_records(lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
     """A context in which builds use these lines of a log."""
-    return autotvm.apply_history_best([decode(line) for line in lines])
+    return _THREADS.entered(autotvm.apply_history_best([decode(line) for line in lines]))
 
 
 def is_line(row: Any) -> bool:
@@ -83,12 +85,13 @@ def target_of(row: Any) -> str:
 
 def _contexts() -> list[Any]:
     """The contexts in force, innermost first."""
-    contexts, context = [], DispatchContext.current
-    while context is not None and not isinstance(context, FallbackContext):
+    contexts = []
+    for context in _THREADS.in_force():
+        if isinstance(context, FallbackContext):
+            break
         if type(context) is not autotvm.task.ApplyHistoryBest:
             raise CannotTravel(f"autotvm's {type(context).__name__}")
         contexts.append(context)
-        context = context._old_ctx
     return contexts
 
 
