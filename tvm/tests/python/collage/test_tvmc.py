@@ -26,12 +26,14 @@ from tvm.driver.tvmc import compiler as tvmc_compiler
 from tvm.driver.tvmc.main import _main
 from tvm.driver.tvmc.pass_config import parse_configs
 from tvm.relay import collage
+from tvm.relay.collage import importer
 from tvm.relay.collage.options import option_table
+from tvm.relay.collage.tvmc.summary import summary_lines
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
 QUICK = [
     "--collage-measure-seconds=0.01",
-    "--collage-guard-rounds=2",
+    "--collage-guard-rounds=8",
     "--collage-guard-seconds=0.1",
     "--collage-workers=1",
     "--collage-progress=quiet",
@@ -111,6 +113,34 @@ def test_the_terminal_has_a_short_report(built):
     assert "operator" in lines[-2]
     for name in ("net.tar", "report.json", "placement.json"):
         assert str(built.folder / name) in lines[-1]
+
+
+def test_a_plan_that_was_searched_is_compared_with_the_best_backend_alone():
+    def row(name, seconds, **more):
+        times = {"seconds": seconds, "low": None, "high": None, "status": "measured"}
+        found = {"name": name, "is_single_backend": True, "is_chosen": False, **times, **more}
+        return {**found, "ratio_to_best_single": {"value": 1.25, "low": 1.2, "high": 1.3}}
+
+    searched = row("collage", 4e-3, low=3e-3, high=5e-3, is_single_backend=False, is_chosen=True)
+    report = {
+        "plan": "collage",
+        "plans": [searched, row("tvm", 5e-3), row("dnnl", None, status="crashed")],
+        "guard_skipped": "",
+        "unverified": "there was nothing to compare with",
+        "placement": [
+            {"backend": "dnnl", "parts": 1, "operators": 2},
+            {"backend": "dnnl", "parts": 2, "operators": 2},
+            {"backend": "tvm", "parts": None, "operators": 1},
+        ],
+    }
+    assert summary_lines(report, {"library": "net.tar", "report": ""}) == [
+        "collage: plan collage, 4 ms [3 ms, 5 ms]; beside the best backend alone 1.250 [1.200, "
+        "1.300] x",
+        "collage: alone: tvm 5 ms, dnnl crashed",
+        "collage: not verified: there was nothing to compare with",
+        "collage: runs on dnnl: 3 parts, 4 operators, tvm: 1 operator",
+        "collage: library net.tar",
+    ]
 
 
 def test_stock_tvmc_runs_the_library(built, model, tmp_path):
@@ -279,6 +309,25 @@ def test_onnx_and_tflite_files(tmp_path):
         assert "collage: runs on tvm: " in done.out
 
 
+def test_only_with_the_flag_is_an_import_the_quick_one(tmp_path, monkeypatch):
+    file = str(tmp_path / "net.onnx")
+    onnx.save(onnx_nets.conv_net(), file)
+    opened, quick_import = [], importer.quick_import
+
+    def opening():
+        opened.append(True)
+        return quick_import()
+
+    def stop(*_, **__):
+        raise tvmc.TVMCException("enough")
+
+    monkeypatch.setattr("tvm.relay.collage.importer.quick_import", opening)
+    monkeypatch.setattr(tvmc_compiler, "compile_model", stop)
+    assert call("compile", file, "--target", "llvm").err == "Error: enough\n" and not opened
+    done = call("compile", "--collage", file, "--target", "llvm", "-o", tmp_path / "net.tar")
+    assert done.err == "Error: enough\n" and opened == [True]
+
+
 def test_torchscript_files(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not among the requirements")
     module = torch.jit.trace(torch.nn.Conv2d(3, 4, 3).eval(), torch.ones(1, 3, 8, 8))
@@ -347,6 +396,16 @@ def test_what_a_user_got_wrong_is_one_line(arguments, broken, model, tmp_path):
     assert (done.code, done.out) == (4, "")
     assert ERRORS[arguments] in done.err
     assert done.err.startswith("Error: ") and done.err.count("\n") == 1
+
+
+def test_no_compiler_is_one_line_before_anything_is_imported(model, monkeypatch, tmp_path):
+    for name in ("CXX", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("tvm.driver.tvmc.frontends.load_model", pytest.fail)
+    done = call("compile", "--collage", "--target", "dnnl, llvm", model, *SHAPES)
+    assert done.code == 4
+    assert re.fullmatch(r"Error: no C\+\+ compiler, which .* --cross-compiler\n", done.err)
 
 
 def test_a_file_that_is_no_model_is_one_line(tmp_path):

@@ -18,7 +18,7 @@ def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> 
     lines = [f"collage: plan {report['plan']}"]
     for row in report["plans"]:
         if row["is_chosen"] and row["seconds"] is not None:
-            gain = f"; {ratio_text(row)} as fast as the best backend alone"
+            gain = f"; beside the best backend alone {ratio_text(row)}"
             lines[0] += f", {_latency(row)}" + ("" if row["is_single_backend"] else gain)
     alone = [
         f"{row['name']} {_latency(row) if row['seconds'] is not None else row['status']}"
