@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from tvm.relay.frontend import common, onnx
 
 from ..build.fold import children
 from ..errors import ModelError, last_line
+from ..shared_patch import SharedPatch
 from .folds import Folds
 from .mends import mend
 from .types import Types
@@ -57,8 +57,10 @@ def from_onnx(
 @contextlib.contextmanager
 def quick_import() -> Iterator[None]:
     """`relay.frontend.from_onnx` is quick in this thread within the block; others see stock TVM."""
-    with _PATCHES:
-        token = _SCOPE.set(_Scope(_PATCHES.stock))
+    with contextlib.ExitStack() as stack:
+        ours = {method: stack.enter_context(patch.inside()) for method, patch in _PATCHES}
+        stock = {method: patched.__wrapped__ for method, patched in ours.items()}
+        token = _SCOPE.set(_Scope(stock))
         try:
             yield
         finally:
@@ -138,31 +140,10 @@ class _Set(list):
             super().append(item)
 
 
-class _Patches:
-    """TVM's functions replaced while any thread is inside; its own scope decides what it gets."""
+def _dispatching(method: str) -> Callable[[Callable], Callable]:
+    """What makes of TVM's function one that asks this thread's scope, if it has one."""
 
-    def __init__(self) -> None:
-        self.stock: dict[str, Callable] = {}  # by the name of the scope's method that replaces it
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._taken: list[tuple[Any, str, Any]] = []
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                for owner, name, method in _PLACES:
-                    self._replace(owner, name, method)
-
-    def __exit__(self, *_error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            while self._inside == 0 and self._taken:
-                setattr(*self._taken.pop())
-
-    def _replace(self, owner: Any, name: str, method: str) -> None:
-        stock = self.stock[method] = vars(owner)[name]
-
+    def make(stock: Callable) -> Callable:
         @functools.wraps(stock)
         def patched(*args: Any, **kwargs: Any) -> Any:
             scope = _SCOPE.get()
@@ -170,8 +151,9 @@ class _Patches:
                 return stock(*args, **kwargs)
             return getattr(scope, method)(stock, *args, **kwargs)
 
-        self._taken.append((owner, name, stock))
-        setattr(owner, name, patched)
+        return patched
+
+    return make
 
 
 _SCOPE: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("_SCOPE", default=None)
@@ -187,4 +169,7 @@ _PLACES = (
     (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
     (onnx.GraphProto, "_convert_operator", "convert_operator"),
 )
-_PATCHES = _Patches()
+_PATCHES = [
+    (method, SharedPatch.of_attribute(owner, name, _dispatching(method)))
+    for owner, name, method in _PLACES
+]
