@@ -89,8 +89,13 @@ def _same(alone: Finding, other: Finding) -> bool:
     return not set(other.outputs) - set(alone.outputs)
 
 
-def tasks(seeds: range, options: argparse.Namespace, available: set[str]) -> Iterator[Task]:
-    """A task a seed: `options.placements` of the placements of its profile, drawn by the seed."""
+def tasks(
+    seeds: range, options: argparse.Namespace, available: set[str], done: set[int]
+) -> Iterator[Task]:
+    """A task a seed: `options.placements` of its profile's placements, drawn by the seed.
+
+    Seeds that have none are added to `done`.
+    """
     for seed in seeds:
         profile = grown(seed)[0]
         rng = np.random.default_rng([seed, 1])
@@ -113,6 +118,8 @@ def tasks(seeds: range, options: argparse.Namespace, available: set[str]) -> Ite
             variants.append(ALONE)
         if variants:
             yield Task(seed, tuple(variants), isa)
+        else:
+            done.add(seed)
 
 
 def _chunks(all_tasks: Iterator[Task], until: float) -> Iterator[tuple[list[Task], dict[str, str]]]:
@@ -215,8 +222,8 @@ def main(arguments: list[str]) -> int:
     print(f"seeds {seeds.start} to {seeds.stop}, {options.jobs} jobs; {sorted(available)}")
     counts: collections.Counter[str] = collections.Counter()
     found: list[Finding] = []
-    chunks = _chunks(tasks(seeds, options, available), until)
     done: set[int] = set()
+    chunks = _chunks(tasks(seeds, options, available, done), until)
     for task, answer in run(do, chunks, options.jobs, options.seconds):
         counts["graphs"] += 1
         counts["placements"] += len(task.variants)
