@@ -40,11 +40,7 @@ def half(rows):
 def part(name, rows):
     """The module of a backend's part, ready to run."""
     backend, function = find_backend(name), half(rows)["main"].with_attr("global_symbol", "part")
-    module = backend.compile(function)
-    constants = backend.constants(function, "part")
-    if constants:
-        module["__init_part"](list(constants.values()))
-    return module
+    return backend.compile(function)
 
 
 def is_flushed(module, rows):

@@ -11,11 +11,11 @@
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "../partition/memory.h"
+#include "../partition/node_checks.h"
 #include "../partition/partition_module.h"
 #include "../partition/round_up.h"
 #include "gemm.h"
@@ -28,20 +28,55 @@ namespace {
 using partition::Dims;
 using partition::GraphDesc;
 using partition::NodeDesc;
+using partition::NumElements;
+using partition::ShapeText;
 
 constexpr int64_t kAlignment = 64;
+constexpr size_t kMostAxes = 12;
 
-int64_t Product(const Dims& dims, size_t first, size_t last) {
-  return std::accumulate(dims.begin() + first, dims.begin() + last, int64_t{1},
-                         std::multiplies<int64_t>());
+void CheckNode(const partition::NodeChecks& checks) {
+  const NodeDesc& node = checks.node();
+  if (node.kind != "matmul") {
+    LOG(FATAL) << "ValueError: partition: unknown operation '" << node.kind << "'; known: matmul";
+  }
+  checks.NumInputs(2, 3);
+  checks.NoPostOps();
+  const runtime::DataType dtype = checks.dtype(node.output);
+  bool is_known = dtype == runtime::DataType::Float(32) || dtype == runtime::DataType::Float(64);
+  for (int tensor : node.inputs) is_known = is_known && checks.dtype(tensor) == dtype;
+  checks.Require(is_known, "dtypes", "not all float32, or all float64");
+
+  const Dims &a = checks.input(0), &b = checks.input(1);
+  const bool transpose_a = checks.Int("transpose_a", 0, 1) != 0;
+  const bool transpose_b = checks.Int("transpose_b", 0, 1) != 0;
+  checks.Int("relu", 0, 1);
+  checks.Rank("second operand", b, 2, 3);
+  const bool is_batch = b.size() == 3;
+  // Leading axes of the first are rows, unless it is transposed or in a batch.
+  checks.Rank("first operand", a, is_batch ? 3 : 2, is_batch ? 3 : transpose_a ? 2 : kMostAxes);
+  const size_t m = a.size() - (transpose_a ? 1 : 2), k = a.size() - (transpose_a ? 2 : 1);
+  const size_t n = b.size() - (transpose_b ? 2 : 1);
+  checks.Require(a[k] == b[b.size() - (transpose_b ? 1 : 2)], "operands",
+                 ShapeText(a) + " and " + ShapeText(b) + " have no product");
+  Dims result(a.begin(), a.end() - 2);
+  if (is_batch) {
+    result[0] = std::max(a[0], b[0]);
+    const bool is_even = (a[0] == 1 || a[0] == result[0]) && (b[0] == 1 || b[0] == result[0]);
+    checks.Require(is_even, "operands", "their batches differ");
+  }
+  result.insert(result.end(), {a[m], b[n]});
+  checks.SameShape("result", checks.output(), result);
+  if (node.inputs.size() > 2) checks.SameShape("bias", checks.input(2), {b[n]});
+}
+
+void CheckGraph(const GraphDesc& graph) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) CheckNode(partition::NodeChecks(graph, i));
 }
 
 GemmShape ShapeOf(const GraphDesc& graph, const NodeDesc& node) {
   const Dims& a = graph.shapes[node.inputs[0]];
   const Dims& b = graph.shapes[node.inputs[1]];
   const Dims& c = graph.shapes[node.output];
-  ICHECK(a.size() >= 2 && (b.size() == 2 || (b.size() == 3 && a.size() == 3)))
-      << "partition: ranks of " << partition::Summary(graph, node);
   GemmShape shape;
   shape.transpose_a = node.Int("transpose_a") != 0;
   shape.transpose_b = node.Int("transpose_b") != 0;
@@ -49,9 +84,7 @@ GemmShape ShapeOf(const GraphDesc& graph, const NodeDesc& node) {
   shape.ldb = b.back();
   shape.n = shape.ldc = c.back();
   if (b.size() == 2) {
-    // Leading axes of a are rows.
-    ICHECK(!shape.transpose_a || a.size() == 2);
-    shape.m = Product(c, 0, c.size() - 1);
+    shape.m = NumElements(c) / std::max<int64_t>(c.back(), 1);
     shape.k = shape.transpose_a ? a[0] : a.back();
   } else {
     shape.batch = c[0];
@@ -85,7 +118,7 @@ std::shared_ptr<void> Transposed(const T* b, int64_t n, int64_t k) {
 struct Place {
   enum Kind { kNone, kInput, kOutput, kConstant, kScratch } kind = kNone;
   int64_t position = 0;  // which input or output, or the offset in scratch memory
-  void* constant = nullptr;
+  std::shared_ptr<void> constant;
 };
 
 struct Step {
@@ -100,12 +133,11 @@ struct Step {
 
 class BlasProgram final : public partition::Program {
  public:
-  BlasProgram(const Api& api, const GraphDesc& graph,
-              const std::vector<std::shared_ptr<void>>& constants)
-      : api_(api), constants_(constants), places_(graph.shapes.size()) {
+  BlasProgram(const Api& api, const GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
+      : api_(api), places_(graph.shapes.size()) {
     for (size_t i = 0; i < graph.inputs.size(); ++i) Put(graph.inputs[i], Place::kInput, i);
     for (size_t i = 0; i < graph.constants.size(); ++i) {
-      places_[graph.constants[i]] = {Place::kConstant, 0, constants[i].get()};
+      places_[graph.constants[i]] = {Place::kConstant, 0, std::move(constants[i])};
     }
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const int tensor = graph.outputs[i];
@@ -125,6 +157,7 @@ class BlasProgram final : public partition::Program {
       AddStep(graph, node);
     }
     scratch_ = std::make_unique<partition::ScratchPool>(scratch_bytes);
+    DropUnreadConstants();
   }
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
@@ -133,7 +166,7 @@ class BlasProgram final : public partition::Program {
       const Place& place = places_[tensor];
       if (place.kind == Place::kInput) return inputs[place.position];
       if (place.kind == Place::kOutput) return outputs[place.position];
-      if (place.kind == Place::kConstant) return place.constant;
+      if (place.kind == Place::kConstant) return place.constant.get();
       return scratch.data() + place.position;
     };
     for (const Step& step : steps_) {
@@ -164,31 +197,38 @@ class BlasProgram final : public partition::Program {
   };
 
   static int64_t Bytes(const GraphDesc& graph, int tensor) {
-    const Dims& shape = graph.shapes[tensor];
-    return Product(shape, 0, shape.size()) * graph.dtypes[tensor].bytes();
+    return NumElements(graph.shapes[tensor]) * graph.dtypes[tensor].bytes();
   }
 
   void Put(int tensor, Place::Kind kind, int64_t position) {
     places_[tensor] = {kind, position, nullptr};
   }
 
-  void AddStep(const GraphDesc& graph, const NodeDesc& node) {
-    if (node.kind != "matmul") {
-      LOG(FATAL) << "ValueError: partition: unknown operation '" << node.kind << "'; known: matmul";
+  /*! \brief Lets go of weights whose packed form is all that runs. */
+  void DropUnreadConstants() {
+    std::vector<bool> is_read(places_.size(), false);
+    for (const Copy& copy : copies_) is_read[copy.tensor] = true;
+    for (const Step& step : steps_) {
+      is_read[step.a] = true;
+      if (step.bias >= 0) is_read[step.bias] = true;
+      if (!step.weights && !step.packed) is_read[step.b] = true;
     }
-    const runtime::DataType dtype = graph.dtypes[node.output];
-    ICHECK(dtype == runtime::DataType::Float(32) || dtype == runtime::DataType::Float(64));
-    for (int tensor : node.inputs) ICHECK(graph.dtypes[tensor] == dtype) << "partition: dtypes";
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (!is_read[i]) places_[i].constant.reset();
+    }
+  }
+
+  void AddStep(const GraphDesc& graph, const NodeDesc& node) {
     Step step;
     step.a = node.inputs[0];
     step.b = node.inputs[1];
     step.bias = node.inputs.size() > 2 ? node.inputs[2] : -1;
     step.c = node.output;
     step.shape = ShapeOf(graph, node);
-    step.is_double = dtype.bits() == 64;
+    step.is_double = graph.dtypes[node.output].bits() == 64;
     step.relu = node.Int("relu") != 0;
     step.summary = partition::Summary(graph, node) + (step.relu ? " + relu" : "");
-    if (places_[step.b].kind == Place::kConstant) Prepare(places_[step.b].constant, &step);
+    if (places_[step.b].kind == Place::kConstant) Prepare(places_[step.b].constant.get(), &step);
     steps_.push_back(std::move(step));
   }
 
@@ -223,7 +263,6 @@ class BlasProgram final : public partition::Program {
   }
 
   const Api& api_;
-  const std::vector<std::shared_ptr<void>> constants_;
   std::vector<Place> places_;
   std::vector<Step> steps_;
   std::vector<Copy> copies_;  // outputs that are inputs, constants or other outputs
@@ -232,13 +271,13 @@ class BlasProgram final : public partition::Program {
 
 template <const Library& (*kLibrary)()>
 std::unique_ptr<partition::Program> Compile(const GraphDesc& graph,
-                                            const std::vector<std::shared_ptr<void>>& constants) {
-  return std::make_unique<BlasProgram>(kLibrary().Require(), graph, constants);
+                                            std::vector<std::shared_ptr<void>> constants) {
+  return std::make_unique<BlasProgram>(kLibrary().Require(), graph, std::move(constants));
 }
 
 [[maybe_unused]] const bool registered =
-    partition::RegisterPartitionKind("cblas", Compile<OpenBlas>) &&
-    partition::RegisterPartitionKind("mkl", Compile<Mkl>);
+    partition::RegisterPartitionKind("cblas", CheckGraph, Compile<OpenBlas>) &&
+    partition::RegisterPartitionKind("mkl", CheckGraph, Compile<Mkl>);
 
 }  // namespace
 }  // namespace blas

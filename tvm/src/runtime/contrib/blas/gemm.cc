@@ -79,8 +79,9 @@ void ComputeTile(const Api& api, const GemmShape& s, const GemmData<T>& data, co
                  const void* packed_b) {
   T* c = data.c + tile.matrix * s.stride_c + tile.row * s.ldc + tile.column;
   const T* a = data.a + tile.matrix * s.stride_a + (s.transpose_a ? tile.row : tile.row * s.lda);
-  const T* b =
-      data.b + tile.matrix * s.stride_b + (s.transpose_b ? tile.column * s.ldb : tile.column);
+  const T* b = packed_b ? nullptr
+                        : data.b + tile.matrix * s.stride_b +
+                              (s.transpose_b ? tile.column * s.ldb : tile.column);
   T beta = data.beta;
   if (data.bias) {
     // Adding to the bias costs nothing: BLAS reads c in any case.

@@ -26,7 +26,7 @@ struct Executable::Call {
         if (buffer.place == Place::kArena) {
           data = static_cast<char*>(arena.get()) + buffer.offset;
         } else if (buffer.place == Place::kConstant) {
-          data = buffer.constant;
+          data = buffer.constant.get();
         }
         dnnl_memory_t memory = NewMemory(arg.desc, data);
         step_args.push_back({arg.arg, memory});

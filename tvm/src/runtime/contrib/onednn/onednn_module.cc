@@ -5,6 +5,8 @@
  *
  * Tested by test_onednn_module.py.
  */
+#include <utility>
+
 #include "../partition/partition_module.h"
 #include "executable.h"
 #include "planner.h"
@@ -15,11 +17,12 @@ namespace onednn {
 namespace {
 
 std::unique_ptr<partition::Program> Compile(const GraphDesc& graph,
-                                            const std::vector<std::shared_ptr<void>>& constants) {
-  return std::make_unique<Executable>(Planner(graph, constants).Run());
+                                            std::vector<std::shared_ptr<void>> constants) {
+  return std::make_unique<Executable>(Planner(graph, std::move(constants)).Run());
 }
 
-[[maybe_unused]] const bool registered = partition::RegisterPartitionKind("onednn", Compile);
+[[maybe_unused]] const bool registered =
+    partition::RegisterPartitionKind("onednn", CheckGraph, Compile);
 
 }  // namespace
 }  // namespace onednn

@@ -100,6 +100,7 @@ std::string CanonicalLayout(const std::string& layout, const std::string& head) 
 dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind) { return LookUp(EltwiseTable(), kind); }
 dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind) { return LookUp(BinaryTable(), kind); }
 bool IsBinary(const std::string& kind) { return BinaryTable().count(kind) > 0; }
+bool IsEltwise(const std::string& kind) { return EltwiseTable().count(kind) > 0; }
 
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
                  const std::string& what) {
@@ -115,6 +116,12 @@ void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& valu
                 what);
 }
 
+Value Reshaped(const Value& value, const Dims& dims) {
+  const std::optional<MemDesc> view = value.desc.Reshape(dims);
+  ICHECK(view) << "oneDNN partition: not as many elements in another shape";
+  return {*view, value.buffer};
+}
+
 Value WithRank(Planner* planner, int tensor, size_t rank) {
   const Dims& shape = planner->shape(tensor);
   if (shape.size() == rank) return planner->Any(tensor);
@@ -122,7 +129,20 @@ Value WithRank(Planner* planner, int tensor, size_t rank) {
   Dims wider(rank - shape.size(), 1);
   wider.insert(wider.end(), shape.begin(), shape.end());
   const Value value = planner->Require(tensor, planner->Plain(tensor));
-  return {*value.desc.Reshape(wider), value.buffer};
+  return Reshaped(value, wider);
+}
+
+void CheckPostOps(const partition::NodeChecks& checks) {
+  for (const PostOpDesc& op : checks.node().post_ops) {
+    const bool has_operand = IsBinary(op.kind) || op.kind == "sum" || op.kind == "scaled_sum";
+    checks.Require(has_operand || IsEltwise(op.kind), "post_ops",
+                   "unknown function '" + op.kind + "'");
+    checks.Require(has_operand == (op.input >= 0), "post_ops",
+                   op.kind + (has_operand ? " lacks its operand" : " has no operand"));
+    checks.Require(op.kind != "scaled_sum" || op.alpha != 0.f, "post_ops", "a scale of 0");
+    if (!has_operand) continue;
+    checks.Rank("post_ops", checks.shape(op.input), 1, checks.output().size());
+  }
 }
 
 PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand,

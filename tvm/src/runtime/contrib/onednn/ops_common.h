@@ -59,14 +59,21 @@ class PostOpChain {
   std::vector<StepArg> operands_;
 };
 
+/*! \brief Post-ops of a node are known functions, and operands there where they need one. */
+void CheckPostOps(const partition::NodeChecks& checks);
+
 /*! \brief oneDNN's name of an elementwise function ("relu", ...) or binary one ("add", ...). */
 dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind);
 dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind);
 bool IsBinary(const std::string& kind);
+bool IsEltwise(const std::string& kind);
 
 /*! \brief Adds the step of an elementwise function; buffer `target` may be the value's own. */
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
                  const std::string& what);
+
+/*! \brief The value seen in another shape of as many numbers; its layout must allow it. */
+Value Reshaped(const Value& value, const Dims& dims);
 
 /*! \brief The tensor's value as a desc of `rank` axes (leading ones added), made plain if need be.
  */

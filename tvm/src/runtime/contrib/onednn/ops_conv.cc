@@ -34,6 +34,10 @@ Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
   const int tensor = node.inputs[1];
   const Value plain = planner->Require(tensor, planner->Plain(tensor));
   const MemDesc desc = order.To(plain.desc);
+  if (has_groups && groups == 1) {
+    const Dims dims = desc.dims();
+    return Reshaped({desc, plain.buffer}, Dims(dims.begin() + 1, dims.end()));
+  }
   if (groups == 1 || has_groups) return {desc, plain.buffer};
   const Dims dims = desc.dims();
   Dims grouped = {groups, out_channels / groups, in_channels / groups};
@@ -92,11 +96,45 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   planner->Emit(std::move(pd), std::move(args), what);
 }
 
+void CheckConv(const partition::NodeChecks& checks) {
+  checks.NumInputs(2, 3);
+  checks.Rank("data", checks.input(0), 3, 5);
+  const size_t axes = checks.input(0).size() - 2;
+  const std::string spatial = std::string("DHW").substr(3 - axes);
+  checks.Rank("result", checks.output(), axes + 2, axes + 2);
+  checks.Layout("data_layout", "NC" + spatial);
+  const Dims& weights = checks.input(1);
+  checks.Rank("weights", weights, axes + 2, axes + 3);
+  const bool has_groups = weights.size() == axes + 3;
+  checks.Layout("kernel_layout", (has_groups ? "GOI" : "OI") + spatial);
+  constexpr int64_t kMost = partition::NodeChecks::kMostSteps;
+  for (const char* key : {"strides", "dilation"}) checks.Ints(key, axes, 1, kMost);
+  for (const char* key : {"pad_l", "pad_r"}) checks.Ints(key, axes, -kMost, kMost);
+  if (checks.node().ints.count("src_zero_point")) {
+    checks.Int("src_zero_point", -partition::NodeChecks::kMost);
+  }
+  if (checks.node().strings.count("winograd")) {
+    checks.OneOf("winograd", {"auto", "always", "never"});
+  }
+  const int64_t groups = checks.Int("groups", 1);
+  const AxisOrder order(checks.Str("data_layout"), "NC" + spatial);
+  const int64_t in_channels = order.To(checks.input(0))[1];
+  const int64_t out_channels = order.To(checks.output())[1];
+  checks.Require(in_channels % groups == 0 && out_channels % groups == 0, "groups",
+                 "they do not divide " + std::to_string(in_channels) + " and " +
+                     std::to_string(out_channels) + " channels");
+  if (has_groups) {
+    const size_t axis = checks.Str("kernel_layout").find('G');
+    checks.Require(weights[axis] == groups, "groups", "the weights have others");
+  }
+  if (checks.node().inputs.size() > 2) checks.SameShape("bias", checks.input(2), {out_channels});
+}
+
 void BuildConv(Planner* planner, const NodeDesc& node) { Build(planner, node, false); }
 void BuildDeconv(Planner* planner, const NodeDesc& node) { Build(planner, node, true); }
 
 [[maybe_unused]] const bool registered =
-    RegisterNodeBuilder("conv", BuildConv) && RegisterNodeBuilder("deconv", BuildDeconv);
+    RegisterNode("conv", CheckConv, BuildConv) && RegisterNode("deconv", CheckConv, BuildDeconv);
 
 }  // namespace
 }  // namespace onednn

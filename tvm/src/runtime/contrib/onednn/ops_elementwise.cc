@@ -19,6 +19,43 @@ namespace collage {
 namespace onednn {
 namespace {
 
+constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
+
+void CheckEltwise(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.SameShape("result", checks.output(), checks.input(0));
+  checks.Float("alpha");
+  checks.Float("beta");
+  checks.Require(IsEltwise(checks.Str("algorithm")), "algorithm", "it is unknown");
+  checks.NoPostOps();
+}
+
+void CheckBinary(const partition::NodeChecks& checks) {
+  checks.NumInputs(2, 2);
+  checks.SameShape("result", checks.output(), checks.input(0));
+  checks.Rank("second operand", checks.input(1), 1, checks.output().size());
+  checks.Require(IsBinary(checks.Str("algorithm")), "algorithm", "it is unknown");
+}
+
+void CheckAxis(const partition::NodeChecks& checks) {
+  checks.Int("axis", 0, static_cast<int64_t>(checks.output().size()) - 1);
+  checks.NoPostOps();
+}
+
+void CheckSoftmax(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.SameShape("result", checks.output(), checks.input(0));
+  CheckAxis(checks);
+}
+
+void CheckConcat(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, kMostConcatenated);
+  for (size_t i = 0; i < checks.node().inputs.size(); ++i) {
+    checks.Rank("operand", checks.input(i), checks.output().size(), checks.output().size());
+  }
+  CheckAxis(checks);
+}
+
 void BuildEltwise(Planner* planner, const NodeDesc& node) {
   const Value src = planner->Any(node.inputs[0]);
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
@@ -106,10 +143,11 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-[[maybe_unused]] const bool registered =
-    RegisterNodeBuilder("eltwise", BuildEltwise) && RegisterNodeBuilder("binary", BuildBinary) &&
-    RegisterNodeBuilder("softmax", BuildSoftmax) &&
-    RegisterNodeBuilder("log_softmax", BuildSoftmax) && RegisterNodeBuilder("concat", BuildConcat);
+[[maybe_unused]] const bool registered = RegisterNode("eltwise", CheckEltwise, BuildEltwise) &&
+                                         RegisterNode("binary", CheckBinary, BuildBinary) &&
+                                         RegisterNode("softmax", CheckSoftmax, BuildSoftmax) &&
+                                         RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax) &&
+                                         RegisterNode("concat", CheckConcat, BuildConcat);
 
 }  // namespace
 }  // namespace onednn

@@ -32,7 +32,33 @@ Value Flatten(Planner* planner, int tensor) {
   const Value& value = planner->Any(tensor);
   if (std::optional<MemDesc> view = value.desc.Reshape(Flat(shape))) return {*view, value.buffer};
   const Value plain = planner->Require(tensor, planner->Plain(tensor));
-  return {*plain.desc.Reshape(Flat(shape)), plain.buffer};
+  return Reshaped(plain, Flat(shape));
+}
+
+void CheckBias(const partition::NodeChecks& checks) {
+  if (checks.node().inputs.size() < 3) return;
+  checks.SameShape("bias", checks.input(2), {checks.output().back()});
+}
+
+void CheckInnerProduct(const partition::NodeChecks& checks) {
+  checks.NumInputs(2, 3);
+  checks.Rank("weights", checks.input(1), 2, 2);
+  checks.SameShape("result", Flat(checks.output()), {Flat(checks.input(0))[0], checks.input(1)[0]});
+  CheckBias(checks);
+}
+
+void CheckMatmul(const partition::NodeChecks& checks) {
+  checks.NumInputs(2, 3);
+  const size_t rank = checks.output().size();
+  checks.Rank("result", checks.output(), 2, 12);
+  checks.Rank("first operand", checks.input(0), rank, rank);
+  checks.Rank("second operand", checks.input(1), rank, rank);
+  checks.Int("transpose_a", 0, 1);
+  checks.Int("transpose_b", 0, 1);
+  if (checks.node().ints.count("src_zero_point")) {
+    checks.Int("src_zero_point", -partition::NodeChecks::kMost);
+  }
+  CheckBias(checks);
 }
 
 void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
@@ -128,8 +154,9 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("inner_product", BuildInnerProduct) &&
-                                         RegisterNodeBuilder("matmul", BuildMatmul);
+[[maybe_unused]] const bool registered =
+    RegisterNode("inner_product", CheckInnerProduct, BuildInnerProduct) &&
+    RegisterNode("matmul", CheckMatmul, BuildMatmul);
 
 }  // namespace
 }  // namespace onednn

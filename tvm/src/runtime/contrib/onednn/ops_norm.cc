@@ -15,6 +15,18 @@ namespace collage {
 namespace onednn {
 namespace {
 
+void CheckLayerNorm(const partition::NodeChecks& checks) {
+  const int64_t given = checks.Int("scale", 0, 1) + checks.Int("shift", 0, 1);
+  checks.NumInputs(1 + given, 1 + given);
+  checks.Rank("data", checks.input(0), 2, 5);
+  checks.SameShape("result", checks.output(), checks.input(0));
+  for (int64_t i = 1; i <= given; ++i) {
+    checks.SameShape("scale or shift", checks.input(i), {checks.output().back()});
+  }
+  checks.Float("epsilon");
+  checks.NoPostOps();
+}
+
 void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
@@ -47,7 +59,7 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("layer_norm", BuildLayerNorm);
+[[maybe_unused]] const bool registered = RegisterNode("layer_norm", CheckLayerNorm, BuildLayerNorm);
 
 }  // namespace
 }  // namespace onednn

@@ -64,6 +64,42 @@ struct ImageNode {
   const MemDesc dst_wanted;
 };
 
+/*! \brief Checks what is common; tells the number of spatial axes. */
+size_t CheckImage(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.Rank("data", checks.input(0), 3, 5);
+  const size_t axes = checks.input(0).size() - 2;
+  checks.Rank("result", checks.output(), axes + 2, axes + 2);
+  checks.Layout("layout", "NC" + std::string("DHW").substr(3 - axes));
+  checks.NoPostOps();
+  return axes;
+}
+
+void CheckPool(const partition::NodeChecks& checks) {
+  const size_t axes = CheckImage(checks);
+  constexpr int64_t kMost = partition::NodeChecks::kMostSteps;
+  const Dims& kernel = checks.Ints("kernel", axes, 1, kMost);
+  const Dims& strides = checks.Ints("strides", axes, 1, kMost);
+  const Dims& dilation = checks.Ints("dilation", axes, 1, kMost);
+  const Dims& left = checks.Ints("pad_l", axes, 0, kMost);
+  const Dims& right = checks.Ints("pad_r", axes, 0, kMost);
+  const AxisOrder order(checks.Str("layout"), CanonicalLayout(checks.Str("layout"), "NC"));
+  const Dims source = order.To(checks.input(0)), result = order.To(checks.output());
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t extent = (kernel[i] - 1) * dilation[i] + 1;
+    const int64_t last = (result[i + 2] - 1) * strides[i] - left[i];
+    const bool fits = left[i] < extent && last < source[i + 2] &&
+                      extent < source[i + 2] + left[i] + right[i] + strides[i];
+    checks.Require(fits, "kernel", "a window lies outside of the image");
+  }
+  checks.OneOf("algorithm", {"max", "avg_include_padding", "avg_exclude_padding"});
+}
+
+void CheckResample(const partition::NodeChecks& checks) {
+  CheckImage(checks);
+  checks.OneOf("algorithm", {"nearest", "linear"});
+}
+
 void BuildPool(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
@@ -99,8 +135,8 @@ void BuildResample(Planner* planner, const NodeDesc& node) {
   image.Emit(planner, node, std::move(pd), what);
 }
 
-[[maybe_unused]] const bool registered =
-    RegisterNodeBuilder("pool", BuildPool) && RegisterNodeBuilder("resample", BuildResample);
+[[maybe_unused]] const bool registered = RegisterNode("pool", CheckPool, BuildPool) &&
+                                         RegisterNode("resample", CheckResample, BuildResample);
 
 }  // namespace
 }  // namespace onednn

@@ -92,6 +92,18 @@ std::optional<Reduction> MakePooling(const SortedAxes& axes, const MemDesc& sort
   return made;
 }
 
+void CheckReduce(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.Rank("result", checks.output(), checks.input(0).size(), checks.input(0).size());
+  for (size_t i = 0; i < checks.output().size(); ++i) {
+    const int64_t extent = checks.output()[i];
+    checks.Require(extent == 1 || extent == checks.input(0)[i], "result",
+                   "an extent that is neither 1 nor its operand's");
+  }
+  checks.OneOf("algorithm", {"mean", "sum", "max", "min"});
+  checks.NoPostOps();
+}
+
 void BuildReduce(Planner* planner, const NodeDesc& node) {
   const std::string what = Summary(planner->graph(), node);
   const std::string& algorithm = node.Str("algorithm");
@@ -134,7 +146,7 @@ void BuildReduce(Planner* planner, const NodeDesc& node) {
   emit(std::move(as_it_stands), any.buffer, result);
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("reduce", BuildReduce);
+[[maybe_unused]] const bool registered = RegisterNode("reduce", CheckReduce, BuildReduce);
 
 }  // namespace
 }  // namespace onednn

@@ -17,6 +17,47 @@ namespace collage {
 namespace onednn {
 namespace {
 
+void CheckView(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.NoPostOps();
+}
+
+void CheckReshape(const partition::NodeChecks& checks) {
+  CheckView(checks);
+  checks.Require(partition::NumElements(checks.input(0)) == partition::NumElements(checks.output()),
+                 "result", "not as many elements as its operand");
+}
+
+void CheckTranspose(const partition::NodeChecks& checks) {
+  CheckView(checks);
+  const Dims& source = checks.input(0);
+  const Dims& axes = checks.Ints("axes", source.size(), 0, static_cast<int64_t>(source.size()) - 1);
+  Dims result;
+  std::vector<bool> is_named(source.size(), false);
+  for (int64_t axis : axes) {
+    checks.Require(!is_named[axis], "axes", "one is named twice");
+    is_named[axis] = true;
+    result.push_back(source[axis]);
+  }
+  checks.SameShape("result", checks.output(), result);
+}
+
+void CheckSlice(const partition::NodeChecks& checks) {
+  CheckView(checks);
+  const Dims& source = checks.input(0);
+  const Dims& begin = checks.Ints("begin", source.size(), 0);
+  checks.Rank("result", checks.output(), source.size(), source.size());
+  for (size_t i = 0; i < source.size(); ++i) {
+    const bool is_inside = begin[i] + checks.output()[i] <= source[i];
+    checks.Require(is_inside, "begin", "the slice ends outside of its operand");
+  }
+}
+
+void CheckConvert(const partition::NodeChecks& checks) {
+  CheckView(checks);
+  checks.SameShape("result", checks.output(), checks.input(0));
+}
+
 void BuildReshape(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
   const Dims& dims = planner->shape(node.output);
@@ -69,10 +110,11 @@ void BuildConvert(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, planner->Convert(planner->Any(source), node.output));
 }
 
-[[maybe_unused]] const bool registered = RegisterNodeBuilder("reshape", BuildReshape) &&
-                                         RegisterNodeBuilder("transpose", BuildTranspose) &&
-                                         RegisterNodeBuilder("slice", BuildSlice) &&
-                                         RegisterNodeBuilder("convert", BuildConvert);
+[[maybe_unused]] const bool registered =
+    RegisterNode("reshape", CheckReshape, BuildReshape) &&
+    RegisterNode("transpose", CheckTranspose, BuildTranspose) &&
+    RegisterNode("slice", CheckSlice, BuildSlice) &&
+    RegisterNode("convert", CheckConvert, BuildConvert);
 
 }  // namespace
 }  // namespace onednn

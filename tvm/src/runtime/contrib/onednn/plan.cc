@@ -49,10 +49,11 @@ int64_t LowestFreeOffset(const Buffer& buffer, const std::vector<const Buffer*>&
 
 }  // namespace
 
-void AssignArena(Plan* plan) {
+void AssignMemory(Plan* plan) {
   FindLifetimes(plan);
   std::vector<Buffer*> todo;
   for (Buffer& buffer : plan->buffers) {
+    if (buffer.first_step < 0) buffer.constant.reset();
     if (buffer.place == Place::kArena && buffer.first_step >= 0) todo.push_back(&buffer);
   }
   std::stable_sort(todo.begin(), todo.end(),

@@ -25,16 +25,16 @@ using partition::AllocateAligned;
 enum class Place {
   kInput,     // the caller's i-th input
   kOutput,    // the caller's i-th output
-  kConstant,  // owned by the plan (packed weights) or by a constant of the model
+  kConstant,  // packed weights, or a constant of the model as it is
   kArena,     // in the arena of the running call
 };
 
 /*! \brief A piece of memory; several tensors may live in it, one after another or as views. */
 struct Buffer {
-  Place place;
+  Place place = Place::kArena;
   int index = 0;  // of input or output
   int64_t bytes = 0;
-  void* constant = nullptr;
+  std::shared_ptr<void> constant;
   // Arena only: the steps between which it is alive, and its offset.
   int first_step = -1;
   int last_step = -1;
@@ -68,7 +68,6 @@ struct Plan {
   std::vector<Step> steps;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;
-  std::vector<std::shared_ptr<void>> constants;  // keeps alive what Buffer::constant points to
 
   /*! \brief One line a step, then the memory: for people who want to see what runs. */
   std::string Summary() const;
@@ -78,9 +77,10 @@ struct Plan {
  * \brief Gives each arena buffer an offset such that buffers alive at the same time are disjoint.
  *
  * Largest first, each at the lowest free offset (64-byte steps). Fills first_step, last_step,
- * offset and arena_bytes.
+ * offset and arena_bytes. Lets go of constants that no step reads: weights whose packed form is all
+ * that runs.
  */
-void AssignArena(Plan* plan);
+void AssignMemory(Plan* plan);
 
 }  // namespace onednn
 }  // namespace collage

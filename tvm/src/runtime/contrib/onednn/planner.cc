@@ -20,9 +20,26 @@ namespace collage {
 namespace onednn {
 namespace {
 
-std::map<std::string, NodeBuilder>& Builders() {
-  static auto* builders = new std::map<std::string, NodeBuilder>();
-  return *builders;
+struct NodeKind {
+  NodeCheck check;
+  NodeBuilder build;
+};
+
+std::map<std::string, NodeKind>& NodeKinds() {
+  static auto* kinds = new std::map<std::string, NodeKind>();
+  return *kinds;
+}
+
+/*! \brief An error that lists the known ones when there is none of that name. */
+const NodeKind& GetNodeKind(const std::string& kind) {
+  const auto found = NodeKinds().find(kind);
+  if (found == NodeKinds().end()) {
+    std::ostringstream known;
+    for (const auto& entry : NodeKinds()) known << " " << entry.first;
+    LOG(FATAL) << "ValueError: oneDNN partition: unknown operation '" << kind
+               << "'; known:" << known.str();
+  }
+  return found->second;
 }
 
 /*! \brief Runs a reorder now; planning is not time-critical. */
@@ -56,7 +73,7 @@ bool MultipliesBytes(const Step& step) {
 
 }  // namespace
 
-Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
+Planner::Planner(const GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
     : graph_(graph),
       plan_(std::make_shared<Plan>()),
       values_(graph.shapes.size()),
@@ -73,7 +90,7 @@ Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>
   for (size_t i = 0; i < graph.constants.size(); ++i) {
     const MemDesc desc = Plain(graph.constants[i]);
     is_constant_[graph.constants[i]] = true;
-    Define(graph.constants[i], {desc, Keep(constants[i], desc.Bytes())});
+    Define(graph.constants[i], {desc, Keep(std::move(constants[i]), desc.Bytes())});
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const int tensor = graph.outputs[i];
@@ -91,20 +108,25 @@ Planner::Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>
 
 std::shared_ptr<const Plan> Planner::Run() {
   for (const NodeDesc& node : graph_.nodes) {
-    GetNodeBuilder(node.kind)(this, node);
-    ICHECK(!values_[node.output].empty()) << "oneDNN partition: " << node.kind << " has no result";
+    GetNodeKind(node.kind).build(this, node);
+    const MemDesc& result = Any(node.output).desc;
+    if (result.dims() != shape(node.output) || result.type() != type(node.output)) {
+      LOG(FATAL) << "ValueError: oneDNN: " << Summary(graph_, node)
+                 << ": its result has another shape or type";
+    }
     for (int tensor : node.inputs) --uses_left_[root_[tensor]];
     for (const PostOpDesc& op : node.post_ops) {
       if (op.input >= 0) --uses_left_[root_[op.input]];
     }
   }
   StoreOutputs();
-  AssignArena(plan_.get());
+  AssignMemory(plan_.get());
   return std::move(plan_);
 }
 
 int Planner::NewBuffer(Place place, int64_t bytes, int index) {
-  Buffer buffer{place};
+  Buffer buffer;
+  buffer.place = place;
   buffer.bytes = bytes;
   buffer.index = index;
   plan_->buffers.push_back(buffer);
@@ -131,8 +153,7 @@ Value Planner::Reorder(const Value& from, const MemDesc& desc, int buffer) {
 
 int Planner::Keep(std::shared_ptr<void> constant, int64_t bytes) {
   const int buffer = NewBuffer(Place::kConstant, bytes);
-  plan_->buffers[buffer].constant = constant.get();
-  plan_->constants.push_back(std::move(constant));
+  plan_->buffers[buffer].constant = std::move(constant);
   return buffer;
 }
 
@@ -145,7 +166,7 @@ int Planner::NewConstant(int32_t value) {
 std::shared_ptr<void> Planner::CopyConstant(const Value& from, const MemDesc& desc) const {
   ICHECK(IsConstant(from));
   std::shared_ptr<void> copy = AllocateAligned(desc.Bytes());
-  ReorderNow(from.desc, plan_->buffers[from.buffer].constant, desc, copy.get());
+  ReorderNow(from.desc, plan_->buffers[from.buffer].constant.get(), desc, copy.get());
   return copy;
 }
 
@@ -234,19 +255,18 @@ void Planner::StoreOutputs() {
   }
 }
 
-const NodeBuilder& GetNodeBuilder(const std::string& kind) {
-  auto it = Builders().find(kind);
-  if (it == Builders().end()) {
-    std::ostringstream known;
-    for (const auto& entry : Builders()) known << " " << entry.first;
-    LOG(FATAL) << "ValueError: oneDNN partition: unknown operation '" << kind
-               << "'; known:" << known.str();
+void CheckGraph(const GraphDesc& graph) {
+  for (runtime::DataType type : graph.dtypes) ElementType(type);
+  for (const Dims& dims : graph.shapes) ICHECK(!dims.empty()) << "oneDNN knows no rank 0";
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const partition::NodeChecks checks(graph, i);
+    GetNodeKind(graph.nodes[i].kind).check(checks);
+    CheckPostOps(checks);
   }
-  return it->second;
 }
 
-bool RegisterNodeBuilder(const std::string& kind, NodeBuilder builder) {
-  return Builders().emplace(kind, std::move(builder)).second;
+bool RegisterNode(const std::string& kind, NodeCheck check, NodeBuilder builder) {
+  return NodeKinds().emplace(kind, NodeKind{check, builder}).second;
 }
 
 }  // namespace onednn

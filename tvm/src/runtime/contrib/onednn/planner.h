@@ -11,11 +11,11 @@
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "../partition/node_checks.h"
 #include "plan.h"
 
 namespace tvm {
@@ -30,8 +30,8 @@ struct Value {
 
 class Planner {
  public:
-  /*! \param constants plain data of graph.constants, in order; kept alive by the plan. */
-  Planner(const GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants);
+  /*! \param constants plain data of graph.constants, in order; the plan keeps what it reads. */
+  Planner(const GraphDesc& graph, std::vector<std::shared_ptr<void>> constants);
 
   std::shared_ptr<const Plan> Run();
 
@@ -91,13 +91,16 @@ class Planner {
 };
 
 /*! \brief Adds the steps of one node. */
-using NodeBuilder = std::function<void(Planner*, const NodeDesc&)>;
+using NodeBuilder = void (*)(Planner*, const NodeDesc&);
 
-/*! \brief The builder of a node kind; an error that lists the known ones when there is none. */
-const NodeBuilder& GetNodeBuilder(const std::string& kind);
+/*! \brief Throws unless a node is such as its builder can take; needs no library. */
+using NodeCheck = void (*)(const partition::NodeChecks&);
+
+/*! \brief Checks all tensors and nodes of a description, its post-ops too. */
+void CheckGraph(const GraphDesc& graph);
 
 /*! \brief Called by ops_*.cc from static initialisers. */
-bool RegisterNodeBuilder(const std::string& kind, NodeBuilder builder);
+bool RegisterNode(const std::string& kind, NodeCheck check, NodeBuilder builder);
 
 }  // namespace onednn
 }  // namespace collage

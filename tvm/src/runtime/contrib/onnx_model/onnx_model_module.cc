@@ -42,14 +42,26 @@ using runtime::TVMArgs;
 using runtime::TVMRetValue;
 
 constexpr const char* kTypeKey = "collage.onnx_model";
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 TensorSpec SpecFromText(const std::string& text) {
   std::istringstream is(text);
   std::string dtype;
-  ICHECK(is >> dtype) << "a spec is a dtype and its extents, not '" << text << "'";
-  TensorSpec spec{runtime::String2DLDataType(dtype), {}};
-  for (int64_t extent; is >> extent;) spec.shape.push_back(extent);
-  ICHECK(is.eof()) << "a spec is a dtype and its extents, not '" << text << "'";
+  is >> dtype;
+  bool is_good = dtype == "float32" || dtype == "int32" || dtype == "int64" || dtype == "bool";
+  TensorSpec spec;
+  int64_t elements = 1;
+  for (int64_t extent; is_good && is >> extent;) {
+    is_good = extent > 0 && extent <= kMostElements / elements;
+    if (is_good) elements *= extent;
+    spec.shape.push_back(extent);
+  }
+  if (!is_good || !is.eof()) {
+    LOG(FATAL)
+        << "ValueError: a spec of an ONNX partition is float32, int32, int64 or bool, and its "
+        << "extents, not '" << text << "'";
+  }
+  spec.dtype = runtime::String2DLDataType(dtype);
   return spec;
 }
 
@@ -124,9 +136,10 @@ class OnnxModelModuleNode final : public ModuleNode {
     auto* stream = static_cast<dmlc::Stream*>(raw);
     std::string library, symbol, bytes;
     std::vector<std::string> inputs, outputs;
-    ICHECK(stream->Read(&library) && stream->Read(&symbol) && stream->Read(&bytes) &&
-           stream->Read(&inputs) && stream->Read(&outputs))
-        << "ONNX partition: the saved library is cut short";
+    if (!stream->Read(&library) || !stream->Read(&symbol) || !stream->Read(&bytes) ||
+        !stream->Read(&inputs) || !stream->Read(&outputs)) {
+      LOG(FATAL) << "ValueError: " << kTypeKey << ": the saved library is cut short";
+    }
     return Create(library, symbol, std::move(bytes), inputs, outputs, true);
   }
 

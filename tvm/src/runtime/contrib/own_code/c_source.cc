@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "own_code.h"
 
@@ -94,10 +95,10 @@ Entry EntryOf(const std::string& bytes) {
 
 class CProgram final : public partition::Program {
  public:
-  CProgram(const partition::GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
-      : operands_(graph, constants),
-        source_(graph.nodes.at(0).Str("source")),
-        entry_(EntryOf(FromHex(graph.nodes.at(0).Str("library")))) {}
+  CProgram(const partition::GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
+      : operands_(graph, std::move(constants)),
+        source_(AttributeOf(graph, "source")),
+        entry_(EntryOf(FromHex(AttributeOf(graph, "library")))) {}
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     thread_local std::vector<void*> data;
@@ -113,11 +114,17 @@ class CProgram final : public partition::Program {
 };
 
 std::unique_ptr<partition::Program> Compile(const partition::GraphDesc& graph,
-                                            const std::vector<std::shared_ptr<void>>& constants) {
-  return std::make_unique<CProgram>(graph, constants);
+                                            std::vector<std::shared_ptr<void>> constants) {
+  return std::make_unique<CProgram>(graph, std::move(constants));
 }
 
-[[maybe_unused]] const bool registered = partition::RegisterPartitionKind("c_source", Compile);
+void Check(const partition::GraphDesc& graph) {
+  AttributeOf(graph, "source");
+  AttributeOf(graph, "library");
+}
+
+[[maybe_unused]] const bool registered =
+    partition::RegisterPartitionKind("c_source", Check, Compile);
 
 }  // namespace
 }  // namespace own_code

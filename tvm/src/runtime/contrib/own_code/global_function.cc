@@ -23,8 +23,8 @@ namespace {
 class GlobalFunctionProgram final : public partition::Program {
  public:
   GlobalFunctionProgram(const partition::GraphDesc& graph,
-                        const std::vector<std::shared_ptr<void>>& constants)
-      : operands_(graph, constants), name_(graph.nodes.at(0).Str("function")) {
+                        std::vector<std::shared_ptr<void>> constants)
+      : operands_(graph, std::move(constants)), name_(AttributeOf(graph, "function")) {
     for (int tensor : operands_.tensors) {
       shapes_.push_back(graph.shapes[tensor]);
       dtypes_.push_back(graph.dtypes[tensor]);
@@ -67,12 +67,14 @@ class GlobalFunctionProgram final : public partition::Program {
 };
 
 std::unique_ptr<partition::Program> Compile(const partition::GraphDesc& graph,
-                                            const std::vector<std::shared_ptr<void>>& constants) {
-  return std::make_unique<GlobalFunctionProgram>(graph, constants);
+                                            std::vector<std::shared_ptr<void>> constants) {
+  return std::make_unique<GlobalFunctionProgram>(graph, std::move(constants));
 }
 
+void Check(const partition::GraphDesc& graph) { AttributeOf(graph, "function"); }
+
 [[maybe_unused]] const bool registered =
-    partition::RegisterPartitionKind("global_function", Compile);
+    partition::RegisterPartitionKind("global_function", Check, Compile);
 
 }  // namespace
 }  // namespace own_code

@@ -6,7 +6,11 @@
 #ifndef TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
 #define TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
 
+#include <tvm/runtime/logging.h>
+
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "../partition/partition_module.h"
@@ -15,11 +19,17 @@ namespace tvm {
 namespace collage {
 namespace own_code {
 
+/*! \brief The attribute of the description's one node; ValueError where it has none. */
+inline const std::string& AttributeOf(const partition::GraphDesc& graph, const std::string& key) {
+  if (graph.nodes.empty()) LOG(FATAL) << "ValueError: the description of a part has no step";
+  return graph.nodes[0].Str(key);
+}
+
 /*! \brief A partition's inputs, then its constants, then its outputs, as its code takes them. */
 class Operands {
  public:
-  Operands(const partition::GraphDesc& graph, const std::vector<std::shared_ptr<void>>& constants)
-      : constants_(constants) {
+  Operands(const partition::GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
+      : constants_(std::move(constants)) {
     for (const std::vector<int>* each : {&graph.inputs, &graph.constants, &graph.outputs}) {
       tensors.insert(tensors.end(), each->begin(), each->end());
     }

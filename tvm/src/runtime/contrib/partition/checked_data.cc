@@ -43,11 +43,12 @@ void* CheckedData(const DLTensor* tensor, const std::vector<int64_t>& shape,
   same = same && (is_scalar || tensor->ndim == static_cast<int>(shape.size()));
   for (int i = 0; same && i < tensor->ndim; ++i) same = tensor->shape[i] == shape[i];
   if (!same) {
+    // Before the message begins: it throws for a type that nobody knows.
+    const std::string found = runtime::DLDataType2String(tensor->dtype);
     LOG(FATAL) << "ValueError: " << symbol << ": " << role << " " << index << " must be a compact "
                << dtype << " tensor of shape "
-               << ShapeText(shape.data(), static_cast<int>(shape.size())) << ", got "
-               << runtime::DLDataType2String(tensor->dtype) << " of shape "
-               << ShapeText(tensor->shape, tensor->ndim);
+               << ShapeText(shape.data(), static_cast<int>(shape.size())) << ", got " << found
+               << " of shape " << ShapeText(tensor->shape, tensor->ndim);
   }
   return static_cast<char*>(tensor->data) + tensor->byte_offset;
 }

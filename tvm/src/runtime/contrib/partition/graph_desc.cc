@@ -8,12 +8,13 @@
 #include <dmlc/json.h>
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
+#include <exception>
 #include <sstream>
 
 namespace tvm {
 namespace collage {
 namespace partition {
-namespace {
 
 std::string ShapeText(const Dims& dims) {
   std::ostringstream os;
@@ -21,36 +22,75 @@ std::string ShapeText(const Dims& dims) {
   return dims.empty() ? "scalar" : os.str();
 }
 
+namespace {
+
+// What libraries take; no tensor of it has more numbers than its size in bytes can say.
+constexpr int kFormat = 2;
+constexpr size_t kMostAxes = 12;
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
+[[noreturn]] void Refuse(const std::string& reason) {
+  LOG(FATAL) << "ValueError: the description of a part is wrong: " << reason;
+  throw;  // LOG(FATAL) has thrown
+}
+
+void CheckShapes(const std::vector<Dims>& shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Dims& dims = shapes[i];
+    int64_t elements = 1;  // as if no extent were 0: strides are computed so
+    bool fits = dims.size() <= kMostAxes;
+    for (int64_t extent : dims) {
+      fits = fits && extent >= 0 && extent <= kMostElements / elements;
+      if (fits) elements *= std::max<int64_t>(extent, 1);
+    }
+    if (!fits) Refuse("tensor " + std::to_string(i) + " cannot have shape " + ShapeText(dims));
+  }
+}
+
 template <typename Map>
 const typename Map::mapped_type& Lookup(const Map& map, const std::string& key,
                                         const std::string& node_kind) {
   auto it = map.find(key);
-  ICHECK(it != map.end()) << "partition: node '" << node_kind << "' lacks attribute '" << key
-                          << "'";
+  if (it == map.end()) Refuse("node '" + node_kind + "' lacks attribute '" + key + "'");
   return it->second;
 }
 
 void CheckTensorsAreDefinedBeforeUse(const GraphDesc& graph) {
   std::vector<bool> defined(graph.shapes.size(), false);
-  auto define = [&](int tensor) {
-    ICHECK(tensor >= 0 && tensor < static_cast<int>(defined.size()) && !defined[tensor])
-        << "partition: tensor " << tensor << " is out of range or defined twice";
+  const auto exists = [&](int tensor) {
+    return tensor >= 0 && tensor < static_cast<int>(defined.size());
+  };
+  auto define = [&](int tensor, const std::string& where) {
+    if (!exists(tensor) || defined[tensor]) {
+      Refuse(where + ": tensor " + std::to_string(tensor) + " is out of range or defined twice");
+    }
     defined[tensor] = true;
   };
-  auto use = [&](int tensor) {
-    ICHECK(tensor >= 0 && tensor < static_cast<int>(defined.size()) && defined[tensor])
-        << "partition: tensor " << tensor << " is used before it is defined";
-  };
-  for (int tensor : graph.inputs) define(tensor);
-  for (int tensor : graph.constants) define(tensor);
-  for (const NodeDesc& node : graph.nodes) {
-    for (int tensor : node.inputs) use(tensor);
-    for (const PostOpDesc& op : node.post_ops) {
-      if (op.input >= 0) use(op.input);
+  auto use = [&](int tensor, const std::string& where) {
+    if (!exists(tensor) || !defined[tensor]) {
+      Refuse(where + ": tensor " + std::to_string(tensor) + " is used before it is defined");
     }
-    define(node.output);
+  };
+  for (int tensor : graph.inputs) define(tensor, "inputs");
+  for (int tensor : graph.constants) define(tensor, "constants");
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const NodeDesc& node = graph.nodes[i];
+    const std::string step = "step " + std::to_string(i) + " (" + node.kind + "): ";
+    for (int tensor : node.inputs) use(tensor, step + "inputs");
+    for (const PostOpDesc& op : node.post_ops) {
+      if (op.input != -1) use(op.input, step + "post_ops");
+    }
+    define(node.output, step + "output");
   }
-  for (int tensor : graph.outputs) use(tensor);
+  for (int tensor : graph.outputs) use(tensor, "outputs");
+}
+
+/*! \brief The reader's message without time, place and trace. */
+std::string Message(const std::string& text) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t place = line.find("json.h:");
+  const size_t end = place == std::string::npos ? place : line.find(": ", place);
+  return end == std::string::npos ? line : line.substr(end + 2);
 }
 
 }  // namespace
@@ -94,10 +134,15 @@ void GraphDesc::Load(dmlc::JSONReader* reader) {
   helper.DeclareField("constants", &constants);
   helper.DeclareField("nodes", &nodes);
   helper.ReadAllFields(reader);
-  ICHECK_EQ(format, 1) << "partition: this library reads format 1; compile the model again";
+  if (format != kFormat) {
+    Refuse("format " + std::to_string(format) + " where this library reads " +
+           std::to_string(kFormat) + "; compile the model again");
+  }
   dtypes.assign(shapes.size(), runtime::DataType::Float(32));
-  ICHECK(dtype_names.empty() || dtype_names.size() == shapes.size())
-      << "partition: " << dtype_names.size() << " dtypes of " << shapes.size() << " tensors";
+  if (!dtype_names.empty() && dtype_names.size() != shapes.size()) {
+    Refuse(std::to_string(dtype_names.size()) + " dtypes of " + std::to_string(shapes.size()) +
+           " tensors");
+  }
   for (size_t i = 0; i < dtype_names.size(); ++i) {
     dtypes[i] = runtime::DataType(runtime::String2DLDataType(dtype_names[i]));
   }
@@ -107,7 +152,12 @@ GraphDesc GraphDesc::FromJson(const std::string& json) {
   GraphDesc graph;
   std::istringstream is(json);
   dmlc::JSONReader reader(&is);
-  graph.Load(&reader);
+  try {
+    graph.Load(&reader);
+  } catch (const std::exception& error) {
+    Refuse(Message(error.what()));
+  }
+  CheckShapes(graph.shapes);
   CheckTensorsAreDefinedBeforeUse(graph);
   return graph;
 }

@@ -68,10 +68,16 @@ struct GraphDesc {
   std::vector<int> constants;
   std::vector<NodeDesc> nodes;
 
-  /*! \brief Reads and checks: every number in range, every tensor produced before it is used. */
+  /*!
+   * \brief Reads and checks all that holds for every kind of node: shapes that memory may have,
+   * every tensor produced before it is used. ValueError of one line.
+   */
   static GraphDesc FromJson(const std::string& json);
   void Load(dmlc::JSONReader* reader);
 };
+
+/*! \brief As in "1x64x56x56", for messages. */
+std::string ShapeText(const Dims& dims);
 
 /*! \brief As in "conv 1x64x56x56, 64x64x1x1 -> 1x64x56x56", for messages. */
 std::string Summary(const GraphDesc& graph, const NodeDesc& node);

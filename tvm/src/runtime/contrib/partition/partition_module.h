@@ -3,11 +3,15 @@
  * \file partition_module.h
  * \brief The runtime module of a partition that a library runs; a backend brings the compiling.
  *
- * A module of kind K is made by `collage.K.create(symbol, graph_json, const_names)`. It offers what
- * TVM asks of an external module with constants: get_symbol, get_const_vars,
- * __init_<symbol>(constants) and <symbol>(inputs..., outputs...). Saving keeps description and
- * names; TVM's const loader keeps the constants, and calls __init_ before the first run. Tested by
- * test_onednn_module.py.
+ * A module of kind K is made by `collage.K.create(symbol, graph_json, constants)`. It offers what
+ * TVM asks of an external module: get_symbol, get_const_vars and <symbol>(inputs..., outputs...). A
+ * program is made at the first run.
+ *
+ * The constants are arrays, which the module holds and saves itself: one that was loaded from a
+ * file drops them when its program is made, so that none stays in memory beside its packed form.
+ * One made in this process keeps them, as it may be saved again. Or they are names: then TVM's
+ * const loader holds the arrays, for good, and hands them to __init_<symbol>(constants) before the
+ * first run. Tested by test_onednn_module.py, test_partition_memory.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_PARTITION_MODULE_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_PARTITION_MODULE_H_
@@ -32,17 +36,20 @@ class Program {
   virtual std::string Summary() const = 0;
 };
 
+/*! \brief Throws a ValueError unless all that compiling relies on holds of a description. */
+using Check = void (*)(const GraphDesc& graph);
+
 /*!
- * \brief Makes the program of a description whose constants have these values.
+ * \brief Makes the program of a checked description whose constants have these values.
  *
  * The graph lives as long as the module; a constant lives as long as its shared pointer is kept.
  */
 using Compile = std::unique_ptr<Program> (*)(const GraphDesc& graph,
-                                             const std::vector<std::shared_ptr<void>>& constants);
+                                             std::vector<std::shared_ptr<void>> constants);
 
 /*! \brief Registers creating and loading modules of a kind; for static initialisers, once a kind.
  */
-bool RegisterPartitionKind(const std::string& kind, Compile compile);
+bool RegisterPartitionKind(const std::string& kind, Check check, Compile compile);
 
 }  // namespace partition
 }  // namespace collage

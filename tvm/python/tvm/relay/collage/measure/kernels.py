@@ -114,8 +114,10 @@ class _ExternalModules:
         if module is None:
             raise ValueError(f"no runtime module of the library says that it has {symbol!r}")
         source = module.get_source().replace(symbol, "")
-        names = [str(name) for name in module["get_const_vars"]()]
-        constants = [self._constants[name] for name in names]
+        if module.implements_function("get_constants"):
+            constants = list(module["get_constants"]())
+        else:
+            constants = [self._constants[str(name)] for name in module["get_const_vars"]()]
         return module.type_key, _hash(f"{module.type_key}|{source}".encode()), constants
 
 

@@ -36,4 +36,4 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
 
 def codegen(winograd: str = "auto") -> PartitionCodegen:
     """Return what compiles partitions, with lower_function's option."""
-    return PartitionCodegen("dnnl", "onednn", functools.partial(lower_function, winograd=winograd))
+    return PartitionCodegen("onednn", functools.partial(lower_function, winograd=winograd))

@@ -2,7 +2,7 @@
 """`relay.ext.<backend>`: from a partition's function to the runtime module that runs it.
 
 Precondition: the function has ``global_symbol``; its types are inferred, its weights are constants
-of its body. Both entry points walk the function alike, so names and values of constants agree.
+of its body. The module holds the constants, so its backend's ``constants`` names none to TVM.
 Test: test_onednn_codegen.py.
 """
 
@@ -14,7 +14,7 @@ from tvm import relay
 
 from .graph import Graph
 
-_FORMAT = 1
+_FORMAT = 2
 
 # From a partition's function to the library's primitives; UnsupportedOpError names what it lacks.
 Lower = Callable[[relay.Function], Graph]
@@ -23,8 +23,8 @@ Lower = Callable[[relay.Function], Graph]
 class PartitionCodegen:
     """A backend's codegen: its ``lower``, and the C++ kind of partition that runs the outcome."""
 
-    def __init__(self, backend: str, kind: str, lower: Lower):
-        self.backend, self.kind, self.lower = backend, kind, lower
+    def __init__(self, kind: str, lower: Lower):
+        self.kind, self.lower = kind, lower
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         """Return the runtime module of a partition's function."""
@@ -32,16 +32,7 @@ class PartitionCodegen:
         graph = self.lower(function)
         graph.shapes = [shape or (1,) for shape in graph.shapes]  # libraries know no rank 0
         create = tvm.get_global_func(f"collage.{self.kind}.create")
-        return create(symbol, to_json(graph), list(self._named_constants(graph, symbol)))
-
-    def constants(self, function: relay.Function, symbol: str) -> dict[str, tvm.nd.NDArray]:
-        """Return the constants that the partition's module will ask for, by name."""
-        return self._named_constants(self.lower(function), str(symbol))
-
-    def _named_constants(self, graph, symbol):
-        # TVM wants the names to begin with the backend's.
-        values = graph.constants.values()
-        return {f"{self.backend}_{symbol}_{i}": array for i, array in enumerate(values)}
+        return create(symbol, to_json(graph), list(graph.constants.values()))
 
 
 def to_json(graph: Graph) -> str:
