@@ -7,9 +7,11 @@ A library that is not installed is skipped, with the reason that `available()` g
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -323,6 +325,77 @@ def _module_of_kind(module, kind):
         return module
     found = (_module_of_kind(each, kind) for each in module.imported_modules)
     return next((each for each in found if each), None)
+
+
+# OpenVINO up to 2024 counted its element types from another one: each number was one more.
+OLDER_OPENVINO = """
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+typedef struct { long rank; long* dims; } shape_t;
+static void* real(const char* name) {
+  return dlsym(dlopen(getenv("REAL_OPENVINO"), RTLD_NOW), name);
+}
+int ov_tensor_create_from_host_ptr(int type, shape_t shape, void* data, void** tensor) {
+  int (*make)(int, shape_t, void*, void**) = real("ov_tensor_create_from_host_ptr");
+  return make(type - 1, shape, data, tensor);
+}
+int ov_port_get_element_type(const void* port, int* type) {
+  int (*get)(const void*, int*) = real("ov_port_get_element_type");
+  int status = get(port, type);
+  *type += 1;
+  return status;
+}
+"""
+
+EVERY_TYPE = """
+import numpy as np, tvm
+from tvm import relay
+from tvm.relay.collage.backends import get_backend
+types = ["float32", "int32", "int64", "bool"]
+params = [relay.var(f"p{i}", shape=(2, 3), dtype=dtype) for i, dtype in enumerate(types)]
+chosen = [relay.where(params[3], each, each + each) for each in params[:3]]
+body = relay.Tuple([*chosen, relay.logical_not(params[3])])
+function = relay.Function(params, body).with_attr("global_symbol", "part")
+mod = relay.transform.InferType()(tvm.IRModule({"part": function}))
+module = get_backend("openvino").compile(mod["part"])
+inputs = [np.array([[0, 1, 7], [1, 0, 5]]).astype(dtype) for dtype in types]
+outputs = [tvm.nd.empty((2, 3), dtype) for dtype in types]
+module["part"](*map(tvm.nd.array, inputs), *outputs)
+for i in range(3):
+    wanted = np.where(inputs[3], inputs[i], 2 * inputs[i])
+    np.testing.assert_array_equal(outputs[i].numpy(), wanted)
+np.testing.assert_array_equal(outputs[3].numpy(), ~inputs[3])
+print("right")
+"""
+
+
+def loaded_library(name):
+    """The path of a library that this process has opened."""
+    with open("/proc/self/maps") as maps:
+        return next(line.split()[-1] for line in maps if name in line)
+
+
+def test_openvino_is_asked_for_its_numbers_of_types(tmp_path):
+    """Its versions number them in other ways, which a library of the older one's stands for."""
+    if get_backend("openvino").available() is not None or not shutil.which("cc"):
+        pytest.skip("no openvino, or no C compiler")
+    real, older = loaded_library("libopenvino_c.so"), tmp_path / "libopenvino_c.so"
+    # All but two functions are found in the real one, which it needs.
+    command = ["cc", "-x", "c", "-", "-x", "none", "-Wl,--no-as-needed", real]
+    subprocess.run(
+        [*command, "-ldl", "-shared", "-fPIC", "-o", older],
+        input=OLDER_OPENVINO, text=True, check=True,
+    )  # fmt: skip
+    env = {**os.environ, "REAL_OPENVINO": real, "COLLAGE_OPENVINO_LIBRARY": str(older)}
+    for name, first in (("PYTHONPATH", __file__), ("LD_LIBRARY_PATH", real)):
+        known = os.environ.get(name)
+        env[name] = os.pathsep.join([str(Path(first).parent), *([known] if known else [])])
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_TYPE], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["right"]
 
 
 def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):

@@ -53,6 +53,8 @@ constexpr int kOk = 0;
   X(model_free, void, (Model*))                                                            \
   X(compiled_model_create_infer_request, int, (const CompiledModel*, InferRequest**))      \
   X(compiled_model_input_by_name, int, (const CompiledModel*, const char*, ConstPort**))   \
+  X(compiled_model_output_by_name, int, (const CompiledModel*, const char*, ConstPort**))  \
+  X(port_get_element_type, int, (const ConstPort*, int*))                                  \
   X(output_const_port_free, void, (ConstPort*))                                            \
   X(compiled_model_free, void, (CompiledModel*))                                           \
   X(infer_request_set_input_tensor_by_index, int, (InferRequest*, size_t, const Tensor*))  \
@@ -60,6 +62,7 @@ constexpr int kOk = 0;
   X(infer_request_infer, int, (InferRequest*))                                             \
   X(infer_request_free, void, (InferRequest*))                                             \
   X(tensor_create_from_host_ptr, int, (int, Shape, void*, Tensor**))                       \
+  X(tensor_get_byte_size, int, (const Tensor*, size_t*))                                   \
   X(tensor_free, void, (Tensor*))
 
 /*! \brief Pointers to the functions above. */

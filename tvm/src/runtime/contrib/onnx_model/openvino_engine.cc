@@ -4,7 +4,9 @@
  * \brief Runs an ONNX model in OpenVINO's CPU plugin.
  *
  * A request serves one call at a time, so each concurrent call takes one of its own. What it
- * computes in is what was asked for: by itself the plugin takes bfloat16 where the CPU has it.
+ * computes in is what was asked for: by itself the plugin takes bfloat16 where the CPU has it. Its
+ * numbers of element types differ from version to version (float32 was 5 up to 2024, then 4), so
+ * the model is asked for those of its inputs and outputs.
  */
 #include <tvm/runtime/logging.h>
 
@@ -31,15 +33,6 @@ void Check(int status, const std::string& what) {
 
 template <typename T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;
-
-/*! \brief OpenVINO's number of an element type. */
-int ElementType(DLDataType dtype) {
-  if (dtype.code == kDLFloat && dtype.bits == 32) return 4;
-  if (dtype.code == kDLInt && dtype.bits == 32) return 9;
-  if (dtype.code == kDLInt && dtype.bits == 64) return 10;
-  ICHECK(dtype.code == kDLUInt && dtype.bits == 1) << "openvino: an element type unknown to us";
-  return 1;
-}
 
 const ov::Core* GetCore() {
   // Never freed: models may still be released while the process ends.
@@ -77,7 +70,14 @@ class OpenVinoEngine final : public Engine {
           symbol_);
     compiled_.reset(compiled);
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (HasInput("input_" + std::to_string(i))) used_inputs_.push_back(i);
+      const std::string name = "input_" + std::to_string(i);
+      const int type = ElementType(api.compiled_model_input_by_name, name, inputs_[i]);
+      if (type != kNone) used_inputs_.push_back({i, type});
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const std::string name = "output_" + std::to_string(i);
+      output_types_.push_back(ElementType(api.compiled_model_output_by_name, name, outputs_[i]));
+      ICHECK_NE(output_types_.back(), kNone) << symbol_ << ": openvino lost its " << name;
     }
     Release(Acquire());
   }
@@ -86,12 +86,12 @@ class OpenVinoEngine final : public Engine {
     const ov::Api& api = ov::GetApi();
     Owned<ov::InferRequest> request = Acquire();
     for (size_t i = 0; i < used_inputs_.size(); ++i) {
-      const size_t input = used_inputs_[i];
-      auto tensor = Wrap(inputs_[input], inputs[input]);
+      const auto [input, type] = used_inputs_[i];
+      auto tensor = Wrap(inputs_[input], type, inputs[input]);
       Check(api.infer_request_set_input_tensor_by_index(request.get(), i, tensor.get()), symbol_);
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      auto tensor = Wrap(outputs_[i], outputs[i]);
+      auto tensor = Wrap(outputs_[i], output_types_[i], outputs[i]);
       Check(api.infer_request_set_output_tensor_by_index(request.get(), i, tensor.get()), symbol_);
     }
     Check(api.infer_request_infer(request.get()), symbol_);
@@ -99,23 +99,35 @@ class OpenVinoEngine final : public Engine {
   }
 
  private:
-  bool HasInput(const std::string& name) const {
-    ov::ConstPort* port = nullptr;
+  static constexpr int kNone = -1;
+
+  /*! \brief This library's number of the type of an input or output; kNone where there is none of
+   * that name. An error where its elements have another size than ours. */
+  int ElementType(decltype(ov::Api::compiled_model_input_by_name) find, const std::string& name,
+                  const TensorSpec& spec) const {
     const ov::Api& api = ov::GetApi();
-    if (api.compiled_model_input_by_name(compiled_.get(), name.c_str(), &port) != ov::kOk) {
-      return false;
-    }
+    ov::ConstPort* port = nullptr;
+    if (find(compiled_.get(), name.c_str(), &port) != ov::kOk) return kNone;
+    int type = kNone;
+    const int status = api.port_get_element_type(port, &type);
     api.output_const_port_free(port);
-    return true;
+    Check(status, symbol_);
+    size_t bytes = 0;
+    char nothing[8];  // an address for a tensor that nobody reads
+    Check(api.tensor_get_byte_size(Wrap(spec, type, nothing).get(), &bytes), symbol_);
+    if (bytes != spec.NumBytes()) {
+      LOG(FATAL) << "ValueError: openvino " << ov::Version() << ": " << symbol_ << ": " << name
+                 << " has " << bytes << " bytes where " << spec.NumBytes() << " are passed";
+    }
+    return type;
   }
 
-  static Owned<ov::Tensor> Wrap(const TensorSpec& spec, void* data) {
+  static Owned<ov::Tensor> Wrap(const TensorSpec& spec, int type, void* data) {
     std::vector<int64_t> dims = spec.shape;
     ov::Tensor* made = nullptr;
-    Check(
-        ov::GetApi().tensor_create_from_host_ptr(
-            ElementType(spec.dtype), {static_cast<int64_t>(dims.size()), dims.data()}, data, &made),
-        "tensor");
+    Check(ov::GetApi().tensor_create_from_host_ptr(
+              type, {static_cast<int64_t>(dims.size()), dims.data()}, data, &made),
+          "tensor");
     return {made, ov::GetApi().tensor_free};
   }
 
@@ -141,7 +153,8 @@ class OpenVinoEngine final : public Engine {
   const std::string symbol_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;
-  std::vector<size_t> used_inputs_;  // OpenVINO drops those that nothing reads
+  std::vector<std::pair<size_t, int>> used_inputs_;  // and types; OpenVINO drops what nothing reads
+  std::vector<int> output_types_;
   Owned<ov::CompiledModel> compiled_;
   std::mutex mutex_;  // guards idle_
   std::vector<Owned<ov::InferRequest>> idle_;
