@@ -22,12 +22,14 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     Pairs of QuantizeLinear and DequantizeLinear become operators on integers. Under the metadata
     MIXED_PRECISION what TVM thinks fit is computed in that type.
     """
-    from tvm.relay import collage, transform
+    from tvm.relay import collage, frontend, transform
 
     # Shapes that are computed need the numbers they are computed from.
     is_computed = any(node.op_type == "Shape" for node in model.graph.node)
     source = model if is_computed else _with_constant_nodes(model)
-    mod, params = collage.from_onnx(source, freeze_params=is_computed)
+    # A process of stock TVM has the stock importer alone, whose module is the same, but later.
+    from_onnx = getattr(collage, "from_onnx", frontend.from_onnx)
+    mod, params = from_onnx(source, freeze_params=is_computed)
     if is_computed:
         mod = transform.DynamicToStatic()(mod)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
