@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of the machine: never a fact of a candidate, not kept, tried again, or one clear error."""
 
+import shutil
 import signal
 from types import SimpleNamespace
 
@@ -131,6 +132,31 @@ def test_a_death_while_the_kernel_killed_for_memory_is_the_machines(tmp_path, mo
     assert machine_fault.fault_of(ValueError("no kernel"), kills_before=5) == ""
 
 
+def test_a_kill_for_memory_before_the_build_does_not_hide_a_broken_compiler(tmp_path, monkeypatch):
+    """The kernel counts from its start on."""
+    monkeypatch.setattr(machine_fault, "kills_for_memory", lambda: 5)
+    broken = shutil.which("false")
+    with (
+        pytest.raises(machine_fault.MachineFault, match="cannot link an empty library") as error,
+        machine_fault.blaming_the_compiler(broken),
+    ):
+        raise ValueError("it does not link")
+    assert machine_fault.fault_of(error.value, kills_before=5) == "compiler"
+
+
+def test_a_death_where_no_thread_can_be_started_is_the_machines(tmp_path, monkeypatch):
+    """As of std::thread, which throws, and the process aborts."""
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    folder = str(tmp_path)
+    assert machine_fault.fault_of_death(-signal.SIGABRT, folder, kills_before=1 << 62) == ""
+    monkeypatch.setattr("threading.Thread.start", start)
+    fault = machine_fault.fault_of_death(-signal.SIGABRT, folder, kills_before=1 << 62)
+    assert fault == "resources"
+
+
 def test_a_backend_whose_library_is_gone_is_at_no_fault(monkeypatch):
     def fail():
         with machine_fault.blaming_the_library("dnnl"):
@@ -141,7 +167,7 @@ def test_a_backend_whose_library_is_gone_is_at_no_fault(monkeypatch):
     monkeypatch.setattr(type(get_backend("dnnl")), "available", lambda self: "no libdnnl.so.3")
     with pytest.raises(machine_fault.MachineFault, match="backend 'dnnl': no libdnnl") as error:
         fail()
-    assert machine_fault.fault_of(error.value) == "library"
+    assert machine_fault.fault_of(error.value, kills_before=0) == "library"
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ class MachineFault(Exception):
         self.kind = kind
 
 
-def fault_of(error: BaseException, kills_before: int = 0) -> str:
+def fault_of(error: BaseException, kills_before: int) -> str:
     """The kind of fault of the machine that an exception in this process came from, "" for none.
 
     `kills_before`: what kills_for_memory() gave before the work that failed.
@@ -108,14 +108,14 @@ def fault_of(error: BaseException, kills_before: int = 0) -> str:
     return fault_of_folder(tempfile.gettempdir()) or _fault_of_threads()
 
 
-def fault_of_death(code: int | None, folder: str, kills_before: int = 0) -> str:
+def fault_of_death(code: int | None, folder: str, kills_before: int) -> str:
     """The kind of fault of the machine that a worker of this exit status died of, "" for none.
     `folder`: its temporary one, with all that it left there."""
     if code is not None and -code in _FROM_OUTSIDE:
         return FOLDER if -code == signal.SIGXFSZ else KILLED
     if kills_for_memory() > kills_before:
         return MEMORY
-    return fault_of_folder(folder)
+    return fault_of_folder(folder) or _fault_of_threads()
 
 
 def fault_of_folder(folder: str) -> str:
@@ -141,12 +141,13 @@ def kills_for_memory(path: str = "/proc/vmstat") -> int:
 @contextlib.contextmanager
 def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
     """Around what compiles or links: MachineFault where no library at all can be linked now."""
+    kills_before = kills_for_memory()
     try:
         yield
     except Unsupported:
         raise
     except Exception as error:
-        text = "" if fault_of(error) else why_it_does_not_link(compiler)
+        text = "" if fault_of(error, kills_before) else why_it_does_not_link(compiler)
         if text:
             raise MachineFault(COMPILER, text) from error
         raise
