@@ -9,6 +9,7 @@
   them apart (see `doubled`).
 - A BackwardFoldScaleAxis that would scale weights at run time is skipped (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
+- Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 
 Otherwise which passes run, and in which order, stays TVM's decision: executors, opt levels,
 disabled passes and tuning contexts all keep their meaning.
@@ -30,6 +31,7 @@ from tvm.ir.instrument import pass_instrument
 from .build_info import remembered_build_info
 from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
+from .exact_bytes import exact_bytes
 from .fold import fold_in_place
 from .scale_axis import folds_at_run_time
 
@@ -147,7 +149,7 @@ def fast_passes(
             config={**dict(current.config.items()), **(config or {})},
         )
     try:
-        with context, remembered_build_info():
+        with context, remembered_build_info(), exact_bytes():
             yield instrument
     finally:
         instrument.stop()

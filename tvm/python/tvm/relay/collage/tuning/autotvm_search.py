@@ -12,6 +12,7 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
+from ..build.exact_bytes import exact_bytes
 from .logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
@@ -50,7 +51,7 @@ def _measure(entry: Any) -> Any:
     start = time.time()
     number = autotvm.MeasureErrorNo
     try:
-        with entry.target:
+        with entry.target, exact_bytes():
             schedule, arguments = entry.task.instantiate(entry.config)
             if not entry.config.valid():
                 raise ValueError(str(entry.config.errors))
