@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import os
 import random
 import statistics
@@ -212,7 +213,7 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         "plan": plan.name,
         "num_parts": sum(counts),
         "distinct": num_parts,
-        "ratio": ratio_interval(networks, of_round),
+        "ratio": list(ratio_interval(networks, of_round).to_json().values()),
         "searched": plan.searched_seconds,
         **_account_json(found),
         "kernels": {"same": len(comparison.same), **comparison.counts()},
@@ -249,6 +250,7 @@ def table(results: list[dict[str, Any]]) -> str:
     lines = [head + "".join(f"{row:>9}" for row in ROWS)]
     for item in results:
         middle, low, high = item["ratio"]
+        high = math.inf if high is None else high  # of too few rounds
         shares = "".join(f"{100 * item['rows'][row] / item['sum']:+8.1f}%" for row in ROWS)
         lines.append(
             f"{item['net']:12}{item['plan']:9}{item['num_parts']:6}{item['sum'] * 1e3:9.3f}"

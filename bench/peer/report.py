@@ -94,7 +94,9 @@ def plot(records: Sequence[Mapping[str, Any]], file: Path) -> bool:
         for at, record in enumerate(records):
             ratio = next((row["ratio"] for row in record["rows"] if row["name"] == name), None)
             if ratio:
-                errors = [[ratio[0] - ratio[1]], [ratio[2] - ratio[0]]]
+                # An interval of few rounds has no end, which no bar can show.
+                ends = None in ratio
+                errors = None if ends else [[ratio[0] - ratio[1]], [ratio[2] - ratio[0]]]
                 x = at + (k - (len(names) - 1) / 2) * width
                 axes.bar(x, ratio[0], width, yerr=errors, color=f"C{k}", capsize=2)
     for k, name in enumerate(names):

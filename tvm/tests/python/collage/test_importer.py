@@ -203,6 +203,20 @@ def test_an_error_names_the_node_on_one_line(model, why):
     assert "\n" not in str(caught.value) and caught.value.__cause__ is not None
 
 
+def test_an_attribute_that_cannot_be_read_is_its_own_nodes():
+    """TVM reads a node's attributes before it asks for its name."""
+    sparse = helper.make_sparse_tensor(
+        helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0]),
+        helper.make_tensor("i", TensorProto.INT64, [1], [0]),
+        [3],
+    )
+    model = failing("Constant", [], sparse_value=sparse)
+    with pytest.raises(collage.ModelError) as caught:
+        collage.from_onnx(model)
+    where, _, why = str(caught.value).partition('Constant "second" (output "y"): ')
+    assert where and any(map(str.isalnum, why))
+
+
 def test_an_unknown_operator_is_refused_as_by_the_stock_importer():
     with pytest.raises(tvm.error.OpNotImplemented, match="NoSuchOperator"):
         collage.from_onnx(failing("NoSuchOperator", ["r"]))

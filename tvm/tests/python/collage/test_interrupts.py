@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, SystemExit and MemoryError in a user's Python end the pass and come out as themselves."""
 
+import contextlib
 import sys
 
 import pytest
@@ -206,3 +207,15 @@ def test_what_the_ffi_loses_is_raised_once_and_by_its_own_thread():
         lost()
     with interrupts_kept():
         assert True  # nothing is left over
+
+
+def test_what_is_lost_in_a_block_that_is_interrupted_does_not_come_out_of_the_next():
+    def leave():
+        raise SystemExit
+
+    with pytest.raises(KeyboardInterrupt), interrupts_kept():
+        with contextlib.suppress(Exception):  # the FFI raises an error that it had before
+            tvm.runtime.convert(leave)()
+        raise KeyboardInterrupt
+    with interrupts_kept():
+        assert tvm.runtime.convert(lambda: 3)() == 3

@@ -68,6 +68,18 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
     assert "numpy.savez" in text and "\n" not in text
 
 
+def test_a_file_of_one_array_without_a_name_is_refused(tmp_path):
+    path = tmp_path / "inputs.npy"
+    np.save(path, np.zeros(3))
+    with pytest.raises(collage.OptionError, match="is no .npz file of arrays .* numpy.savez"):
+        collage.optimize(*net(), ["llvm"], sample_inputs=path)
+
+
+def test_rows_of_different_lengths_are_refused():
+    with pytest.raises(TypeError, match="sample_inputs: input 'x' is no array: "):
+        collage.optimize(*net(), ["llvm"], sample_inputs={"x": [[1.0], [1.0, 2.0]]})
+
+
 def test_what_are_no_arrays_by_name_is_a_type_error():
     with pytest.raises(TypeError, match="sample_inputs takes arrays by input name"):
         collage.optimize(*net(), ["llvm"], sample_inputs=[np.zeros(1)])

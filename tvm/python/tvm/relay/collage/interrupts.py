@@ -96,6 +96,10 @@ def interrupts_kept() -> Iterator[None]:
         except Exception:
             _raise_lost()
             raise
+        except BaseException:
+            # It ends the block itself: what was lost before it must not come out of a later one.
+            _scope.lost = None
+            raise
         finally:
             _scope.depth -= 1
         _raise_lost()

@@ -35,17 +35,28 @@ def load_samples(given: Mapping[str, Any] | str | os.PathLike) -> dict[str, np.n
         raise TypeError(
             f"{_OPTION} takes arrays by input name, or the path of an .npz file, got {given!r:.60}"
         )
-    return {
-        name: _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
-        for name, value in given.items()
-    }
+    return {name: _array(name, value) for name, value in given.items()}
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        return _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
+    except ValueError as error:
+        raise TypeError(f"{_OPTION}: input {name!r} is no array: {error}") from error
 
 
 def _load_file(path: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: _plain(arrays[name]) for name in arrays.files}
-    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        zipfile.BadZipFile,
+    ) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise OptionError(
             f"option relay.collage.{_OPTION}: {path!r} is no .npz file of arrays ({reason}); write "

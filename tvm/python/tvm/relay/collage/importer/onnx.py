@@ -106,30 +106,49 @@ class _Scope:
                     converter._ignores = _Set(converter._ignores)
         return self._converters[opset]
 
-    def source_name(self, stock: Callable, node: Any, *args: Any) -> str:
-        """Called first for each node, and for the body of a loop."""
-        if hasattr(node, "op_type"):
-            self._node = node
-        return stock(node, *args)
-
-    def construct_nodes(self, stock: Callable, *args: Any) -> None:
+    def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
         outer = self._node
         try:
-            stock(*args)
+            stock(proto, _Watched(graph, self._converts))
         except (ModelError, tvm.error.OpNotImplemented):
             raise
         except Exception as error:
             node = self._node
             where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
-            why = last_line(error)
+            why = _last_words(error)
             raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
         self._node = outer
+
+    def _converts(self, node: Any) -> None:
+        self._node = node
 
     def convert_operator(
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
     ) -> Any:
         mend(op, inputs, attrs)
         return stock(graph, op, inputs, attrs, opset)
+
+
+class _Watched:
+    """A graph's nodes, each of which is said to be next before TVM's loop gets it."""
+
+    def __init__(self, graph: Any, is_next: Callable[[Any], None]) -> None:
+        self._graph, self._is_next = graph, is_next
+
+    @property
+    def node(self) -> Iterator[Any]:
+        for node in self._graph.node:
+            self._is_next(node)
+            yield node
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph, name)
+
+
+def _last_words(error: BaseException) -> str:
+    """The last line of an error's text that says something; its repr where none does."""
+    lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
+    return lines[-1].strip() if lines else repr(error)
 
 
 class _Set(list):
@@ -165,7 +184,6 @@ _PLACES = (
     (onnx, "fold_constant", "fold_constant"),
     (onnx, "set_span", "set_span"),
     (onnx, "_get_convert_map", "convert_map"),
-    (onnx, "get_source_name", "source_name"),
     (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
     (onnx.GraphProto, "_convert_operator", "convert_operator"),
 )

@@ -48,7 +48,9 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         if value is not None:
             values = value if isinstance(row.default, list) and isinstance(value, list) else [value]
             parsed = [parse_option(row, each, _flag(row.name)) for each in values]
-            config[PREFIX + row.name] = sum(parsed, []) if len(parsed) > 1 else parsed[0]
+            config[PREFIX + row.name] = (
+                sum(parsed, []) if isinstance(row.default, list) else parsed[0]
+            )
     return config
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import shutil
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import tvm
-from tvm.contrib import cc
 
 from ..cli import INTERRUPTED
 from ..errors import CollageError, ExecutorError, last_line
 from ..integration import OPTION
+from ..measure.compiler import require_compiler
 from ..options import PREFIX
 from ..report_file import check_file_path
 from . import arguments
@@ -75,11 +74,8 @@ def _drive(stock: Callable, args: Any) -> int:
     config = {**options_in(args.pass_config), **compilation.config}
     args.target = arguments.target_text(args, config, lambda text: split_target(text, tvmc_target))
     _check_executor(args.executor, args.runtime, split_target(args.target, tvmc_target)[1])
-    if not args.cross_compiler and shutil.which(cc.get_cc() or "") is None:
-        raise CollageError(
-            "no C++ compiler, which libraries are linked by: install g++, set CXX to one, or name "
-            "one in --cross-compiler"
-        )
+    if not args.cross_compiler:
+        require_compiler()
     args.pass_config = [*(args.pass_config or []), f"{OPTION}=1"]
     with under_way(compilation):
         code = stock(args)
