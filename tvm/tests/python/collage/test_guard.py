@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: which plan ships, given what each did; plans that fail; a real pair of tiny plans."""
 
+import errno
+import fcntl
+import importlib
 import os
+import shutil
 
 import numpy as np
 import pytest
 import tvm
 from relay_text import parse
 from tvm import relay
+from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.comparison import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
+# The module: its package's attribute of this name is the function.
+GUARD = importlib.import_module("tvm.relay.collage.graph_search.guard")
 
 
 def ran(name, ratio, reference="tvm"):
@@ -66,8 +73,6 @@ class FakeLibrary:
 @pytest.fixture
 def fake_compare(monkeypatch):
     """Puts a comparison without processes in place; returns what it was asked."""
-    import importlib
-
     asked = {}
 
     def compare(contestants, reference, rounds, tolerance, *, seed, **options):
@@ -87,8 +92,7 @@ def fake_compare(monkeypatch):
         rows = [ran(n, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
         return [*rows, *(failed(name) for name in fail)]
 
-    module = importlib.import_module("tvm.relay.collage.graph_search.guard")
-    monkeypatch.setattr(module, "compare", compare)
+    monkeypatch.setattr(GUARD, "compare", compare)
     return asked
 
 
@@ -266,6 +270,81 @@ def test_an_unknown_plan_has_no_comparison(fake_compare):
     result = guard(plans(), "tvm", lambda module: FakeLibrary())
     with pytest.raises(KeyError):
         result.of("nope")
+
+
+def is_locked(folder):
+    """Whether somebody, this process as well, has CPUs by the files there."""
+    for file in folder.glob("*.lock"):
+        with open(file) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
+def test_plans_are_built_and_linked_while_no_other_search_measures(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLLAGE_CPU_LOCKS", str(tmp_path))
+    seen = []
+
+    class Library(FakeLibrary):
+        def export_library(self, path):
+            seen.append(("link", is_locked(tmp_path)))
+            super().export_library(path)
+
+    def build(module):
+        seen.append(("build", is_locked(tmp_path)))
+        return Library()
+
+    def compare(contestants, *_, **options):
+        seen.append(("compare", is_locked(tmp_path)))  # which takes the CPUs for itself
+        return [ran(item.name, 1) for item in contestants]
+
+    guard(plans(), "tvm", build, comparer=compare)
+    assert seen == [("build", True)] * 3 + [("link", True)] * 3 + [("compare", False)]
+
+
+def fails(error):
+    def fail(*_, **keywords):
+        raise error
+
+    return fail
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("where", ["scratch", "inputs", "link"])
+def test_without_room_one_error_says_what_to_do(fake_compare, monkeypatch, tmp_path, where):
+    if where == "scratch":
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    elif where == "inputs":
+        monkeypatch.setattr(GUARD, "save_arrays", fails(FULL))
+    else:
+        monkeypatch.setattr(FakeLibrary, "export_library", fails(FULL))
+    with pytest.raises(MachineError, match="(No such file|No space).* set TMPDIR") as error:
+        guard(plans(), "tvm", lambda module: FakeLibrary())
+    assert "\n" not in str(error.value) and fake_compare == {}
+
+
+def test_a_compiler_that_links_nothing_is_no_plans_fault(fake_compare, monkeypatch):
+    monkeypatch.setattr(FakeLibrary, "export_library", fails(RuntimeError("Compilation error")))
+    with pytest.raises(MachineError, match="cannot link an empty library.* set CXX"):
+        guard(plans(), "tvm", lambda module: FakeLibrary(), compiler=shutil.which("false"))
+
+
+def test_a_plan_that_cannot_be_linked_loses_with_its_reason(fake_compare):
+    def build(module):
+        library = FakeLibrary()
+        if module is broken:
+            library.export_library = fails(RuntimeError("undefined symbol"))
+        return library
+
+    broken = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (tanh(%x), %i) }")
+    result = guard({**plans(), "dnnl": broken}, "tvm", build)
+    cost = result.of("dnnl").cost
+    assert (cost.status, cost.message) == ("compile_failed", "RuntimeError: undefined symbol")
+    assert "dnnl" not in result.libraries and fake_compare["names"] == ["tvm", "collage"]
 
 
 def test_a_real_pair_of_plans_is_measured_and_compared():

@@ -11,6 +11,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from measure_fakes import contestant, measure
+from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.measure import launch
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -155,6 +156,12 @@ def test_modules_of_ones_own_are_imported_before_the_contestants_start():
     assert "no_such_module" in result["a"].failure.message
     result = measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
     assert result["a"].failure is None
+
+
+def test_without_a_temporary_folder_one_error_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(MachineError, match="No such file.*set TMPDIR"):
+        measure.measure_interleaved([contestant("a")])
 
 
 def test_callers_errors():

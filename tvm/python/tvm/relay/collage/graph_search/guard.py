@@ -17,7 +17,7 @@ import numpy as np
 import tvm
 
 from .. import accuracy
-from ..errors import last_line
+from ..errors import MachineError, last_line
 from ..external import is_external_function
 from ..interrupts import interrupts_kept
 from ..measure import Comparison, Contestant, Cost, Unsupported, compare
@@ -25,9 +25,11 @@ from ..measure.arrays import save_arrays
 from ..measure.compiler import require_compiler
 from ..measure.cpu_lock import cpus_for_building
 from ..measure.inputs import describe_inputs, random_tensor
+from ..measure.launch import make_scratch
+from ..measure.machine_fault import blaming_the_compiler, machine_errors
 from ..measure.rounds import Further
-from ..measure.scratch import ScratchFolder
 from ..measure.spent import phase
+from ..measure.text import describe
 from ..measure.tolerance import output_tolerance
 from ..progress import OnStep
 from ..sample_inputs import ADVICE
@@ -109,7 +111,8 @@ def guard(
     libraries, where the host's does not do; ``comparer`` measures them, as measure.compare does;
     ``on_step`` is told of each plan to build and of each round.
     Raises GuardUnavailable when inputs cannot be made up, when functions are called that the graph
-    executor does not compile, or when no plan builds or runs; MachineError without a C++ compiler.
+    executor does not compile, or when no plan builds or runs; MachineError without a C++ compiler
+    or without room for temporary files.
     """
     on_step = on_step or (lambda text, done, total: None)
     same_as = same_as or {}
@@ -122,28 +125,28 @@ def guard(
         raise GuardUnavailable(str(error)) from error
     if not compiler:
         require_compiler()
-    with cpus_for_building(lambda text: on_step(text, 0, steps)):
-        libraries, failures = _build_all(
-            plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
-        )
-    failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
-    if not libraries:
-        raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
     order = simplest_first(plans)
-    tolerance = output_tolerance(plans[reference])
-    limits, remarks = accuracy.limits(plans, accuracy_budget, tolerance)
-    references = [reference, *(name for name in order if name != reference)]
-    with ScratchFolder() as folder:
+    with make_scratch() as folder:
         inputs_file = os.path.join(folder, "inputs.npz")
-        save_arrays(inputs_file, inputs)
-        contestants = []
-        for index, (name, library) in enumerate(libraries.items()):
-            path = os.path.join(folder, f"plan_{index}.so")
-            with phase("build"):
-                library.export_library(path, **({"cc": compiler} if compiler else {}))
-            contestants.append(Contestant.of_library(name, path, inputs_file, mod_name=mod_name))
+        with machine_errors("the inputs of whole plans cannot be written"):
+            save_arrays(inputs_file, inputs)
+        with cpus_for_building(lambda text: on_step(text, 0, steps)):
+            built, failures = _build_all(
+                plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
+            )
+            files, unlinked = _link_all(built, folder, compiler)
+        failures += [*unlinked, *(Comparison(name, cost) for name, cost in (failed or {}).items())]
+        libraries = {name: built[name] for name in files}
+        if not libraries:
+            raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
+        tolerance = output_tolerance(plans[reference])
+        limits, remarks = accuracy.limits(plans, accuracy_budget, tolerance)
+        references = [reference, *(name for name in order if name != reference)]
         comparisons = (comparer or compare)(
-            contestants,
+            [
+                Contestant.of_library(name, file, inputs_file, mod_name=mod_name)
+                for name, file in files.items()
+            ],
             [name for name in references if name in libraries and name not in remarks],
             rounds,
             {name: limits[name] for name in libraries},
@@ -243,6 +246,26 @@ def _build_all(plans, build, on_plan):
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
             failures.append(Comparison(name, Cost.failed("compile_failed", last_line(error))))
     return libraries, failures
+
+
+def _link_all(libraries, folder, compiler):
+    """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
+    files, failures = {}, []
+    for index, (name, library) in enumerate(libraries.items()):
+        file = os.path.join(folder, f"plan_{index}.so")
+        try:
+            with (
+                machine_errors(f"plan {name} cannot be linked"),
+                blaming_the_compiler(compiler),
+                phase("build"),
+            ):
+                library.export_library(file, **({"cc": compiler} if compiler else {}))
+            files[name] = file
+        except MachineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as one that does not build
+            failures.append(Comparison(name, Cost.failed("compile_failed", describe(error))))
+    return files, failures
 
 
 def _random_inputs(mod, seed):

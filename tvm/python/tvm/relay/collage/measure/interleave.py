@@ -24,13 +24,12 @@ from .contestant import library_contestant
 from .cost import Cost
 from .cpu_lock import OnWait, cpus_for_measuring
 from .failure import failed_cost
-from .launch import WorkerStartError
+from .launch import WorkerStartError, make_scratch
 from .machine_fault import RESOURCES
 from .process import WorkerOptions, WorkerProcess
 from .reply import Reply
 from .resolve import path_of
 from .rounds import Further, run_rounds
-from .scratch import ScratchFolder
 
 _logger = logging.getLogger(__name__)
 
@@ -120,7 +119,8 @@ def measure_interleaved(
     opening. warm_seconds: a contestant runs for so long, once at least, before it is timed.
     imports: modules that every process imports, for the backends that they register. on_wait is
     told of waiting for others that measure on these CPUs.
-    ValueError for two contestants of one name.
+    ValueError for two contestants of one name, MachineError where no process or temporary folder
+    can be made.
     """
     results = {c.name: Samples(c.name) for c in contestants}
     if len(results) != len(contestants) or rounds < 1:
@@ -163,7 +163,7 @@ def measure_interleaved(
     held = contextlib.ExitStack()
     try:
         held.enter_context(cpus_for_measuring(on_wait))
-        with ScratchFolder() as folder:
+        with make_scratch() as folder:
             for contestant in contestants:
                 options = WorkerOptions(imports, contestant.environment)
                 workers[contestant.name] = WorkerProcess(options)

@@ -20,6 +20,7 @@ from ..errors import MachineError
 from .compiler import why_it_does_not_link
 from .cost import MACHINE_FAULT, Cost, Unsupported
 from .reply import Reply
+from .text import describe
 
 MEMORY, KILLED = "memory", "killed"
 FOLDER, RESOURCES, COMPILER, LIBRARY = "folder", "resources", "compiler", "library"
@@ -165,6 +166,20 @@ def blaming_the_library(backend: str) -> Iterator[None]:
         reason = why_unavailable(found) if found is not None else None
         if reason is not None:
             raise MachineFault(LIBRARY, f"backend {backend!r}: {reason}") from error
+        raise
+
+
+@contextlib.contextmanager
+def machine_errors(what: str) -> Iterator[None]:
+    """Around work of the driver itself: MachineError, which says `what` cannot be done and how that
+    is mended, where the fault is the machine's; anything else goes on as it is."""
+    kills_before = kills_for_memory()
+    try:
+        yield
+    except Exception as error:
+        kind = fault_of(error, kills_before)
+        if kind:
+            raise MachineError(f"{what} ({describe(error)}): {ADVICE[kind]}") from error
         raise
 
 
