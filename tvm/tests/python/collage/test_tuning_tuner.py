@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import logging
 import types
 
@@ -155,12 +156,34 @@ def test_a_task_takes_at_most_twice_its_share_and_is_told_of(world):
     tuner = world.tuner(seconds=120.0)
     tuner._progress = lambda: contextlib.nullcontext(lambda *step: told.append(step))
     search = tuner._search
-    tuner._search = lambda *args: (limits.append(round(args[3])), search(*args))
+    tuner._search = lambda *args, **told: (limits.append(round(args[3])), search(*args, **told))
     world.tune(tuner, "conv", "dense", "pooled", "softmax")
     names = ["conv", "dense", "pooled", "softmax"]  # smallest candidate first
     assert told == [(name, n, 4) for n, name in enumerate(names)]
     assert limits[0] == 60 and limits[-1] > limits[0]
     assert tuner._limit(1000) == 30
+
+
+def test_waiting_for_another_search_is_told_of_and_takes_none_of_the_time(world, monkeypatch):
+    """Only the wait moves the clock."""
+    now, told = [0.0], []
+
+    @contextlib.contextmanager
+    def lock(on_wait):
+        on_wait("waiting for another search")
+        now[0] += 1000.0
+        yield
+
+    module = importlib.import_module(Tuner.__module__)
+    monkeypatch.setattr(module, "cpus_for_measuring", lock)
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    tuner = world.tuner(seconds=120.0)
+    tuner._progress = lambda: contextlib.nullcontext(lambda *step: told.append(step))
+    world.tune(tuner, "conv", "dense")
+    assert list(tuner.searched.values()) == ["conv", "dense"] and not tuner.failed
+    assert tuner._seconds_left == 120.0
+    wait = "waiting for another search"
+    assert told == [("conv", 0, 2), (wait, 0, 2), ("dense", 1, 2), (wait, 1, 2)]
 
 
 def test_a_search_that_was_killed_goes_on_where_its_log_ends(world):

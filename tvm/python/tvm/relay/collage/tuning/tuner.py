@@ -20,7 +20,7 @@ import tvm
 
 from ..measure.candidate import CandidateModule
 from ..measure.cost import Cost
-from ..measure.cpu_lock import cpus_for_measuring
+from ..measure.cpu_lock import OnWait, cpus_for_measuring
 from ..measure.pool import Job, WorkerPool
 from ..measure.reply import Reply
 from ..progress import OnStep, steps_untold
@@ -108,7 +108,13 @@ class Tuner:
             for done, (workload, (candidate, _)) in enumerate(owners.items()):
                 on_step(self._names[workload], done, len(owners))
                 limit = self._limit(len(owners) - done)
-                self._search(workload, candidate, trials.get(workload, 0), limit)
+                self._search(
+                    workload,
+                    candidate,
+                    trials.get(workload, 0),
+                    limit,
+                    on_wait=lambda text, done=done: on_step(text, done, len(owners)),
+                )
         self._judge(owners, estimate)
 
     def Summary(self) -> str:
@@ -136,8 +142,16 @@ class Tuner:
         fair = _SHARES * self._seconds_left / tasks_left
         return min(self._seconds_left, max(fair, _LEAST_SECONDS))
 
-    def _search(self, workload: str, candidate: CandidateModule, trials: int, limit: float) -> None:
-        """Tune one task, alone: nothing else builds or runs meanwhile."""
+    def _search(
+        self,
+        workload: str,
+        candidate: CandidateModule,
+        trials: int,
+        limit: float,
+        on_wait: OnWait,
+    ) -> None:
+        """Tune one task, alone: nothing else builds or runs meanwhile. Waiting for another search,
+        which `on_wait` is told of, takes none of the time."""
         name = self._names[workload]
         if trials >= self._options.trials:
             self.known[workload] = name
@@ -145,7 +159,6 @@ class Tuner:
         if self._seconds_left <= 0:
             self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
             return
-        start = time.monotonic()
         job = self._job(
             self._options.tune_step,
             limit,
@@ -156,9 +169,10 @@ class Tuner:
             model=self._options.model,
             seed=self._options.seed,
         )
-        with cpus_for_measuring():
+        with cpus_for_measuring(on_wait):
+            start = time.monotonic()
             [reply] = self._workers.run([job], concurrency=1)
-        took = time.monotonic() - start
+            took = time.monotonic() - start
         self._seconds_left -= took
         if reply.outcome == "ok":
             self.searched[workload] = name
