@@ -147,6 +147,20 @@ def test_a_plan_that_is_equal_to_another_says_so_beside_its_figure():
     assert "same as other" in line and "ms" in line
 
 
+def test_rounds_that_depend_on_each_other_are_said_beside_the_interval():
+    """Of the ratio that a row shows, and of the one to the fastest plan, which decides."""
+    slow_spell = (1.0,) * 15 + (1.5,) * 15  # as of a neighbour that came and stayed
+    alone = comparison("tvm", 1.0)
+    drifting = Comparison("collage", Cost.measured(slow_spell), None, 0.0, slow_spell)
+    told = dataclasses.replace(comparison("other", 1.0), is_dependent=True)
+    rows = compare_plans([alone, drifting, told, failed("broken")], ["tvm"])
+    assert [row["is_dependent"] for row in rows] == [False, True, True, False]
+    stream = io.StringIO()
+    Console(file=stream, width=200).print(plan_table(rows))
+    marked = [line for line in stream.getvalue().splitlines() if "interval is too narrow" in line]
+    assert [line.split()[1] for line in marked] == ["collage", "other"]
+
+
 def test_rounds_that_both_ran_are_compared():
     """The other was given up early; what the first did later has no pair."""
     samples = (1.0,) * 6 + (9.0,) * 2

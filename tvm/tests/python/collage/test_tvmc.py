@@ -118,7 +118,8 @@ def test_the_terminal_has_a_short_report(built):
 def test_a_plan_that_was_searched_is_compared_with_the_best_backend_alone():
     def row(name, seconds, **more):
         times = {"seconds": seconds, "low": None, "high": None, "status": "measured"}
-        found = {"name": name, "is_single_backend": True, "is_chosen": False, **times, **more}
+        kind = {"is_single_backend": True, "is_chosen": False, "is_dependent": False}
+        found = {"name": name, **kind, **times, **more}
         return {**found, "ratio_to_best_single": {"value": 1.25, "low": 1.2, "high": 1.3}}
 
     searched = row("collage", 4e-3, low=3e-3, high=5e-3, is_single_backend=False, is_chosen=True)
@@ -141,6 +142,9 @@ def test_a_plan_that_was_searched_is_compared_with_the_best_backend_alone():
         "collage: runs on dnnl: 3 parts, 4 operators, tvm: 1 operator",
         "collage: library net.tar",
     ]
+    searched["is_dependent"] = True
+    first = summary_lines(report, {})[0]
+    assert first.endswith("1.300] x; rounds depend on those before: the interval is too narrow")
 
 
 def test_stock_tvmc_runs_the_library(built, model, tmp_path):

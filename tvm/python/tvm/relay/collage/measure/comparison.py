@@ -17,6 +17,9 @@ from .cost import Cost
 from .interleave import Contestant, Samples, measure_interleaved
 from .statistics import CONFIDENCE, Interval, is_dependent, ratio_interval, relative_to_fastest
 
+# What is said of an interval whose rounds depend on each other.
+DEPENDENT_ROUNDS = "rounds depend on those before: the interval is too narrow"
+
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
@@ -46,7 +49,7 @@ class Comparison:
         if self.ratio_to_best is not None:
             text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
         if self.is_dependent:
-            text += ", rounds depend on those before: the interval is too narrow"
+            text += f", {DEPENDENT_ROUNDS}"
         return text
 
 
@@ -81,9 +84,7 @@ def compare(
         name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
     }
     dependent = {
-        name
-        for name in usable
-        if is_dependent(_ratios(results[name].seconds, results[usable[0]].seconds))
+        name for name in usable if are_dependent(results[name].seconds, results[usable[0]].seconds)
     }
     order = usable + [name for name in costs if name not in usable]
     return [
@@ -149,8 +150,9 @@ def paired_ratio(
     return ratio_interval(numerator[:count], denominator[:count], confidence)
 
 
-def _ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
-    return [a / b for a, b in zip(numerator, denominator, strict=False)]
+def are_dependent(numerator: Sequence[float], denominator: Sequence[float]) -> bool:
+    """Whether paired_ratio's interval is too narrow, since the ratios follow those before them."""
+    return is_dependent([a / b for a, b in zip(numerator, denominator, strict=False)])
 
 
 def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..measure import Comparison
-from ..measure.comparison import best_first, paired_ratio
+from ..measure.comparison import are_dependent, best_first, paired_ratio
 
 
 def compare_plans(
@@ -19,8 +19,9 @@ def compare_plans(
     `singles` names the plans of one backend alone: the fastest of them is what the others are
     compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
     with its 95 % interval; None for a plan that failed, and a bound that the rounds were too few
-    for. `chosen` is the plan that ships. `same_as`
-    names the equal plan that was measured for it, "" for a plan that was measured itself.
+    for. `is_dependent` says that this interval, or that of the ratio to the fastest plan, is too
+    narrow, since rounds depend on those before. `chosen` is the plan that ships. `same_as` names
+    the equal plan that was measured for it, "" for a plan that was measured itself.
     """
     best = best_single(comparisons, singles)
     return [
@@ -34,6 +35,7 @@ def compare_plans(
             "high": item.cost.high,
             "rounds": item.cost.rounds,
             "ratio_to_best_single": _ratio(best, item),
+            "is_dependent": item.is_dependent or _is_dependent(best, item),
             "output_error": _finite(item.output_error),
             "message": item.cost.message,
             "same_as": item.same_as,
@@ -50,9 +52,17 @@ def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> 
 
 
 def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float | None] | None:
-    if best is None or not item.cost.is_usable or not item.samples:
+    if best is None or not _has_ratio(item):
         return None
     return paired_ratio(best.samples, item.samples).to_json()
+
+
+def _is_dependent(best: Comparison | None, item: Comparison) -> bool:
+    return best is not None and _has_ratio(item) and are_dependent(best.samples, item.samples)
+
+
+def _has_ratio(item: Comparison) -> bool:
+    return item.cost.is_usable and bool(item.samples)
 
 
 def _finite(value: float | None) -> float | None:

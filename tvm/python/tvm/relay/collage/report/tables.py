@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..measure.comparison import DEPENDENT_ROUNDS
 from ..measure.cost import format_seconds, says_noisy
 from ..plans import EXACT
 from .facts import Summary, ratio_text, result_to_json
@@ -104,7 +105,8 @@ def plan_table(rows: list[dict[str, Any]]) -> Table:
             interval = "-" if None in bounds else " .. ".join(map(format_seconds, bounds))
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
         same = f"same as {row['same_as']}" if row["same_as"] else ""
-        notes = [row.get("note", "ships" if row["is_chosen"] else ""), same, row["message"]]
+        ships = row.get("note", "ships" if row["is_chosen"] else "")
+        notes = [ships, same, DEPENDENT_ROUNDS if row["is_dependent"] else "", row["message"]]
         table.add_row(
             escape(row["name"]),
             median,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..measure.comparison import DEPENDENT_ROUNDS
 from ..measure.cost import format_seconds
 from ..report.facts import ratio_text
 
@@ -20,6 +21,7 @@ def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> 
         if row["is_chosen"] and row["seconds"] is not None:
             gain = f"; beside the best backend alone {ratio_text(row)}"
             lines[0] += f", {_latency(row)}" + ("" if row["is_single_backend"] else gain)
+            lines[0] += f"; {DEPENDENT_ROUNDS}" if row["is_dependent"] else ""
     alone = [
         f"{row['name']} {_latency(row) if row['seconds'] is not None else row['status']}"
         for row in report["plans"]
