@@ -103,6 +103,46 @@ def test_a_forked_process_that_lives_on_holds_nothing(folder):
         assert tells() == "held"
 
 
+def test_a_fork_that_outlives_a_killed_search_holds_nothing(folder):
+    """As of a user's program, which forks while a thread of it searches."""
+
+    def search(tell):
+        def fork():
+            if os.fork() == 0:
+                tell(str(os.getpid()))
+                time.sleep(60)
+                os._exit(1)
+
+        with cpus_for_measuring():
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+            time.sleep(60)
+
+    with other_process(search) as (pid, tells):
+        fork = int(tells())
+        try:
+            assert not is_free(cpus_for_measuring)
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            assert is_free(cpus_for_measuring)
+        finally:
+            os.kill(fork, signal.SIGKILL)
+
+
+def test_a_fork_that_leaves_the_block_lets_nothing_of_the_search_go(folder):
+    with contextlib.ExitStack() as block:
+        block.enter_context(cpus_for_measuring())
+
+        def leave(tell):
+            block.close()
+            tell(f"free: {is_free(cpus_for_measuring)}")
+
+        with other_process(leave) as (_, tells):
+            assert tells() == "free: False"
+    assert is_free(cpus_for_measuring)
+
+
 def test_blocks_in_blocks_take_nothing_and_other_threads_wait(folder):
     seen = []
     with cpus_for_measuring(), cpus_for_building(), cpus_for_measuring():
