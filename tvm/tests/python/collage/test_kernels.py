@@ -6,11 +6,14 @@ import dataclasses
 import functools
 from pathlib import Path
 
+import numpy as np
+import own_code_backends
 import pytest
 import tvm
 from kernel_nets import CPU, NETS
 from tvm.relay import collage
-from tvm.relay.collage.measure.kernels import Kernel
+from tvm.relay.collage.build import build_library
+from tvm.relay.collage.measure.kernels import Kernel, kernels_of
 from tvm.relay.collage.report.kernels import CAUSES, UNEXPLAINED, match_kernels
 
 DOCS = Path(__file__).parents[4] / "docs" / "measured_deployed.md"
@@ -54,6 +57,19 @@ def test_the_page_lists_what_is_asserted_here():
         assert f"| {name} | {same} | {what} |" in text
     for cause in CAUSES:
         assert f"| {cause} |" in text
+
+
+@pytest.mark.parametrize("backend", ["in_c_test", "in_python_test"])
+def test_weights_of_own_code_are_seen(backend):
+    """TVM's const loader has them, where other backends' parts hold their own."""
+    found = []
+    for value in (1, 2):
+        mod = own_code_backends.net(np.full((3, 4), value, "float32"))
+        library = build_library(collage.backends.greedy_partition(mod, backend), CPU)
+        found += [each for each in kernels_of(library) if each.backend != "tvm"]
+    one, other = found
+    assert one.weights == other.weights == ("float32[3,4]",)
+    assert one.code == other.code and one.values != other.values
 
 
 def test_another_build_of_the_parts_is_found_out(monkeypatch):

@@ -94,7 +94,7 @@ class PartitionModuleNode final : public ModuleNode {
         *rv = 0;
       });
     }
-    if (name == "get_constants") {
+    if (name == "get_constants" && const_names_.empty()) {
       return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
         std::lock_guard<std::mutex> lock(init_mutex_);
         CheckConstantsAreKept();
