@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <sstream>
 
 namespace tvm {
@@ -24,14 +25,19 @@ std::string ShapeText(const Dims& dims) {
 
 namespace {
 
-// What libraries take; no tensor of it has more numbers than its size in bytes can say.
+// The parts of format 1 had names for their constants, never arrays; all else is the same.
+constexpr int kOldestFormat = 1;
 constexpr int kFormat = 2;
+// What libraries take; no tensor of it has more numbers than its size in bytes can say.
 constexpr size_t kMostAxes = 12;
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
-[[noreturn]] void Refuse(const std::string& reason) {
-  LOG(FATAL) << "ValueError: the description of a part is wrong: " << reason;
-  throw;  // LOG(FATAL) has thrown
+/*! \brief ASCII alone, as Python refuses bytes that are no UTF-8; the reader's end of file is one.
+ */
+std::string Printable(std::string text) {
+  const auto is_printable = [](char each) { return each >= ' ' && each <= '~'; };
+  text.erase(std::remove_if(text.begin(), text.end(), std::not_fn(is_printable)), text.end());
+  return text;
 }
 
 void CheckShapes(const std::vector<Dims>& shapes) {
@@ -85,6 +91,21 @@ void CheckTensorsAreDefinedBeforeUse(const GraphDesc& graph) {
   for (int tensor : graph.outputs) use(tensor, "outputs");
 }
 
+void SetTypes(const std::vector<std::string>& names, GraphDesc* graph) {
+  const size_t tensors = graph->shapes.size();
+  if (!names.empty() && names.size() != tensors) {
+    Refuse(std::to_string(names.size()) + " dtypes of " + std::to_string(tensors) + " tensors");
+  }
+  graph->dtypes.assign(tensors, runtime::DataType::Float(32));
+  for (size_t i = 0; i < names.size(); ++i) {
+    try {
+      graph->dtypes[i] = runtime::DataType(runtime::String2DLDataType(names[i]));
+    } catch (const std::exception&) {
+      Refuse("tensor " + std::to_string(i) + " has unknown type '" + names[i] + "'");
+    }
+  }
+}
+
 /*! \brief The reader's message without time, place and trace. */
 std::string Message(const std::string& text) {
   const std::string line = text.substr(0, text.find('\n'));
@@ -94,6 +115,11 @@ std::string Message(const std::string& text) {
 }
 
 }  // namespace
+
+void Refuse(const std::string& reason) {
+  LOG(FATAL) << "ValueError: the description of a part is wrong: " << Printable(reason);
+  throw;  // LOG(FATAL) has thrown
+}
 
 void PostOpDesc::Load(dmlc::JSONReader* reader) {
   dmlc::JSONObjectReadHelper helper;
@@ -122,41 +148,32 @@ const std::string& NodeDesc::Str(const std::string& key) const {
   return Lookup(strings, key, kind);
 }
 
-void GraphDesc::Load(dmlc::JSONReader* reader) {
-  int format = 0;
-  dmlc::JSONObjectReadHelper helper;
-  helper.DeclareField("format", &format);
-  helper.DeclareField("shapes", &shapes);
-  std::vector<std::string> dtype_names;
-  helper.DeclareOptionalField("dtypes", &dtype_names);
-  helper.DeclareField("inputs", &inputs);
-  helper.DeclareField("outputs", &outputs);
-  helper.DeclareField("constants", &constants);
-  helper.DeclareField("nodes", &nodes);
-  helper.ReadAllFields(reader);
-  if (format != kFormat) {
-    Refuse("format " + std::to_string(format) + " where this library reads " +
-           std::to_string(kFormat) + "; compile the model again");
-  }
-  dtypes.assign(shapes.size(), runtime::DataType::Float(32));
-  if (!dtype_names.empty() && dtype_names.size() != shapes.size()) {
-    Refuse(std::to_string(dtype_names.size()) + " dtypes of " + std::to_string(shapes.size()) +
-           " tensors");
-  }
-  for (size_t i = 0; i < dtype_names.size(); ++i) {
-    dtypes[i] = runtime::DataType(runtime::String2DLDataType(dtype_names[i]));
-  }
-}
-
 GraphDesc GraphDesc::FromJson(const std::string& json) {
   GraphDesc graph;
+  int format = 0;
+  std::vector<std::string> dtypes;
   std::istringstream is(json);
   dmlc::JSONReader reader(&is);
+  dmlc::JSONObjectReadHelper helper;
+  helper.DeclareField("format", &format);
+  helper.DeclareField("shapes", &graph.shapes);
+  helper.DeclareOptionalField("dtypes", &dtypes);
+  helper.DeclareField("inputs", &graph.inputs);
+  helper.DeclareField("outputs", &graph.outputs);
+  helper.DeclareField("constants", &graph.constants);
+  helper.DeclareField("nodes", &graph.nodes);
   try {
-    graph.Load(&reader);
+    helper.ReadAllFields(&reader);
   } catch (const std::exception& error) {
     Refuse(Message(error.what()));
   }
+  if (is.eof()) Refuse("it is cut short");  // the reader takes the end for any number of brackets
+  if (format < kOldestFormat || format > kFormat) {
+    Refuse("format " + std::to_string(format) + " where this library reads " +
+           std::to_string(kOldestFormat) + " to " + std::to_string(kFormat) +
+           "; compile the model again");
+  }
+  SetTypes(dtypes, &graph);
   CheckShapes(graph.shapes);
   CheckTensorsAreDefinedBeforeUse(graph);
   return graph;

@@ -73,8 +73,10 @@ struct GraphDesc {
    * every tensor produced before it is used. ValueError of one line.
    */
   static GraphDesc FromJson(const std::string& json);
-  void Load(dmlc::JSONReader* reader);
 };
+
+/*! \brief Throws the ValueError of one line that a description is wrong. */
+[[noreturn]] void Refuse(const std::string& reason);
 
 /*! \brief As in "1x64x56x56", for messages. */
 std::string ShapeText(const Dims& dims);

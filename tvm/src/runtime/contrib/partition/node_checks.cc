@@ -22,8 +22,7 @@ int64_t NumElements(const Dims& dims) {
 
 void NodeChecks::Require(bool holds, const std::string& field, const std::string& reason) const {
   if (holds) return;
-  LOG(FATAL) << "ValueError: the description of a part is wrong: step " << step_ << " ("
-             << node_.kind << "): " << field << ": " << reason;
+  Refuse("step " + std::to_string(step_) + " (" + node_.kind + "): " + field + ": " + reason);
 }
 
 void NodeChecks::NumInputs(size_t least, size_t most) const {
