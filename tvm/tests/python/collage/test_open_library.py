@@ -102,6 +102,15 @@ def test_the_environment_of_our_library_and_the_variable_are_looked_in(planted, 
     assert reason == "" or f"{site}/../../libdnnl.so.3" in reason
 
 
+def test_lib_beside_lib64(planted, tmp_path):
+    """Python's own is <environment>/lib64 on some systems, and pip puts data into lib."""
+    root = tmp_path / "planted"
+    runtime = link(OURS, root / "lib64/python3.11/site-packages/tvm_collage/lib")
+    (root / "lib").mkdir()
+    shutil.copy(planted, root / "lib")
+    assert ask(runtime, link(TVMS, tmp_path / "elsewhere").parent)[1] == "PLANTED"
+
+
 def test_our_own_libraries_are_looked_for_in_this_environment_alone(monkeypatch):
     monkeypatch.delenv("TVM_COLLAGE_LIBRARY_PATH", raising=False)
     package = Path(tvm_collage.__file__).parent

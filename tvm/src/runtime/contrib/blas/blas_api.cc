@@ -133,12 +133,13 @@ const Library& OpenBlas() {
 }
 
 const Library& Mkl() {
-  static const Library* library = OpenOnce<Api>({"MKL (libmkl_rt.so.3)",
-                                                 "libmkl_rt.so.3",
-                                                 "COLLAGE_MKL_LIBRARY",
-                                                 "mkl==2026.2.0",
-                                                 {"../../libmkl_rt.so.3"}},
-                                                LoadMkl, Open);
+  static const Library* library =
+      OpenOnce<Api>({"MKL (libmkl_rt.so.3)",
+                     "libmkl_rt.so.3",
+                     "COLLAGE_MKL_LIBRARY",
+                     "mkl==2026.2.0",
+                     {"../../libmkl_rt.so.3", "../../../lib/libmkl_rt.so.3"}},
+                    LoadMkl, Open);
   return *library;
 }
 

@@ -72,7 +72,7 @@ const Opened<Api>& OneDnn() {
                      "libdnnl.so.3",
                      "COLLAGE_ONEDNN_LIBRARY",
                      "onednn-cpu-gomp==2023.2.0",
-                     {"../../libdnnl.so.3"}},
+                     {"../../libdnnl.so.3", "../../../lib/libdnnl.so.3"}},
                     Load);
   return *opened;
 }
