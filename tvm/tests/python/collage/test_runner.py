@@ -172,6 +172,27 @@ def test_an_error_in_the_model_is_the_callers_and_the_next_run_is_right(minus):
     np.testing.assert_allclose(runner(x=x)[0], np.tanh(x - 1), rtol=1e-5)
 
 
+def test_a_runner_that_its_own_model_calls_does_not_hang(minus):
+    x, inner = np.full((3, 4), 2, "float32"), []
+
+    def calling(x, c):
+        if inner:
+            inner.pop()(x=x.numpy())
+        return x.numpy() - c.numpy()
+
+    minus(calling)
+    library = built(
+        backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name)
+    )
+    runner = library.runner()
+    inner.append(runner)
+    with pytest.raises(ValueError, match="has called the runner itself"):
+        runner(x=x)
+    inner.append(library.runner())  # another one may be
+    for _ in range(2):
+        np.testing.assert_allclose(runner(x=x)[0], np.tanh(x - 1), rtol=1e-5)
+
+
 @pytest.mark.parametrize("make", [aligned, lambda runner, given: misaligned(given)])
 def test_inputs_that_are_outputs_or_nothing_reads(make):
     """The graph executor does not follow an address for an input that no operator reads."""

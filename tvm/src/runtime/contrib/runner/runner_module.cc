@@ -14,7 +14,10 @@
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>
 
+#include <atomic>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "../partition/checked_data.h"
@@ -60,10 +63,19 @@ std::vector<TensorInfo> FromArray(const Infos& rows) {
 /*! \brief What a handle points to. */
 struct Shared {
   std::mutex mutex;
+  std::atomic<std::thread::id> owner{};  // the thread that has it
   std::unique_ptr<Runner> runner;
 
   void Run(void* const* in, void* const* out) {
+    const std::thread::id self = std::this_thread::get_id();
+    if (owner == self) {
+      LOG(FATAL) << "ValueError: a function that this runner calls has called the runner itself, "
+                 << "which would wait for ever: make it a runner of its own";
+    }
     std::lock_guard<std::mutex> lock(mutex);
+    owner = self;
+    std::unique_ptr<Shared, void (*)(Shared*)> release(
+        this, [](Shared* s) { s->owner = std::thread::id(); });
     runner->Run(in, out);
   }
 };
