@@ -116,16 +116,3 @@ def _raise_lost() -> None:
 def raise_if_interrupted() -> None:
     """Asked by C++ where a callback has given nothing: was it interrupted?"""
     _raise_lost()
-
-
-@register_func("tvm.relay.collage.ask", override=True)
-@carried
-def _ask(predicate: Callable, call: Any) -> Any:
-    """A predicate that its owner registered with TVM, of a call: what it raises is a text."""
-    with interrupts_kept():
-        try:
-            return predicate(call)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
-            return f"unsupported: its predicate raised {error!r}"

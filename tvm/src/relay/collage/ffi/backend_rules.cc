@@ -169,7 +169,7 @@ TVM_REGISTER_GLOBAL("collage.MakeBarePatternEntry")
     });
 TVM_REGISTER_GLOBAL("collage.MakePatternEntryWithPredicate")
     .set_body_typed([](String compiler, String composite, ObjectRef pattern, PackedFunc predicate) {
-      return MakePatternEntry(compiler, composite, pattern, predicate, nullptr);
+      return MakePatternEntry(compiler, composite, pattern, Guarded(predicate), nullptr);
     });
 // TVM's prototype lets patterns of a backend that says nothing else join freely, and joins chosen
 // parts that touch.

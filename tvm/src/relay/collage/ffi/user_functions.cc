@@ -2,7 +2,6 @@
 #include "user_functions.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "construct.h"
 #include "import_attrs.h"
@@ -12,42 +11,37 @@ namespace {
 
 thread_local const ImportScope* current_scope = nullptr;
 
-/*! \brief What the user's function raised, without the stack that TVM's errors carry. */
-std::string LastLine(std::string message) {
-  while (!message.empty() && message.back() == '\n') message.pop_back();
-  size_t end_of_line = message.rfind('\n');
-  return end_of_line == std::string::npos ? message : message.substr(end_of_line + 1);
-}
-
 const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
 
+bool IsText(const TVMRetValue& answer) {
+  return answer.type_code() == kTVMStr || answer.IsObjectRef<String>();
+}
+
 /*!
- * What an asked function raises is a text by the time that it comes here (predicates.py): whatever
- * is thrown all the same, an interrupt or a want of memory, ends the pass.
+ * What an asked function raises is a text by the time that it comes here (predicates.py), and what
+ * it gives is a bool or a text: whatever is thrown all the same, an interrupt or a want of memory,
+ * ends the pass.
  */
-Verdict Ask(const std::function<TVMRetValue()>& predicate) {
-  TVMRetValue answer = predicate();
-  if (answer.type_code() == kTVMStr || answer.IsObjectRef<String>()) {
+Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
+  TVMRetValue answer = predicate(expr);
+  if (IsText(answer)) {
     std::string reason = answer.operator String();
     return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
   }
-  bool accepted = false;
-  try {
-    accepted = answer;
-  } catch (const std::exception& error) {
-    // TVM's FFI gives nothing, too, where it has lost an interrupt.
+  if (answer.type_code() == kTVMNullptr) {
+    // TVM's FFI gives nothing where it has lost an interrupt.
     CallGlobal("tvm.relay.collage.raise_if_interrupted");
-    return Verdict::Refuse("unsupported: its predicate raised " + LastLine(error.what()));
+    return Verdict::Refuse("unsupported: its predicate gave nothing");
   }
+  const bool accepted = answer;
   return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
 }
 
 /*! \brief Asks unless it is known what the answer is. */
 Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
                 const IndexSet& inside) {
-  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside, [&] {
-    return Ask([&] { return predicate(ExprOf(root)); });
-  });
+  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
+                                              [&] { return Ask(predicate, ExprOf(root)); });
 }
 
 /*! \brief Can it be written into a function and into a file? */
@@ -60,7 +54,7 @@ bool IsPlain(const AttrValue& value) {
 }
 
 Verdict ReadAttrs(const TVMRetValue& value, Attrs* attrs) {
-  if (value.type_code() == kTVMStr) return Verdict::Refuse(value);
+  if (IsText(value)) return Verdict::Refuse(value.operator String());
   if (!value.IsObjectRef<ObjectRef>()) {
     CallGlobal("tvm.relay.collage.raise_if_interrupted");
     return Verdict::Refuse("unsupported: its attrs getter gave no dict");
@@ -69,10 +63,13 @@ Verdict ReadAttrs(const TVMRetValue& value, Attrs* attrs) {
   if (!answer.as<runtime::MapNode>()) {
     return Verdict::Refuse("unsupported: its attrs getter gave no dict");
   }
-  for (const auto& [key, value] : runtime::Downcast<Map<String, ObjectRef>>(answer)) {
+  for (const auto& [any_key, value] : runtime::Downcast<Map<ObjectRef, ObjectRef>>(answer)) {
+    const auto* text = any_key.as<runtime::StringObj>();
+    if (!text) return Verdict::Refuse("unsupported: its attrs getter gave a name that is no str");
+    const std::string key(text->data, text->size);
     AttrValue plain = ImportAttr(value);
     if (!IsPlain(plain)) {
-      return Verdict::Refuse("unsupported: its attrs getter gave '" + std::string(key) +
+      return Verdict::Refuse("unsupported: its attrs getter gave '" + key +
                              "' a value that is no int, float, str or list of such");
     }
     if (key == "Composite") {
@@ -100,6 +97,13 @@ const ImportScope& ImportScope::Current() {
   return *current_scope;
 }
 
+PackedFunc Guarded(const PackedFunc& raw) {
+  if (raw == nullptr) return raw;
+  return PackedFunc([raw](runtime::TVMArgs args, TVMRetValue* answer) {
+    *answer = CallGlobal("tvm.relay.collage.ask", raw, args[0].operator ObjectRef());
+  });
+}
+
 MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local) {
   if (predicate == nullptr) return {};
   return [predicate, is_local](const DataflowGraph&, const Match& match) {
@@ -121,11 +125,9 @@ CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
       return Verdict::Refuse("");  // it says nothing of this op: no reason worth keeping
     }
     const PackedFunc predicate = takes;
-    return ImportScope::Current().verdicts().Of(
-        predicate, is_local, index, IndexSet(graph.size(), {index}), [&] {
-          // Its owner gave it to TVM as it was: what it raises is not a text yet.
-          return Ask([&] { return CallGlobal("tvm.relay.collage.ask", predicate, call); });
-        });
+    return ImportScope::Current().verdicts().Of(predicate, is_local, index,
+                                                IndexSet(graph.size(), {index}),
+                                                [&] { return Ask(Guarded(predicate), call); });
   };
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Users' functions as rules ask them: predicates and attrs getters. What they raise or give wrongly
-// is a refusal with a reason; an interrupt ends the pass, as itself (interrupts.py). Precondition:
-// an ImportScope lives while rules run. Test: tvm/tests/python/collage/test_rules.py.
+// is a refusal with a reason, of which Python makes a text (predicates.py); an interrupt ends the
+// pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
+// given here is guarded, in Python or by Guarded: what any other raises ends the pass. Test:
+// tvm/tests/python/collage/test_rules.py, test_refusals.py.
 #ifndef TVM_RELAY_COLLAGE_FFI_USER_FUNCTIONS_H_
 #define TVM_RELAY_COLLAGE_FFI_USER_FUNCTIONS_H_
 
@@ -36,6 +38,8 @@ class ImportScope {
   mutable VerdictMemo verdicts_;
 };
 
+/*! \brief A predicate that its owner gave as it was, so that what it raises is a text; or null. */
+PackedFunc Guarded(const PackedFunc& raw);
 /*!
  * \brief Asks with the matched expression: true accepts, false refuses, a text is why not. Each
  * match is asked for once; when `is_local`, so are all that are equal (see HasLocalPredicates).

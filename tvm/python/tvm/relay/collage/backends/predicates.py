@@ -1,37 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's predicates as TVM's passes can bear them: an answer of yes or no, never an error.
+"""A user's predicates and attrs getters as the passes can bear them: an answer, never an error.
 
 An interrupt or a want of memory is no error of the predicate's and ends the pass (interrupts.py).
 
-Test: test_greedy.py, test_backends.py.
+Test: test_greedy.py, test_backends.py, test_refusals.py.
 """
 
 import functools
 import logging
 from collections.abc import Callable
+from numbers import Integral
+from typing import Any
 
-from ..interrupts import carried
+import numpy as np
+import tvm
+from tvm._ffi import register_func
+
+from ..interrupts import carried, interrupts_kept
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def raised_is_reason(function: Callable, what: str = "predicate") -> Callable:
-    """Return a user's function with what it raises as the text of a refusal.
+def raised_is_reason(predicate: Callable) -> Callable:
+    """Return a user's predicate with what it raises, or answers wrongly, as a refusal's text."""
+    return _guarded(predicate, "predicate", _verdict)
 
-    The pass's C++ learns of a Python exception only that there was one.
-    """
 
+def attrs_or_reason(getter: Callable) -> Callable:
+    """Return a user's attrs getter with what it raises as the text of a refusal."""
+    return _guarded(getter, "attrs getter", tvm.runtime.convert)
+
+
+def _guarded(function: Callable, what: str, as_answer: Callable) -> Callable:
     @carried
     @functools.wraps(function)
     def guarded(*args):
-        try:
-            return function(*args)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
-            return f"unsupported: its {what} raised {error!r}"
+        return _ask(function, args, what, as_answer)
 
     return guarded
+
+
+def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any:
+    """The answer as C++ can take it, or why there is none.
+
+    The pass's C++ learns of a Python exception only that there was one; and where the FFI cannot
+    convert an answer, it does not even learn which.
+    """
+    try:
+        return as_answer(function(*args))
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
+        return f"unsupported: its {what} raised {error!r}"
+
+
+def _verdict(answer: Any) -> Any:
+    if isinstance(answer, str):
+        return tvm.runtime.convert(answer)
+    # NumPy's truth is no int; and a comparison with a shape's number is an integer of TVM's.
+    if isinstance(answer, Integral | np.bool_ | tvm.tir.IntImm):
+        return bool(answer)
+    kind = type(answer).__name__
+    return f"unsupported: its predicate gave {kind}: a predicate gives a bool, or a text of why not"
+
+
+@register_func("tvm.relay.collage.ask", override=True)
+@carried
+def _ask_raw(predicate: Callable, expr: Any) -> Any:
+    """Asked by C++: a predicate that its owner gave to TVM as it was."""
+    with interrupts_kept():
+        return _ask(predicate, (expr,), "predicate", _verdict)
 
 
 def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:

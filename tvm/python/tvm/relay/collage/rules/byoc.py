@@ -11,7 +11,7 @@ from tvm._ffi import get_global_func, register_func
 from tvm.target import Target
 
 from ..backends.pattern_entry import pattern_entry
-from ..backends.predicates import raised_is_reason
+from ..backends.predicates import attrs_or_reason, raised_is_reason
 from ..errors import UnknownBackendError
 from ..interrupts import carried
 
@@ -23,7 +23,7 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
     """
     name, pattern, predicate, attrs = pattern_entry(compiler, pattern_tuple)
     predicate = predicate and raised_is_reason(predicate)
-    attrs = attrs and raised_is_reason(attrs, "attrs getter")
+    attrs = attrs and attrs_or_reason(attrs)
     return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
 
 

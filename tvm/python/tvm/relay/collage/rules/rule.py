@@ -14,7 +14,7 @@ from tvm._ffi import get_global_func
 from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
-from ..backends.predicates import raised_is_reason
+from ..backends.predicates import attrs_or_reason, raised_is_reason
 from .checks import check, check_function, check_limit
 from .combiners import Combiner
 
@@ -88,7 +88,7 @@ def Composite(
     check("Composite", "label", label, str, "a str")
     _check_rule("Composite", sub_rule)
     check_function("Composite", "attrs", attrs)
-    return _make("Composite", label, sub_rule, attrs and raised_is_reason(attrs, "attrs getter"))
+    return _make("Composite", label, sub_rule, attrs and attrs_or_reason(attrs))
 
 
 def Primitive(sub_rule: PartitionRule) -> PartitionRule:
