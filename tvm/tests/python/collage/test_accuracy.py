@@ -164,7 +164,7 @@ def test_such_a_plan_is_nobodys_reference_and_fails_where_there_is_none():
         ]
 
     with pytest.raises(
-        RuntimeError, match="no plan gave outputs to compare its own with"
+        GuardUnavailable, match="no plan gave outputs to compare its own with"
     ) as caught:
         guard(
             plans_of(RIGHT, TRADER),
