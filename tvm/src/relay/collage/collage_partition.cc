@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ffi/cost_estimator.h"
+#include "ffi/fields.h"
 #include "ffi/gather_specs.h"
 #include "ffi/observe.h"
 #include "ffi/phase_clock.h"
@@ -85,7 +86,7 @@ Placement ReadPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   const PackedFunc* read = runtime::Registry::Get("tvm.relay.collage.read_placement");
   ICHECK(read) << "InternalError: tvm.relay.collage is not imported";
   Placement placement = EmptyPlacement(mod);
-  SetParts((*read)(String(options.placement), mod, compilation_config), &placement);
+  SetParts(FromPython((*read)(String(options.placement), mod, compilation_config)), &placement);
   return placement;
 }
 

@@ -219,3 +219,15 @@ def test_what_is_lost_in_a_block_that_is_interrupted_does_not_come_out_of_the_ne
         raise KeyboardInterrupt
     with interrupts_kept():
         assert tvm.runtime.convert(lambda: 3)() == 3
+
+
+@pytest.mark.parametrize("callback", ["_estimate_prices", "_transitions"])
+def test_a_callback_that_the_ffi_made_nothing_of_is_an_error(monkeypatch, callback):
+    """As it does where Ctrl-C comes in its own lines around the function: C++ must not read on."""
+    monkeypatch.setattr(MockCostEstimator, callback, lambda self, *_: None)
+    monkeypatch.setattr(MockCostEstimator, "has_transitions", True)
+    with pytest.raises(tvm.TVMError, match="a callback in Python gave nothing"):
+        search(
+            rules.Primitive(RULES["predicate"](lambda call: True)),
+            MockCostEstimator({HOST: 9, K: 1}),
+        )

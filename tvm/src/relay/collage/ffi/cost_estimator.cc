@@ -9,6 +9,7 @@
 #include <limits>
 #include <sstream>
 
+#include "fields.h"
 #include "user_error.h"
 
 namespace tvm::collage {
@@ -18,10 +19,9 @@ TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
 namespace {
 
 // As measure/cost.py lists them.
-constexpr const char* kStatuses[] = {"unknown",        "measured",     "estimated",
-                                     "compile_failed", "run_failed",   "timeout",
-                                     "crashed",        "wrong_result", "unsupported",
-                                     "machine_fault"};
+constexpr const char* kStatuses[] = {"unknown",     "measured",     "estimated", "compile_failed",
+                                     "run_failed",  "timeout",      "crashed",   "wrong_result",
+                                     "unsupported", "machine_fault"};
 
 void Check(const EstimatedCost& cost) {
   if (std::find(std::begin(kStatuses), std::end(kStatuses), cost.status) == std::end(kStatuses)) {
@@ -87,7 +87,7 @@ std::vector<EstimatedCost> CostEstimatorNode::Measure(
     targets.push_back(request.target);
     labels.push_back(request.label);
   }
-  Array<Array<ObjectRef>> answers = estimate(mods, targets, labels);
+  Array<Array<ObjectRef>> answers = FromPython(estimate(mods, targets, labels));
   std::vector<EstimatedCost> costs;
   for (const Array<ObjectRef>& answer : answers) {
     costs.push_back({runtime::Downcast<String>(answer[0]),
@@ -110,7 +110,7 @@ std::vector<EstimatedCost> CostEstimatorNode::Price(
     rows << request.signature << ' ' << found->second << ' ' << request.num_calls << ' '
          << request.operations << ' ' << request.bytes << '\n';
   }
-  const String text = price(String(rows.str()), targets);
+  const String text = FromPython(price(String(rows.str()), targets));
   std::istringstream answers{std::string(text)};
   std::vector<EstimatedCost> costs;
   for (std::string line; std::getline(answers, line);) {
@@ -126,7 +126,7 @@ std::map<std::string, double> CostEstimatorNode::Transitions(
     const std::map<std::string, ObjectRef>& types, const ObjectRef& target) const {
   Array<ObjectRef> asked;
   for (const auto& [key, type] : types) asked.push_back(type);
-  Array<runtime::Float> answers = transition(asked, target);
+  Array<runtime::Float> answers = FromPython(transition(asked, target));
   ICHECK_EQ(answers.size(), types.size()) << "the cost estimator left transitions out";
   std::map<std::string, double> seconds;
   size_t next = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule written in Python: it looks at a view of the graph and gives sub-graphs of it.
 // Precondition: it runs inside an ImportScope. Test: tvm/tests/python/collage/test_rules_custom.py.
+#include "fields.h"
 #include "rule_objects.h"
 #include "user_error.h"
 #include "user_functions.h"
@@ -24,9 +25,8 @@ class Custom : public PartitionRule {
       log->Refuse(name(), graph.placeable(), found);
       return {};
     }
-    if (found.type_code() == kTVMNullptr) CallGlobal("tvm.relay.collage.raise_if_interrupted");
     CandidateSet result;
-    for (const SubGraphView& view : Array<SubGraphView>(found)) {
+    for (const SubGraphView& view : Array<SubGraphView>(FromPython(found))) {
       if (view->imported.get() != &scope.imported()) {
         ThrowUserError("ValueError",
                        "rule " + name() + " of backend " + backend +

@@ -127,4 +127,12 @@ const PackedFunc& Global(const char* name) {
   return entry->second;
 }
 
+TVMRetValue FromPython(TVMRetValue answer) {
+  if (answer.type_code() == kTVMNullptr) {
+    CallGlobal("tvm.relay.collage.raise_if_interrupted");
+    LOG(FATAL) << "InternalError: a callback in Python gave nothing: was it interrupted?";
+  }
+  return answer;
+}
+
 }  // namespace tvm::collage

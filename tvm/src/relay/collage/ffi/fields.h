@@ -70,6 +70,13 @@ TVMRetValue CallGlobal(const char* name, Args&&... args) {
   return Global(name)(std::forward<Args>(args)...);
 }
 
+/*!
+ * \brief What a function of Python's gave that always gives something.
+ *
+ * Where Ctrl-C comes in the lines of TVM's FFI around it, it gives nothing: then this throws.
+ */
+TVMRetValue FromPython(TVMRetValue answer);
+
 }  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_FFI_FIELDS_H_

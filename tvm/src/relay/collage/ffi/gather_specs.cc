@@ -7,6 +7,7 @@
 
 #include "backend_rules.h"
 #include "device_domains.h"
+#include "fields.h"
 #include "rule_objects.h"
 #include "target_kind.h"
 
@@ -19,7 +20,7 @@ RulePtr ExternalRule(const std::string& name, const ObjectRef& target) {
   ICHECK(make) << "InternalError: tvm.relay.collage is not imported";
   // TVM's prototype has the name alone, which says all of a target without attributes.
   const bool has_attrs = !RefFieldAs<Map<String, ObjectRef>>(target, "attrs").empty();
-  ObjectRef rule = has_attrs ? (*make)(String(name), target) : (*make)(String(name));
+  ObjectRef rule = FromPython(has_attrs ? (*make)(String(name), target) : (*make)(String(name)));
   return runtime::Downcast<PartitionRuleRef>(rule)->rule;
 }
 

@@ -16,7 +16,7 @@ bool IsLarge(const NDArray& data) {
 /*! \brief Calls that read numbers as places, and lets, if there are such calls: few networks have.
  */
 Array<ObjectRef> CallsThatReadPlaces(const ImportedFunction& imported) {
-  const Array<String> listed = CallGlobal("tvm.relay.collage.reading_ops");
+  const Array<String> listed = FromPython(CallGlobal("tvm.relay.collage.reading_ops"));
   const std::set<std::string> ops(listed.begin(), listed.end());
   Array<ObjectRef> calls, lets;
   for (NodeIndex i = 0; i < imported.graph.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<bool> WeightsOf(const ImportedFunction& imported) {
   if (!has_any) return weights;
   const Array<ObjectRef> calls = CallsThatReadPlaces(imported);
   if (calls.empty()) return weights;
-  const Array<ObjectRef> kept = CallGlobal("tvm.relay.collage.kept_constants", calls);
+  const Array<ObjectRef> kept = FromPython(CallGlobal("tvm.relay.collage.kept_constants", calls));
   std::set<const runtime::Object*> objects;
   for (const ObjectRef& constant : kept) objects.insert(constant.get());
   for (NodeIndex i = 0; i < graph.size(); ++i) {
