@@ -33,6 +33,9 @@ Module SlimConstLoader(Module loader) {
     const PackedFunc symbol = each.GetFunction("get_symbol");
     const PackedFunc variables = each.GetFunction("get_const_vars");
     if (symbol == nullptr || variables == nullptr) continue;
+    // TVM's C sources have the symbol of their first function, and the host's may have none at all.
+    const PackedFunc functions = each.GetFunction("get_func_names");
+    if (functions != nullptr && functions().operator Array<String>().empty()) continue;
     std::vector<std::string>& names = names_of[symbol()];
     for (const String& variable : variables().operator Array<String>()) {
       const NDArray array = arrays.at(variable);
