@@ -15,6 +15,8 @@ LOCKS := requirements.txt requirements-demo.txt requirements-dev.txt requirement
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --no-deps
 # More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
 ARGS ?=
+# Processes that run tests, whole files each, since a file's tests share its builds. 0 for a debugger.
+WORKERS ?= 2
 BENCHES ?= bench/peers.py
 ifneq ($(origin CXX),default)
 export CXX
@@ -54,7 +56,7 @@ $(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
 test: test-cpp test-python
 
 test-python: build
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 test-cpp: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(CPP_TESTS)
