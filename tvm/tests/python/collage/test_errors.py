@@ -11,6 +11,7 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
+from tvm.relay.collage.module_check import open_inputs
 from tvm.relay.collage.targets import parse_targets
 
 HOST = "llvm"
@@ -221,3 +222,20 @@ def test_a_host_target_that_is_no_cpu(good):
         "the host target is 'cuda': Collage places parts on the CPU so far, "
         "so put collage.host_target() first"
     )
+
+
+@pytest.mark.parametrize("entry", [build, create_executor])
+def test_open_dimensions_are_refused_by_name_before_anything_is_measured(entry, monkeypatch):
+    monkeypatch.setattr("tvm.relay.collage.optimizer.measuring_session", pytest.fail)
+    mod = parse("def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(8), float32]) { %x + %y }")
+    assert message(collage.ModuleError, entry, mod, [HOST, "dnnl"]) == (
+        "the graph executor takes fixed shapes alone, and inputs have open dimensions (x [?, 8]): "
+        "import the model with its shapes, e.g. shape={'x': (1, 8)}, or use relay.vm.compile"
+    )
+
+
+def test_an_input_that_params_bind_is_not_open():
+    mod = parse("def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(?), float32]) { %x + %y }")
+    assert open_inputs(mod) == {"x": [None, 8], "y": [None]}
+    assert open_inputs(mod, {"x": None}) == {"y": [None]}
+    assert open_inputs(tvm.IRModule()) == open_inputs("no module") == {}

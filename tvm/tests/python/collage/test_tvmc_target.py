@@ -42,6 +42,21 @@ def test_a_text_is_split(text):
     assert split_target(text, tvmc_target) == SPLITS[text]
 
 
+def test_a_text_without_a_host_is_for_this_cpu():
+    host = str(collage.host_target())
+    assert split_target("cblas, dnnl -winograd=never", tvmc_target) == (
+        host,
+        ["cblas", "dnnl -winograd=never"],
+    )
+    assert split_target("compute-library, dnnl", tvmc_target) == (
+        f"compute-library, {host}",
+        ["dnnl"],
+    )
+    with under_way(Compilation()) as compilation:
+        target, _ = tvmc_target.target_from_cli("dnnl")
+    assert str(target) == host and [each.kind.name for each in compilation.backends] == ["dnnl"]
+
+
 def test_a_file_is_tvmcs(tmp_path):
     file = tmp_path / "dnnl"
     file.write_text("llvm")
@@ -62,7 +77,6 @@ def test_a_compilation_has_the_backends_and_tvmc_the_rest():
     "text, error",
     [
         ("dnnl, dnl, llvm", "unknown backend or target kind 'dnl'"),
-        ("dnnl, cblas", "are all external backends: put a host target first"),
         ("dnnl -winograd=never, llvm, dnnl", "in the target list with different options"),
     ],
 )

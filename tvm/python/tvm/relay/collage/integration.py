@@ -68,11 +68,14 @@ def _build(
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
     from .build import build_library
     from .built import Built
+    from .module_check import check_fixed_shapes
     from .optimizer import optimize
     from .targets import parse_targets
 
     targets = parse_targets(target, target_host)
-    _check_executor(executor.name if executor is not None else "graph", targets)
+    kind = executor.name if executor is not None else "graph"
+    _check_executor(kind, targets)
+    check_fixed_shapes(ir_mod, params, kind)
     options = {
         "executor": executor,
         "runtime": runtime,
@@ -117,6 +120,7 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
     """`create_executor` under the option: decides at once, since TVM's executors build later,
     perhaps outside the PassContext."""
     from .build.library import inline_external_functions
+    from .module_check import check_fixed_shapes
     from .optimizer import optimize
     from .options import CollageOptions
     from .targets import parse_targets, warn_host_alone
@@ -128,6 +132,8 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
         warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
+    if kind in ("graph", "aot"):
+        check_fixed_shapes(mod, params, kind)
     result = optimize(_as_module(mod), params, targets.all)
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)
     executor.collage = result

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -36,6 +36,44 @@ def check_module(mod: Any) -> None:
         except (tvm.TVMError, TypeError, ValueError, AttributeError) as error:
             reasons = found or [last_line(error)]
             raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from error
+
+
+def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, list[int | None]]:
+    """The inputs of main that have an extent which only a call fixes, None in their shape; those
+    that `params` bind are none. Empty where there is no main in Relay."""
+    if isinstance(mod, tvm.IRModule) and "main" in {var.name_hint for var in mod.get_global_vars()}:
+        mod = mod["main"]
+    found: dict[str, list[int | None]] = {}
+    for var in mod.params if isinstance(mod, relay.Function) else ():
+        kind = var.type_annotation
+        if var.name_hint in (params or {}) or not isinstance(kind, relay.TensorType):
+            continue
+        shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in kind.shape]
+        if None in shape:
+            found[var.name_hint] = shape
+    return found
+
+
+def check_fixed_shapes(mod: Any, params: Mapping[str, Any] | None, executor: str) -> None:
+    """ModuleError for inputs whose memory the graph and the AOT executor cannot plan."""
+    found = open_inputs(mod, params)
+    if found:
+        example = {
+            name: tuple(1 if n is None else n for n in shape) for name, shape in found.items()
+        }
+        raise ModuleError(
+            f"the {executor} executor takes fixed shapes alone, and inputs have open dimensions "
+            f"({shapes_text(found)}): import the model with its shapes, e.g. shape={example}, or "
+            "use relay.vm.compile"
+        )
+
+
+def shapes_text(shapes: Mapping[str, list[int | None]]) -> str:
+    """Inputs as 'x [?, 8], y [2]'."""
+    return ", ".join(
+        f"{name} [{', '.join('?' if n is None else str(n) for n in shape)}]"
+        for name, shape in shapes.items()
+    )
 
 
 class _Lists(threading.local):

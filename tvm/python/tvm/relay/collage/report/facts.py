@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..measure.comparison import DEPENDENT_ROUNDS
 from ..measure.cost import format_seconds, says_noisy
 from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
 from .placement import placement_of
@@ -21,6 +22,8 @@ _BACKEND, _RULE, _LABEL, _STATUS, _SECONDS, _MESSAGE, _IS_KERNEL = range(7)
 # What equal parts agree in, and what equal failures agree in.
 _WHAT = (_BACKEND, _RULE, _LABEL, _STATUS)
 _WHY = (*_WHAT, _MESSAGE)
+
+BUSY = "other work left no core free; a search on a quiet machine measures them again"
 
 
 def result_to_json(result: Any) -> dict[str, Any]:
@@ -97,6 +100,19 @@ def ratio_text(row: dict[str, Any]) -> str:
     if ratio["high"] is None:
         return f"{ratio['value']:.3f} x, after too few rounds to be sure"
     return "{value:.3f} [{low:.3f}, {high:.3f}] x".format(**ratio)
+
+
+def plan_remarks(row: dict[str, Any]) -> str:
+    """What is to be known of a plan's figures: whose they are, and what makes them doubtful."""
+    same = f"same as {row['same_as']}" if row["same_as"] else ""
+    dependent = DEPENDENT_ROUNDS if row["is_dependent"] else ""
+    return "; ".join(text for text in (same, dependent, row["message"]) if text)
+
+
+def busy_text(report: dict[str, Any]) -> str:
+    """How many costs a busy machine may have spoilt; "" for none."""
+    busy = report["costs"].get("busy", 0)
+    return f"{busy} costs measured while {BUSY}" if busy else ""
 
 
 def _function(row: dict[str, Any], host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..measure.comparison import DEPENDENT_ROUNDS
 from ..measure.cost import format_seconds, says_noisy
 from ..plans import EXACT
-from .facts import Summary, ratio_text, result_to_json
+from .facts import BUSY, Summary, plan_remarks, ratio_text, result_to_json
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -37,7 +36,7 @@ _SOURCES = {
 }
 _QUALITIES = {
     "noisy": "known badly: the upper quartile counts",
-    "busy": "other work left no core free; a search on a quiet machine measures them again",
+    "busy": BUSY,
     "verified": "outputs compared with TVM's, and right",
     "not_verified": "to be compared, but TVM had nothing to compare with",
 }
@@ -104,9 +103,7 @@ def plan_table(rows: list[dict[str, Any]]) -> Table:
             bounds = row["low"], row["high"]
             interval = "-" if None in bounds else " .. ".join(map(format_seconds, bounds))
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"
-        same = f"same as {row['same_as']}" if row["same_as"] else ""
-        ships = row.get("note", "ships" if row["is_chosen"] else "")
-        notes = [ships, same, DEPENDENT_ROUNDS if row["is_dependent"] else "", row["message"]]
+        notes = [row.get("note", "ships" if row["is_chosen"] else ""), plan_remarks(row)]
         table.add_row(
             escape(row["name"]),
             median,

@@ -6,20 +6,22 @@ Test: test_tvmc.py.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import tvm
 
 from ..cli import INTERRUPTED
-from ..errors import CollageError, ExecutorError, last_line
+from ..errors import CollageError, ExecutorError, ModuleError, last_line
 from ..integration import OPTION
 from ..measure.compiler import require_compiler
+from ..module_check import open_inputs, shapes_text
 from ..options import PREFIX
 from ..report_file import check_file_path
 from . import arguments
@@ -52,7 +54,8 @@ def _drive_compile(stock: Callable) -> Callable:
             args.target = None if args.target is None else str(args.target)
             return stock(args)
         try:
-            return _drive(stock, args)
+            with _logs_on_stderr():
+                return _drive(stock, args)
         except KeyboardInterrupt:
             print("tvmc: interrupted", file=sys.stderr)
             return INTERRUPTED
@@ -60,6 +63,23 @@ def _drive_compile(stock: Callable) -> Callable:
             raise TVMCException(str(error)) from error
 
     return drive_compile
+
+
+@contextlib.contextmanager
+def _logs_on_stderr() -> Iterator[None]:
+    """Have what tvmc logs on standard error: it sends logs where the result goes."""
+    handlers = [
+        each
+        for each in logging.getLogger().handlers
+        if isinstance(each, logging.StreamHandler) and each.stream is sys.stdout
+    ]
+    for handler in handlers:
+        handler.setStream(sys.stderr)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.setStream(sys.stdout)
 
 
 def _drive(stock: Callable, args: Any) -> int:
@@ -159,13 +179,33 @@ def _sources(built: Any, formats: list[str]) -> dict[str, str]:
 
 
 def _build(stock: Callable) -> Callable:
+    signature = inspect.signature(stock)
+
     @functools.wraps(stock)
-    def build(mod, tvm_target, *args, **kwargs):
+    def build(*args, **kwargs):
         compilation = current()
         if compilation is None:
-            return stock(mod, tvm_target, *args, **kwargs)
-        targets = [tvm_target, *compilation.backends]
-        compilation.built = stock(mod, targets, *args, **kwargs)
+            return stock(*args, **kwargs)
+        call = signature.bind(*args, **kwargs)
+        found = call.arguments
+        if not found.get("use_vm"):
+            _check_input_shapes(found["mod"], found.get("params"))
+        found["tvm_target"] = [found["tvm_target"], *compilation.backends]
+        compilation.built = stock(*call.args, **call.kwargs)
         return compilation.built
 
     return build
+
+
+def _check_input_shapes(mod: Any, params: Any) -> None:
+    """What relay.build refuses of inputs, in tvmc's words."""
+    found = open_inputs(mod, params)
+    if found:
+        example = " ".join(
+            f"{name}:[{','.join('1' if n is None else str(n) for n in shape)}]"
+            for name, shape in found.items()
+        )
+        raise ModuleError(
+            f"inputs of the model have open dimensions ({shapes_text(found)}): fix them, e.g. "
+            f'--input-shapes "{example}"'
+        )

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..measure.comparison import DEPENDENT_ROUNDS
 from ..measure.cost import format_seconds
-from ..report.facts import ratio_text
+from ..report.facts import busy_text, plan_remarks, ratio_text
 
 
 def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> list[str]:
@@ -16,34 +15,36 @@ def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> 
 
     `report` is that of result_to_json, `written` names what each file is.
     """
-    lines = [f"collage: plan {report['plan']}"]
-    for row in report["plans"]:
-        if row["is_chosen"] and row["seconds"] is not None:
-            gain = f"; beside the best backend alone {ratio_text(row)}"
-            lines[0] += f", {_latency(row)}" + ("" if row["is_single_backend"] else gain)
-            lines[0] += f"; {DEPENDENT_ROUNDS}" if row["is_dependent"] else ""
-    alone = [
-        f"{row['name']} {_latency(row) if row['seconds'] is not None else row['status']}"
+    chosen = [_figures(row) for row in report["plans"] if row["is_chosen"]]
+    lines = [", ".join([f"plan {report['plan']}", *chosen])]
+    lines += [
+        f"{row['name']} alone, {_figures(row)}"
         for row in report["plans"]
-        if row["is_single_backend"]
+        if row["is_single_backend"] and not row["is_chosen"]
     ]
-    lines += ["collage: alone: " + ", ".join(alone)] if alone else []
     if report["guard_skipped"]:
-        lines.append(f"collage: not measured end to end: {report['guard_skipped']}")
+        lines.append(f"not measured end to end: {report['guard_skipped']}")
     if report["unverified"]:
-        lines.append(f"collage: not verified: {report['unverified']}")
-    lines.append("collage: runs on " + _by_backend(report["placement"]))
-    lines.append(
-        "collage: " + ", ".join(f"{what} {path}" for what, path in written.items() if path)
-    )
-    return lines
+        lines.append(f"not verified: {report['unverified']}")
+    if busy_text(report):
+        lines.append(f"busy machine: {busy_text(report)}")
+    lines.append("runs on " + _by_backend(report["placement"]))
+    lines.append(", ".join(f"{what} {path}" for what, path in written.items() if path))
+    return [f"collage: {line}" for line in lines]
 
 
-def _latency(row: dict[str, Any]) -> str:
+def _figures(row: dict[str, Any]) -> str:
+    """A plan's latency; by the rounds that both ran, how many times as fast it is as the best
+    backend alone; what makes that doubtful."""
+    remarks = plan_remarks(row)
+    if row["seconds"] is None:
+        return f"{row['status']}: {remarks}" if remarks else row["status"]
     text = format_seconds(row["seconds"])
-    if row["low"] is None or row["high"] is None:
-        return text
-    return f"{text} [{format_seconds(row['low'])}, {format_seconds(row['high'])}]"
+    if None not in (row["low"], row["high"]):
+        text += f" [{format_seconds(row['low'])}, {format_seconds(row['high'])}]"
+    if row["ratio_to_best_single"] is not None:
+        text += f", {ratio_text(row)} the best backend alone"
+    return f"{text}; {remarks}" if remarks else text
 
 
 def _by_backend(placement: list[dict[str, Any]]) -> str:

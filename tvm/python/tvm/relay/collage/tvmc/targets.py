@@ -21,6 +21,7 @@ from tvm.target import Target, TargetKind
 
 from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
+from ..build import host_target
 from ..errors import CollageError, last_line
 from ..targets import is_external, parse_targets
 from .compilation import current
@@ -49,7 +50,8 @@ def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
     """What of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
-    targets; a name that nobody knows is taken for a backend's.
+    targets; a name that nobody knows is taken for a backend's. Where no host is named, it is
+    this CPU.
     """
     if os.path.isfile(text) or module.is_inline_json(text):
         return text, []
@@ -59,8 +61,12 @@ def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
             pieces.append([])
         else:
             pieces[-1].append(word)
-    theirs = [" ".join(words) for words in pieces if words and not _is_backend(words[0], module)]
-    backends = [" ".join(words) for words in pieces if words and _is_backend(words[0], module)]
+    theirs, backends = [], []
+    for words in filter(None, pieces):
+        (backends if _is_backend(words[0], module) else theirs).append(" ".join(words))
+    composites = module.get_codegen_names()
+    if (theirs or backends) and all(each.split()[0] in composites for each in theirs):
+        theirs.append(str(host_target()))
     return ", ".join(theirs), backends
 
 
@@ -92,10 +98,10 @@ def _with_backends(stock: Callable, module: ModuleType) -> Callable:
         if compilation is None:
             return stock(target, additional_target_options)
         target, backends = split_target(target, module)
+        if not target:
+            raise module.TVMCException("--target is empty: name targets, or leave it out for all")
         try:
             compilation.backends = make_backends(backends)
-            if not target:
-                parse_targets(compilation.backends)  # its error: no host target
             return stock(target, additional_target_options)
         except CollageError:
             raise
