@@ -6,6 +6,7 @@ imports nothing that the interpreter has not loaded by then (under 1 ms), and al
 waits in ``tvm_collage`` for the first ``import tvm``. Test: test_hook.py.
 """
 
+import _signal  # what `signal` is made of; the interpreter has it already
 import os
 import sys
 
@@ -100,6 +101,23 @@ def _collage_spec():
     )
 
 
+def end_on_interrupt(_number, _frame):
+    """Ctrl-C where nothing is under way yet that would have to be cleaned up: one line and the
+    shells' exit code, also where libraries that are imported would swallow or wrap an exception."""
+    os.write(2, b"tvmc: interrupted\n")
+    os._exit(130)
+
+
+def is_tvmc_with_collage(words) -> bool:
+    """Tell whether a command line is `tvmc compile` with Collage asked for on it."""
+    command = words[: words.index("compile")] if "compile" in words else []
+    return any(
+        word == "tvm.driver.tvmc" or os.path.basename(word) == "tvmc" for word in command
+    ) and any(
+        word.startswith("--collage") or "relay.collage.enable_collage=" in word for word in words
+    )
+
+
 def is_disabled() -> bool:
     """Tell whether COLLAGE_DISABLE asks for wholly stock TVM: any value but empty and 0."""
     return os.environ.get("COLLAGE_DISABLE", "0") not in ("", "0")
@@ -110,3 +128,6 @@ def install() -> None:
     if is_disabled() or any(isinstance(finder, CollageFinder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, CollageFinder())
+    is_default = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    if is_default and is_tvmc_with_collage(sys.orig_argv):
+        _signal.signal(_signal.SIGINT, end_on_interrupt)

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -29,6 +30,7 @@ from tvm.relay import collage
 from tvm.relay.collage import importer
 from tvm.relay.collage.options import option_table
 from tvm.relay.collage.tvmc.summary import summary_lines
+from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
 QUICK = [
@@ -470,6 +472,59 @@ def test_ctrl_c_is_one_line_and_leaves_tvmc_as_it_was(model, monkeypatch):
         tvmc.composite_target.get_codegen_by_target(
             tvmc.target.target_from_cli("dnnl, llvm")[1][0]["name"]
         )
+
+
+INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)\n"
+
+
+@pytest.mark.parametrize("imported", ["numpy", "onnx"])
+def test_ctrl_c_is_one_line_while_modules_and_the_model_are_imported(imported, tmp_path):
+    """TVM imports numpy at its start, tvmc onnx when it reads such a model."""
+    (tmp_path / f"{imported}.py").write_text(INTERRUPT)
+    (tmp_path / "net.onnx").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "tvm.driver.tvmc", "compile", "--collage", tmp_path / "net.onnx"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tvmc: interrupted\n")
+
+
+def test_while_it_compiles_ctrl_c_is_an_exception_again(model, monkeypatch):
+    """Which closes workers and temporary folders; before and after nothing is there to close."""
+    command = [sys.executable, "/bin/tvmc", "compile", "--collage"]
+    monkeypatch.setattr(sys, "orig_argv", command)
+    before = signal.signal(signal.SIGINT, end_on_interrupt)
+    seen = []
+
+    def build(*_, **__):
+        seen.append(signal.getsignal(signal.SIGINT))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tvm.relay.build", build)
+    try:
+        done = call("compile", "--collage", "--target", HOST, model, *SHAPES)
+        after = signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.code, done.err) == (130, "tvmc: interrupted\n")
+    assert (seen, after) == ([signal.default_int_handler], end_on_interrupt)
+
+
+@pytest.mark.parametrize(
+    "words, is_ours",
+    [
+        ("python /usr/bin/tvmc compile --collage net.onnx", True),
+        ("python -m tvm.driver.tvmc -v compile --collage-guard net.onnx", True),
+        ("tvmc compile --pass-config relay.collage.enable_collage=1 net.onnx", True),
+        ("tvmc compile net.onnx", False),
+        ("tvmc run --collage", False),
+        ("python my.py compile --collage tvmc", False),
+    ],
+)
+def test_whose_ctrl_c_it_is(words, is_ours):
+    assert is_tvmc_with_collage(words.split()) == is_ours
 
 
 def stock_and_ours(code):

@@ -10,12 +10,14 @@ import contextlib
 import functools
 import inspect
 import logging
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import tvm
+from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 from ..cli import INTERRUPTED
 from ..errors import CollageError, ExecutorError, ModuleError, last_line
@@ -61,8 +63,16 @@ def _drive_compile(stock: Callable) -> Callable:
             return INTERRUPTED
         except (CollageError, OSError) as error:
             raise TVMCException(str(error)) from error
+        finally:
+            _replace_handler(signal.default_int_handler, end_on_interrupt)
 
     return drive_compile
+
+
+def _replace_handler(old: Callable, new: Callable) -> None:
+    """From here on Ctrl-C does `new`, in a process that tvm_collage_hook knew for tvmc's."""
+    if is_tvmc_with_collage(sys.orig_argv) and signal.getsignal(signal.SIGINT) is old:
+        signal.signal(signal.SIGINT, new)
 
 
 @contextlib.contextmanager
@@ -190,6 +200,8 @@ def _build(stock: Callable) -> Callable:
         found = call.arguments
         if not found.get("use_vm"):
             _check_input_shapes(found["mod"], found.get("params"))
+        # From here on there are processes and files that an exception must clean up.
+        _replace_handler(end_on_interrupt, signal.default_int_handler)
         found["tvm_target"] = [found["tvm_target"], *compilation.backends]
         compilation.built = stock(*call.args, **call.kwargs)
         return compilation.built
