@@ -7,7 +7,8 @@
 - An InferType on functions that are already typed, and unchanged, is skipped.
 - Before every SimplifyExpr, x + x becomes 2 x: what TVM does to such sums takes the nets that have
   them apart (see `doubled`).
-- A BackwardFoldScaleAxis that would scale weights at run time is skipped (see `scale_axis`).
+- Around each ForwardFoldScaleAxis and BackwardFoldScaleAxis, products that would scale weights at
+  run time are fenced in (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 
@@ -33,10 +34,11 @@ from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place
-from .scale_axis import folds_at_run_time
+from .scale_axis import fence_products, remove_fences
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
+_FOLD_SCALE_AXIS = ("ForwardFoldScaleAxis", "BackwardFoldScaleAxis")
 
 
 class _TypedFunctions:
@@ -90,12 +92,8 @@ class FastPasses:
         self._is_active = True
 
     def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
-        """False for an InferType that has nothing to do, and for a folding that does harm."""
-        if not self._is_active:
-            return True
-        if info.name == "InferType":
-            return not self._typed.covers(mod)
-        return info.name != "BackwardFoldScaleAxis" or not folds_at_run_time(mod)
+        """False for an InferType that has nothing to do."""
+        return not (self._is_active and info.name == "InferType" and self._typed.covers(mod))
 
     def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
         """Changes `mod` in place: a pass before, or the caller, has made it the build's own."""
@@ -103,7 +101,9 @@ class FastPasses:
             return
         if info.name == "FoldConstant":
             fold_in_place(mod)
-        elif info.name == "SimplifyExpr" and double_in_place(mod):
+        elif (info.name == "SimplifyExpr" and double_in_place(mod)) or (
+            info.name in _FOLD_SCALE_AXIS and fence_products(mod)
+        ):
             self._typed.add(mod)
 
     def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
@@ -111,7 +111,7 @@ class FastPasses:
         if not self._is_active:
             return
         name = info.name
-        if name == "InferType":
+        if name == "InferType" or (name in _FOLD_SCALE_AXIS and remove_fences(mod)):
             self._typed.add(mod)
         elif name == "tir.CommonSubexprElimTIR":
             inline_undescribable_lets(mod)

@@ -1,59 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells where TVM's BackwardFoldScaleAxis would make a model slower.
+"""Keeps TVM's FoldScaleAxis from scaling weights at run time.
 
-It moves a factor of a layer's result into the layer's weights even if the factor is only known at
-run time, as in dense(x, w) * dense(y, v). Then a vector's product becomes a matrix's, weights can't
-be packed any more, and backends that want constant weights are out.
+The pass moves a factor of a layer's operand or result into the layer's weights even if the factor
+is only known at run time: the gate of a squeeze-and-excite block, x * sigmoid(x) in front of a 1x1
+convolution, dense(x, w) * dense(y, v). Then a vector's product becomes a matrix's, weights can't be
+packed any more, and backends that want constant weights are out. So such products are fenced in
+while it runs, and it folds the constant factors around them as ever.
 
 Test: tests/python/collage/test_build_scale_axis.py
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import tvm
 from tvm import relay
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 
-# What the pass scales the weights of.
-_LAYERS = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.dense")
+from .fold import is_open_function
 
-
-def folds_at_run_time(mod: tvm.IRModule) -> bool:
-    """Whether the pass would make weights of `mod`, a typed module, depend on its inputs."""
-    if not any(_has_product(func) for func in _functions(mod)):
-        return False
-    # Without instruments: whoever asks may be one.
-    with tvm.transform.PassContext(opt_level=3):
-        folded = relay.transform.BackwardFoldScaleAxis()(mod.clone())
-    return _count_run_time_weights(folded) > _count_run_time_weights(mod)
+# An identity that the pass moves nothing across, told from the user's own by its name.
+_FENCE = "annotation.compiler_begin"
+_NAME = "collage.fence"
 
 
-def _functions(mod):
-    return [func for _, func in mod.functions_items() if isinstance(func, relay.Function)]
+def fence_products(mod: tvm.IRModule) -> bool:
+    """Fences in, in place, the products of two unknown values of `mod`, a typed module, which is
+    typed again; returns whether there are any."""
+    return _rewrite_in_place(mod, _Fence)
 
 
-def _has_product(func) -> bool:
-    """Whether two values that are no constants are multiplied: all others are cheap to tell."""
+def remove_fences(mod: tvm.IRModule) -> bool:
+    """Undoes fence_products on what a pass has made of its module."""
+    return _rewrite_in_place(mod, _Open)
 
-    def is_product(expr) -> bool:
-        return _is_call(expr, ("multiply",)) and not any(
-            isinstance(arg, relay.Constant) for arg in expr.args
+
+class _Fence(DFPatternCallback):
+    """What the pass moves forwards would leave a product's result, backwards an operand."""
+
+    def __init__(self) -> None:
+        super().__init__(rewrite_once=True)
+        self.pattern = is_op("multiply")(wildcard(), wildcard())
+
+    @staticmethod
+    def is_meant(node: Any) -> bool:
+        return _is_call(node, "multiply") and not any(
+            isinstance(operand, relay.Constant) for operand in node.args
         )
 
-    return any(is_product(expr) for expr in _calls(func))
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        if not self.is_meant(post):
+            return post
+        operands = [_fenced(operand) for operand in post.args]
+        return _fenced(relay.Call(post.op, operands, post.attrs, post.type_args, post.span))
 
 
-def _count_run_time_weights(mod) -> int:
-    layers = (expr for func in _functions(mod) for expr in _calls(func) if _is_call(expr, _LAYERS))
-    return sum(bool(relay.analysis.free_vars(layer.args[1])) for layer in layers)
+class _Open(DFPatternCallback):
+    def __init__(self) -> None:
+        super().__init__(rewrite_once=True)
+        self.pattern = is_op(_FENCE)(wildcard())
+
+    @staticmethod
+    def is_meant(node: Any) -> bool:
+        return _is_call(node, _FENCE) and str(node.attrs.compiler) == _NAME
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        return post.args[0] if self.is_meant(post) else post
 
 
-def _calls(func):
-    found = []
+def _fenced(expr: Any) -> Any:
+    return relay.annotation.compiler_begin(expr, _NAME)
+
+
+def _rewrite_in_place(mod: tvm.IRModule, callback: type) -> bool:
+    """Only functions that hold what a callback means are rewritten: most hold none."""
+    changed = False
+    for var, function in mod.functions_items():
+        if is_open_function(function) and _holds(function, callback.is_meant):
+            mod.update_func(var, rewrite(callback(), function, mod))
+            changed = True
+    if changed:
+        # Without instruments: whoever asks may be one.
+        with tvm.transform.PassContext():
+            mod.update(relay.transform.InferType()(mod))
+    return changed
+
+
+def _holds(function: relay.Function, is_meant: Any) -> bool:
+    found: list[Any] = []
     relay.analysis.post_order_visit(
-        func, lambda expr: found.append(expr) if isinstance(expr, relay.Call) else None
+        function, lambda node: found.append(node) if is_meant(node) else None
     )
-    return found
+    return bool(found)
 
 
-def _is_call(expr, names) -> bool:
-    return isinstance(expr.op, tvm.ir.Op) and expr.op.name in names
+def _is_call(node: Any, name: str) -> bool:
+    is_op_call = isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
+    return is_op_call and node.op.name == name
