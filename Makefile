@@ -7,6 +7,7 @@ SHELL := bash
 
 PYTHON ?= $(shell tools/find_python.sh)
 VENV ?= .venv
+ZOO_VENV ?= .venv-zoo
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.tvm-collage
 BUILD := build/editable
@@ -22,7 +23,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-python test-cpp fuzz test-upstream demo bench lint clean lock
+.PHONY: build test test-python test-cpp fuzz test-upstream demo bench zoo-environment lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -77,6 +78,12 @@ demo: build
 
 bench: build
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS); done
+
+# What exports the nets of bench/zoo.py: torch for CPUs, from an index that PIP_EXTRA_INDEX_URL names.
+zoo-environment:
+	@"$(PYTHON)" -m venv $(ZOO_VENV)
+	@$(ZOO_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: \
+	  --no-deps --require-hashes -r requirements-zoo.txt
 
 lint: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh $(BUILD)

@@ -39,7 +39,7 @@ DEFAULT_NETS = "mobilenetv2,dcgan,resnet50"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parse(arguments)
+    options = parse(arguments)
     began = time.monotonic()
     for name, reason in options.left_out.items():
         print(f"left out: {name} ({reason})")
@@ -178,7 +178,7 @@ def _known(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     }
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def parse(arguments: list[str] | None) -> argparse.Namespace:
     from tvm.relay.collage.options import PREFIX, check_options
     from tvm_collage.threads import default_threads
 

@@ -230,7 +230,7 @@ def measured_before(tmp_path, request):
 
     def options(*arguments):
         output = ["--output", str(tmp_path / "peers.jsonl"), "--contestants", "collage,onnxruntime"]
-        return peers._parse(["--nets", "nasrnn", *output, *arguments])
+        return peers.parse(["--nets", "nasrnn", *output, *arguments])
 
     first = options()
     row = {"name": "collage", "seconds": seconds}
@@ -279,7 +279,7 @@ def test_a_record_of_other_code_or_of_another_machine_is_not_used_again(
 
 
 def test_the_default_is_a_few_nets():
-    assert [net.name for net in peers._parse([]).nets] == ["mobilenetv2", "dcgan", "resnet50"]
+    assert [net.name for net in peers.parse([]).nets] == ["mobilenetv2", "dcgan", "resnet50"]
 
 
 def test_the_budget_ends_the_run(tmp_path, capsys):

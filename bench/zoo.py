@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How Collage does on nets that nobody tuned for: many architectures, each in a process of its own.
+
+    python bench/zoo.py --depth seconds --nets all          # it goes on where it stopped
+    python bench/zoo.py --draw 12 --seed 7                  # before and after a larger change
+    python bench/zoo.py --write-docs                        # the tables of docs/zoo.md
+
+What a net does wrong is a row of the record. Docs: docs/zoo.md.
+Test: tvm/tests/python/collage/test_bench_zoo.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import random
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from architectures import page, record, trial
+from architectures.nets import NETS, Row
+
+ROOT = Path(__file__).resolve().parent.parent
+# Where `make zoo-environment` puts torch.
+_TORCH_PYTHON = ROOT / ".venv-zoo/bin/python"
+EXPORTER = ROOT / "bench/architectures/export.py"
+PYTHON_VARIABLE, FOLDER_VARIABLE = "COLLAGE_ZOO_PYTHON", "COLLAGE_ZOO_FOLDER"
+# Seconds that a net may take, export apart.
+_LIMITS = {trial.SECONDS: 600.0, trial.MINUTES: 3600.0}
+_ROUNDS = {trial.SECONDS: 8, trial.MINUTES: 16}
+# Backends that are somebody else's whole library: each is measured alone. TVM's takes minutes.
+_BACKENDS = "dnnl,onnxruntime,openvino"
+Job = tuple[Row, int, int]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.write_docs:
+        page.write_page(options.docs, record.load(options.record).values())
+        return 0
+    if options.list:
+        for row in NETS.values():
+            sizes = " ".join(str(size) for size in row.sizes if size)
+            print(f"{row.name:34}{row.family:22}{row.package:14}{sizes}")
+        return 0
+    jobs = jobs_of(options)
+    conditions = conditions_of(options)
+    began, failed = time.monotonic(), 0
+    for number, (row, size, batch) in enumerate(jobs, 1):
+        key = (row.name, size, batch, options.depth)
+        title = f"[{number}/{len(jobs)}] {row.name} {size or ''} batch {batch}"
+        known = record.load(options.record).get(key)
+        if known and (options.keep or record.is_current(known, conditions)):
+            print(f"{title}: is in {options.record.name}", flush=True)
+            failed += known["failure"] is not None
+            continue
+        if time.monotonic() - began > options.budget:
+            print(f"{title}: left out, the budget of {options.budget:g} s is used up")
+            break
+        found = measure(row, size, batch, options, conditions)
+        # Read again: others may have written meanwhile.
+        record.save(options.record, {**record.load(options.record), key: found})
+        failed += found["failure"] is not None
+        print(f"{title}: {summary(found)}", flush=True)
+    print(f"{failed} of {len(jobs)} ended early")
+    return 0
+
+
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    """What to measure: all that was named, or as many as are to be drawn, by the seed."""
+    jobs = [
+        (row, size, batch)
+        for row in options.nets
+        for size in (row.sizes if options.sizes == "all" or options.draw else row.sizes[:1])
+        for batch in options.batches
+    ]
+    if not options.draw:
+        return jobs
+    seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
+    print(f"drawn with --seed {seed}:", flush=True)
+    # Nets first: those of several sizes are not likelier for it.
+    generator = random.Random(seed)
+    names = generator.sample(list(options.nets), min(options.draw, len(options.nets)))
+    drawn = [generator.choice([job for job in jobs if job[0].name == row.name]) for row in names]
+    for row, size, batch in drawn:
+        print(f"  {row.name} {size or ''} batch {batch}", flush=True)
+    return drawn
+
+
+def measure(
+    row: Row, size: int, batch: int, options: argparse.Namespace, conditions: dict[str, Any]
+) -> dict[str, Any]:
+    """The record of one net; it raises for no fault of the net's."""
+    began = time.monotonic()
+    facts: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="collage-zoo-", ignore_cleanup_errors=True) as folder:
+        file, why = exported(row, size, batch, options)
+        if why:
+            facts["failure"] = {"stage": "export", "message": why}
+        else:
+            names = ("depth", "threads", "rounds", "rtol", "limit")
+            request = {name: getattr(options, name) for name in names}
+            request |= {"net": row.name, "size": size, "batch": batch, "folder": folder}
+            request |= {"file": file and str(file), "backends": options.backends}
+            facts = trial.run_trial(request | {"arguments": options.peers_arguments})
+    return {
+        "net": row.name,
+        "size": size,
+        "batch": batch,
+        "depth": options.depth,
+        "conditions": conditions,
+        "date": datetime.date.today().isoformat(),
+        **facts,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def exported(
+    row: Row, size: int, batch: int, options: argparse.Namespace
+) -> tuple[Path | None, str]:
+    """The net's ONNX file, written now if it is not there, or why there is none; no file and no
+    reason for the nets that the bench builds itself."""
+    if row.package == "models":
+        return None, ""
+    file = options.folder / row.file_name(size, batch, options.export_seed)
+    if file.exists():
+        return file, ""
+    command = [options.torch_python, str(EXPORTER), f"{row.name}:{size}:{batch}"]
+    command += ["--folder", str(options.folder), "--seed", str(options.export_seed)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    if file.exists():
+        return file, ""
+    lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+    return None, lines[-1][-400:]
+
+
+def summary(found: dict[str, Any]) -> str:
+    """One line for who waits."""
+    parts = [f"{where} {why[:200]}" for where, why in page.failures_of(found)]
+    best = record.best_of_ours(found)
+    if best:
+        parts.insert(0, f"{best['name']} {best['ratio'][0]:.2f} of the fastest peer's speed")
+    return "; ".join([*parts, f"{found['seconds']:.0f} s"])
+
+
+def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What the figures depend on beside the key of a record."""
+    from peer.versions import versions
+    from peers import describe_machine
+
+    return {
+        "commit": commit(),
+        "versions": versions(trial.PEERS),
+        "machine": describe_machine(),
+        "threads": options.threads,
+        "rounds": options.rounds,
+        "rtol": options.rtol,
+        "backends": options.backends,
+    }
+
+
+def commit() -> str:
+    """The tree's commit, with a plus where tracked files differ from it."""
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def nets_argument(text: str) -> list[Row]:
+    """Rows by name or family, with commas between, or all."""
+    if text == "all":
+        return list(NETS.values())
+    wanted = [each.strip() for each in text.split(",")]
+    families = {row.family for row in NETS.values()}
+    unknown = [each for each in wanted if each not in NETS and each not in families]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no net and no family is called {', '.join(unknown)}")
+    return [row for row in NETS.values() if row.name in wanted or row.family in wanted]
+
+
+def _counts(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    from tvm_collage.threads import default_threads
+
+    parser = argparse.ArgumentParser(prog="bench/zoo.py", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--depth", choices=list(trial.DEPTHS), default=trial.SECONDS)
+    add("--nets", type=nets_argument, default="all", help="names or families (default: all)")
+    add("--sizes", choices=("first", "all"), default="first")
+    add("--batches", type=_counts, help="default: 1; 1,8 for a draw")
+    add("--draw", type=int, default=0, metavar="N", help="so many at random, of all sizes")
+    add("--seed", type=int, help="of the draw (default: another each time, printed)")
+    add("--backends", type=lambda text: text.split(","), default=_BACKENDS)
+    add("--threads", type=int, default=default_threads())
+    add("--rounds", type=int, help=f"default: {_ROUNDS}")
+    add("--rtol", type=float, default=1e-3, help="largest error of outputs")
+    add("--limit", type=float, help=f"seconds for a net (default: {_LIMITS})")
+    add("--budget", type=float, default=float("inf"), help="s; no net starts after")
+    add("--keep", action="store_true", help="keep records of other versions too")
+    folder = os.environ.get(FOLDER_VARIABLE, ROOT / "build/bench/zoo")
+    add("--folder", type=Path, default=folder, help=f"of the ONNX files, also {FOLDER_VARIABLE}")
+    python = os.environ.get(PYTHON_VARIABLE, str(_TORCH_PYTHON))
+    add("--torch-python", default=python, help=f"that has torch, also {PYTHON_VARIABLE}")
+    add("--export-seed", type=int, default=0, help="of the weights")
+    add("--peers-arguments", type=str.split, default=[], help="for bench/peers.py, at minutes")
+    add("--record", type=Path, default=ROOT / "docs/zoo.jsonl")
+    add("--docs", type=Path, default=ROOT / "docs/zoo.md")
+    add("--write-docs", action="store_true", help="write the page's tables from the record")
+    add("--list", action="store_true", help="print the table of nets")
+    options = parser.parse_args(arguments)
+    options.batches = options.batches or ([1, 8] if options.draw else [1])
+    options.rounds = options.rounds or _ROUNDS[options.depth]
+    options.limit = options.limit or _LIMITS[options.depth]
+    options.folder = Path(options.folder)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
