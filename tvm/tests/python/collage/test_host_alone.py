@@ -80,3 +80,13 @@ def test_a_placement_and_tune_want_tvm_alone(caplog, tmp_path):
     caplog.clear()
     warn_host_alone(tvm.target.Target("llvm"), collage.CollageOptions(tune=1))
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("build", [build_graph, build_vm, make_executor, optimize])
+def test_a_placement_is_read_for_the_host_alone_too(build, tmp_path):
+    config = {**OPTION, "relay.collage.placement": str(tmp_path / "none.json")}
+    with (
+        tvm.transform.PassContext(opt_level=3, config=config),
+        pytest.raises(collage.PlacementError, match="none.json' cannot be read"),
+    ):
+        build("llvm")

@@ -128,7 +128,8 @@ def _create_executor(stock, kind="debug", mod=None, device=None, target="llvm", 
 
     targets = parse_targets(target)
     options = CollageOptions.current()
-    if not targets.external and not options.tune and not logs_of(options):
+    is_tuned = options.tune or logs_of(options)
+    if not (targets.external or is_tuned or options.placement):
         warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
