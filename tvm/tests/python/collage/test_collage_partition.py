@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
 
+import time
+
 import numpy as np
 import pytest
 import tvm
@@ -14,7 +16,7 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
-from tvm.relay.collage.measure import STATUSES
+from tvm.relay.collage.measure import STATUSES, cpu_lock
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
 
@@ -405,6 +407,22 @@ def test_time_enough_cuts_nothing(backend, seconds):
     partition(parse(CHAIN), [backend], estimator, search_seconds=seconds)
     assert any("," in label for label in estimator.asked)
     assert estimator.reports[0]["is_optimal"] and estimator.reports[0]["cuts"] == []
+
+
+def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch):
+    monkeypatch.setattr(cpu_lock._held, "waited", 0.0, raising=False)
+
+    class Waits(Answers):
+        def estimate_batch(self, mods, targets, labels):
+            if not self.asked:
+                time.sleep(1.0)
+                cpu_lock._held.waited += 1.0
+            return super().estimate_batch(mods, targets, labels)
+
+    estimator = Waits(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    partition(parse(CHAIN), [backend], estimator, search_seconds=0.9)
+    assert any("," in label for label in estimator.asked)
+    assert estimator.reports[0]["cuts"] == []
 
 
 def test_what_is_known_when_the_time_is_over_still_counts(backend):

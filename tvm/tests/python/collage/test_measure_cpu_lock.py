@@ -74,6 +74,18 @@ def is_free(kind):
         return False
 
 
+def test_time_that_others_took_is_told(folder):
+    before = cpu_lock.seconds_waited()
+    with cpus_for_measuring():
+        assert cpu_lock.seconds_waited() == before
+    with other_process(hold(cpus_for_measuring)) as (pid, tells):
+        assert tells() == "held"
+        began = time.monotonic()
+        with cpus_for_measuring(lambda _: os.kill(pid, signal.SIGKILL)):
+            took = time.monotonic() - began
+    assert 0 < cpu_lock.seconds_waited() - before <= took
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours", "free"),
     [

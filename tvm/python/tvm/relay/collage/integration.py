@@ -30,7 +30,7 @@ def install():
     _wrap(build_module, "create_executor", "_collage_stock_create_executor", _create_executor)
     _wrap(vm, "compile", "_collage_stock_compile", _compile_vm)
     functions.install()
-    for function in (_read_placement, _reading_ops, _kept_constants):
+    for function in (_read_placement, _reading_ops, _kept_constants, _seconds_waited):
         name = f"tvm.relay.collage.{function.__name__.lstrip('_')}"
         tvm.register_func(name, function, override=True)
 
@@ -171,6 +171,13 @@ def _kept_constants(nodes):
     from .measure.flows import leaves_read_by
 
     return list(leaves_read_by(nodes).constants)
+
+
+def _seconds_waited():
+    """For the pass: how long this thread has waited for the CPUs that others measure on."""
+    from .measure.cpu_lock import seconds_waited
+
+    return seconds_waited()
 
 
 def _as_module(mod):

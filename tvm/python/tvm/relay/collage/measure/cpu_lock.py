@@ -36,7 +36,7 @@ _SHARED_MODE = 0o1777
 # Names another folder, which containers may share, or takes no locks.
 VARIABLE, NO_LOCKS = "COLLAGE_CPU_LOCKS", "none"
 _LOOK_SECONDS = 0.02
-# Of those that the thread at hand has by now.
+# Of the thread at hand: whether it has them, and how long it has waited by now.
 _held = threading.local()
 # Descriptors of all threads' locks and gates.
 _files: set[int] = set()
@@ -61,6 +61,11 @@ def cpus_for_building(on_wait: OnWait | None = None, folder: Path | None = None)
     """The same beside others that build: nobody measures there."""
     with _cpus(fcntl.LOCK_SH, on_wait, folder):
         yield
+
+
+def seconds_waited() -> float:
+    """How long this thread has waited for others so far."""
+    return getattr(_held, "waited", 0.0)
 
 
 @contextlib.contextmanager
@@ -116,12 +121,14 @@ def _take_core(folder: Path, core: str, kind: int, on_wait: OnWait, locks: list[
 def _take(lock: int, kind: int, core: str, on_wait: OnWait) -> None:
     """Wait in small steps, so that Ctrl-C and progress have their turn."""
     while True:
+        began = time.monotonic()
         try:
             fcntl.flock(lock, kind | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             on_wait(f"waiting for another search that uses CPU {core}")
             time.sleep(_LOOK_SECONDS)
+            _held.waited = seconds_waited() + time.monotonic() - began
 
 
 def _open(file: Path) -> int:
