@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,29 @@ def test_a_fork_does_not_remove_its_parents(temporary):
         assert Path(path).exists() and Path(folder.path).exists()
 
 
+def test_a_fork_that_outlives_its_killed_parent_keeps_no_folder(temporary):
+    read, write = os.pipe()
+
+    def make_fork_and_die():
+        folder = ScratchFolder()
+        fork = os.fork()
+        if fork == 0:
+            os.write(write, b".")  # by now it has closed what it must not keep
+            time.sleep(60)
+        os.read(read, 1)
+        os.write(write, f"{fork} {folder.path}".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_a_child(make_fork_and_die) == signal.SIGKILL
+    fork, path = os.read(read, 999).decode().split()
+    try:
+        assert Path(path).exists() and remove_stale() == 1 and not Path(path).exists()
+    finally:
+        os.kill(int(fork), signal.SIGKILL)
+        os.close(read)
+        os.close(write)
+
+
 def test_a_link_is_not_followed(temporary, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "file").touch()
@@ -98,12 +122,12 @@ def test_a_worker_leaves_nothing_behind(temporary):
 
 
 ALONE = """
-import importlib.util, sys, tempfile
+import importlib, sys, tempfile, types
 from pathlib import Path
-_, file, tempfile.tempdir = sys.argv
-spec = importlib.util.spec_from_file_location("scratch", file)
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
+_, folder, tempfile.tempdir = sys.argv
+sys.modules["alone"] = types.ModuleType("alone")
+sys.modules["alone"].__path__ = [folder]
+module = importlib.import_module("alone.scratch")
 for _ in range(200):
     with module.ScratchFolder() as path:
         Path(path, "file").write_text("x")
@@ -111,7 +135,7 @@ for _ in range(200):
 
 
 def test_many_processes_at_once(temporary):
-    command = [sys.executable, "-c", ALONE, scratch.__file__, str(temporary)]
+    command = [sys.executable, "-c", ALONE, str(Path(scratch.__file__).parent), str(temporary)]
     children = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [child.communicate(timeout=120)[1] for child in children] == [b""] * 4
     assert list(temporary.iterdir()) == []

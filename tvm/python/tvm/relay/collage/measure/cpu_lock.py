@@ -4,10 +4,9 @@
 A lock for each physical core, since two hyper-threads of one disturb each other: a search takes
 those of all cores that it may run on, alone for measuring and together with others for building.
 They are flocks on files that all users of the machine share: the kernel lets go of them when a
-process ends, however it ends, so that a file that is left is no lock; what it has forked by os.fork
-closes its copies, which would keep them. Cores are taken in the order of their numbers, so that no
-two wait for each other, and whoever waits for a core has its gate, which keeps those that come
-later from passing by.
+process ends, however it ends, so that a file that is left is no lock (flocks.py). Cores are taken
+in the order of their numbers, so that no two wait for each other, and whoever waits for a core has
+its gate, which keeps those that come later from passing by.
 
 Searches in containers that share no such folder do not see each other; load.py is for these.
 Test: test_measure_cpu_lock.py.
@@ -27,6 +26,8 @@ from pathlib import Path
 
 from tvm_collage.threads import cores_of
 
+from .flocks import keep, let_go
+
 _logger = logging.getLogger(__name__)
 
 # Where all users may make files that nobody else can remove, in the order of choice.
@@ -38,8 +39,6 @@ VARIABLE, NO_LOCKS = "COLLAGE_CPU_LOCKS", "none"
 _LOOK_SECONDS = 0.02
 # Of the thread at hand: whether it has them, and how long it has waited by now.
 _held = threading.local()
-# Descriptors of all threads' locks and gates.
-_files: set[int] = set()
 
 OnWait = Callable[[str], None]
 
@@ -87,7 +86,7 @@ def _cpus(kind: int, on_wait: OnWait | None, folder: Path | None) -> Iterator[No
     finally:
         _held.is_held = False
         for lock in reversed(locks):
-            _let_go(lock)
+            let_go(lock)
 
 
 def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
@@ -106,16 +105,14 @@ def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
 
 
 def _take_core(folder: Path, core: str, kind: int, on_wait: OnWait, locks: list[int]) -> None:
-    gate = _open(folder / f"core-{core}.gate")
-    _files.add(gate)
+    gate = keep(_open(folder / f"core-{core}.gate"))
     try:
         _take(gate, fcntl.LOCK_EX, core, on_wait)
-        lock = _open(folder / f"core-{core}.lock")
-        _files.add(lock)
+        lock = keep(_open(folder / f"core-{core}.lock"))
         locks.append(lock)
         _take(lock, kind, core, on_wait)
     finally:
-        _let_go(gate)
+        let_go(gate)
 
 
 def _take(lock: int, kind: int, core: str, on_wait: OnWait) -> None:
@@ -144,20 +141,7 @@ def _open(file: Path) -> int:
     return os.open(file, flags)
 
 
-def _let_go(lock: int) -> None:
-    """Unlocked first: a process that C code has forked may have the descriptor as well."""
-    if lock in _files:  # else it is the one of a process that this one is a fork of
-        _files.remove(lock)
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        os.close(lock)
-
-
 def _forget() -> None:
-    """In a fork: its descriptors share the locks of the process that it comes from, which an
-    unlocking would take from that one, and which stay held as long as one of them is open."""
-    for lock in _files:
-        os.close(lock)
-    _files.clear()
     _held.is_held = False
 
 

@@ -3,8 +3,8 @@
 that a killed process left. Test: test_measure_scratch.py.
 
 A folder `collage-x` stands beside a file `collage-x.lock`, which its process holds locked as long
-as it lives (flock: the kernel lets go when the process ends, however it ends; no process id that
-another one might bear by now). Precondition: the temporary directory's file system has such locks;
+as it lives (flock: the kernel lets go when the process ends, however it ends, see flocks.py; no
+process id that another one might bear by now). Precondition: the temporary directory's file system has such locks;
 OSError says so where it has none.
 """
 
@@ -18,6 +18,8 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
+
+from .flocks import keep, let_go
 
 _PREFIX, _SUFFIX = "collage-", ".lock"
 _ADVICE = "make room, or set TMPDIR to a folder on a local disk that can be written to"
@@ -80,7 +82,7 @@ def _try_lock(lock: Path, flags: int = 0) -> int | None:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # What was opened may have been removed before it was locked.
         if os.fstat(held).st_nlink and os.fstat(held).st_uid == os.geteuid():
-            return held
+            return keep(held)
     except BlockingIOError:
         pass
     except OSError:
@@ -100,4 +102,4 @@ def _remove(folder: Path, lock: Path, held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         lock.unlink(missing_ok=True)
-    os.close(held)
+    let_go(held)
