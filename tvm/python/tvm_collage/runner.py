@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import os
 import struct
+import tarfile
+import tempfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +26,8 @@ from tvm._ffi.base import check_call
 
 # What TVM's graph executor and its kernels ask of memory that they read in place, in bytes.
 ALIGNMENT = 64
+# What `tvmc compile` packs: the library, the graph executor's graph, the weights.
+_PACKAGE = ("mod.so", "mod.json", "mod.params")
 
 
 class TensorInfo(NamedTuple):
@@ -157,39 +162,78 @@ class Runner:
 
 
 def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
-    """The runner of a file that `library.export_library(path)` of relay.build wrote.
+    """The runner of a file that `library.export_library(path)` of relay.build wrote, or `tvmc
+    compile`.
 
-    `mod_name`: the name that the model was built under. OSError where there is no such file,
-    ValueError for a file that holds no model of that name for the graph or AOT executor.
+    `mod_name`: the name that the model was built under; tvmc's packages do not keep it. OSError
+    where there is no such file, ValueError for a file that holds no model of that name for the
+    graph or AOT executor.
     """
     file = os.fspath(path)
     if not os.path.isfile(file):
         raise FileNotFoundError(f"no file {file}: a runner is loaded from an exported library")
+    if not file.endswith(".so") and not tarfile.is_tarfile(file):
+        raise ValueError(
+            f"{file} is no library: give the net.so that library.export_library('net.so') wrote, "
+            "or the package that `tvmc compile` wrote"
+        )
+    if file.endswith(".so"):
+        return executor_runner(_load(file), mod_name)
+    return executor_runner(_load_package(file), "default")
+
+
+def _load(file: str) -> Any:
+    """The module of a library's file."""
     _library()  # its loader must know the modules of backends before the file names them
     try:
-        factory = tvm.runtime.load_module(file)
+        return tvm.runtime.load_module(file)
     except Exception as error:  # whatever TVM's loaders and the linker raise
-        reason = _last_line(error)
+        reason = _last_line(error).rpartition(" is false: ")[2]  # of TVM's checks
         raise ValueError(f"{file} is no library that can be loaded here: {reason}") from error
-    return executor_runner(factory, mod_name)
+
+
+def _load_package(file: str) -> Any:
+    """The module that relay.build had, of what `tvmc compile` takes apart: library, graph, params.
+
+    It is called "default".
+    """
+    with tarfile.open(file) as package, tempfile.TemporaryDirectory() as folder:
+        if not set(_PACKAGE) <= set(package.getnames()):
+            raise ValueError(
+                f"{file} is no package of `tvmc compile` for the graph executor with "
+                f"--output-format so, which holds {', '.join(_PACKAGE)}"
+            )
+        library, graph, params = (package.extractfile(name).read() for name in _PACKAGE)
+        path = os.path.join(folder, _PACKAGE[0])
+        with open(path, "wb") as copy:
+            copy.write(library)
+        module = _load(path)  # which needs its file no more
+    weights = tvm.runtime.load_param_dict(params)
+    make = get_global_func("tvm.graph_executor_factory.create")
+    return make(graph.decode(), module, "default", *itertools.chain(*weights.items()))
 
 
 def executor_runner(factory: Any, mod_name: str, names: list[str] | None = None) -> Runner:
     """The runner of the module that a library of relay.build holds as `.module`."""
-    _library()
-    make = get_global_func("collage.runner.executor")
-    return Runner(make(factory, mod_name), names)
+    return Runner(_make("collage.runner.executor", factory, mod_name), names)
 
 
 def vm_runner(machine: Any, inputs: list[list], outputs: list[list]) -> Runner:
     """The runner of main of an initialised VM's module; [name, shape, dtype] of each tensor."""
-    _library()
-    make = get_global_func("collage.runner.vm")
     rows = (
         [[name, tvm.runtime.ShapeTuple(shape), dtype] for name, shape, dtype in tensors]
         for tensors in (inputs, outputs)
     )
-    return Runner(make(machine, "main", *rows))
+    return Runner(_make("collage.runner.vm", machine, "main", *rows))
+
+
+def _make(name: str, *arguments: Any) -> Any:
+    """What a global function of our library makes; its ValueErrors without frames of C++."""
+    _library()
+    try:
+        return get_global_func(name)(*arguments)
+    except ValueError as error:
+        raise ValueError(_last_line(error).removeprefix("ValueError: ")) from None
 
 
 @functools.cache

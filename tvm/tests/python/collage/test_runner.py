@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,6 +16,7 @@ from own_code_backends import IN_PYTHON
 from own_code_backends import net as minus_net
 from relay_text import parse
 from tvm import relay
+from tvm.driver import tvmc
 from tvm.relay import collage
 from tvm.relay.backend import Executor, Runtime
 from tvm.relay.collage import CollageOptions, backends, optimize
@@ -401,21 +403,36 @@ def test_a_library_of_a_file(file, monkeypatch):
     check(collage.load_runner(file)(values()), values())
     with pytest.raises(ValueError) as caught:
         collage.load_runner(file, mod_name="other")
-    assert (
-        str(caught.value)
-        .splitlines()[-1]
-        .endswith(
-            "the library holds no model named 'other': give the mod_name that it was built under"
-        )
+    assert str(caught.value) == (
+        "the library holds no model named 'other': give the mod_name that it was built under"
     )
+
+
+def test_a_package_of_tvmc(tmp_path):
+    """Stock tvmc keeps weights beside the library."""
+    mod = parse("def @main(%x: Tensor[(3), float32], %w: Tensor[(3), float32]) { %x + %w }")
+    weight = np.array([1, 2, 3], "float32")
+    package = str(tmp_path / "net.tar")
+    model = tvmc.TVMCModel(mod, {"w": tvm.nd.array(weight)})
+    tvmc.compile(model, "llvm", package_path=package, mod_name="net")
+    runner = collage.load_runner(package)
+    assert runner.inputs[0].name == "x"
+    np.testing.assert_array_equal(runner(x=np.ones(3, "float32"))[0], weight + 1)
 
 
 def test_files_that_hold_no_library(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file .*missing.so: a runner is loaded from an"):
         collage.load_runner(tmp_path / "missing.so")
     (tmp_path / "text.so").write_text("no library")
-    with pytest.raises(ValueError, match="text.so is no library that can be loaded here: .*short"):
+    with pytest.raises(ValueError, match="text.so is no library that can be loaded here: Failed "):
         collage.load_runner(tmp_path / "text.so")
+    (tmp_path / "net.onnx").write_text("no library")
+    with pytest.raises(ValueError, match="net.onnx is no library: give the net.so that library.ex"):
+        collage.load_runner(tmp_path / "net.onnx")
+    with tarfile.open(tmp_path / "net.tar", "w") as package:
+        package.add(tmp_path / "text.so", "mod.so")
+    with pytest.raises(ValueError, match="net.tar is no package of `tvmc compile` .* mod.so, "):
+        collage.load_runner(tmp_path / "net.tar")
     vm = str(tmp_path / "vm.so")
     build_vm(parse("def @main(%x: float32) { %x }"), "llvm").mod.export_library(vm)
     with pytest.raises(ValueError, match="of the graph or AOT executor .* of kind VMExecutable"):

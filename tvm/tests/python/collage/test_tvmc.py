@@ -172,7 +172,9 @@ def test_stock_tvmc_runs_the_library(built, model, tmp_path):
     call("run", built.tar, "-i", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
     mod = tvm.relay.fromtext(Path(model).read_text())
     expected = tvm.relay.create_executor("graph", mod, tvm.cpu(), "llvm").evaluate()(x).numpy()
-    np.testing.assert_allclose(np.load(tmp_path / "out.npz")["output_0"], expected, rtol=1e-4)
+    found = np.load(tmp_path / "out.npz")["output_0"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_array_equal(collage.load_runner(built.tar)(x=x)[0], found)
 
 
 def test_dumps_are_of_the_whole_library_though_constants_have_no_source(built):

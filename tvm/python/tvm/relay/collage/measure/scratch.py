@@ -4,8 +4,8 @@ that a killed process left. Test: test_measure_scratch.py.
 
 A folder `collage-x` stands beside a file `collage-x.lock`, which its process holds locked as long
 as it lives (flock: the kernel lets go when the process ends, however it ends, see flocks.py; no
-process id that another one might bear by now). Precondition: the temporary directory's file system has such locks;
-OSError says so where it has none.
+process id that another one might bear by now). Precondition: the temporary directory's file system
+has such locks; OSError says so where it has none.
 """
 
 from __future__ import annotations
