@@ -16,6 +16,7 @@ import struct
 import tarfile
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,14 +204,13 @@ def _load_package(file: str) -> Any:
                 f"{file} is no package of `tvmc compile` for the graph executor with "
                 f"--output-format so, which holds {', '.join(_PACKAGE)}"
             )
-        library, graph, params = (package.extractfile(name).read() for name in _PACKAGE)
-        path = os.path.join(folder, _PACKAGE[0])
-        with open(path, "wb") as copy:
-            copy.write(library)
-        module = _load(path)  # which needs its file no more
-    weights = tvm.runtime.load_param_dict(params)
-    make = get_global_func("tvm.graph_executor_factory.create")
-    return make(graph.decode(), module, "default", *itertools.chain(*weights.items()))
+        for name in _PACKAGE:
+            package.extract(name, folder)
+        library, graph, params = (Path(folder, name) for name in _PACKAGE)
+        module = _load(str(library))  # which needs its file no more
+        weights = tvm.runtime.load_param_dict(params.read_bytes())
+        make = get_global_func("tvm.graph_executor_factory.create")
+        return make(graph.read_text(), module, "default", *itertools.chain(*weights.items()))
 
 
 def executor_runner(factory: Any, mod_name: str, names: list[str] | None = None) -> Runner:

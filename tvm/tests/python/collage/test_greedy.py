@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloading all that a backend takes: rows of its table, and predicates that misbehave."""
 
+import numpy as np
 import pytest
 import tvm
 from relay_text import assert_same_outputs, parse, undo_partition
@@ -68,6 +69,9 @@ ANSWERS = {
     "reason": (lambda _: "too small", False),
     "tvm_reason": (lambda _: tvm.runtime.String("too small"), False),
     "no_reason": (lambda _: "", True),
+    # What Python takes for true, but the pass for a mistake.
+    "array": (lambda _: np.ones(1), False),
+    "list": (lambda _: ["too small"], False),
     "raises": (fail, False),
     "raises_tvm": (lambda call: call.no_such_attribute, False),
 }
@@ -89,6 +93,16 @@ def test_answer_of_an_op_predicate(register, name):
     assert backend.op_predicates["nn.relu"](call) is accepted
     mod = backends.greedy_partition(module(), "greedy")
     assert len(functions_of(mod)) == accepted
+
+
+def test_a_wrong_answer_is_told(register, caplog):
+    backend = register(Greedy([], {"nn.relu": lambda _: np.ones(1)}))
+    with caplog.at_level("INFO", "tvm.relay.collage"):
+        assert backend.op_predicates["nn.relu"](None) is False
+    assert caplog.messages == [
+        "greedy: nn.relu refused: unsupported: its predicate gave ndarray: a predicate gives a "
+        "bool, or a text of why not"
+    ]
 
 
 def test_rows_of_two_to_four_fields(register):

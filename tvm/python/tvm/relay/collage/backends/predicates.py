@@ -19,6 +19,8 @@ from tvm._ffi import register_func
 from ..interrupts import carried, interrupts_kept
 
 _LOGGER = logging.getLogger(__name__)
+# How a reason begins that the user's function has not given.
+_FAULT = "unsupported: its "
 
 
 def raised_is_reason(predicate: Callable) -> Callable:
@@ -51,7 +53,7 @@ def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
-        return f"unsupported: its {what} raised {error!r}"
+        return f"{_FAULT}{what} raised {error!r}"
 
 
 def _verdict(answer: Any) -> Any:
@@ -61,7 +63,7 @@ def _verdict(answer: Any) -> Any:
     if isinstance(answer, Integral | np.bool_ | tvm.tir.IntImm):
         return bool(answer)
     kind = type(answer).__name__
-    return f"unsupported: its predicate gave {kind}: a predicate gives a bool, or a text of why not"
+    return f"{_FAULT}predicate gave {kind}: a predicate gives a bool, or a text of why not"
 
 
 @register_func("tvm.relay.collage.ask", override=True)
@@ -73,29 +75,24 @@ def _ask_raw(predicate: Callable, expr: Any) -> Any:
 
 
 def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
-    """Return the predicate with its answer as a bool; what it raises means no.
+    """Return the predicate with its answer as a bool; what it raises, or answers wrongly, means no.
 
-    A text is the reason of a refusal, hence no, unless it is empty. Reasons and what was raised go
-    to this module's logger, with ``name`` (a composite's or an op's). Its attribute ``with_reason``
-    answers as the user's own does, what it raises being a reason too: for our rules.
+    A text is the reason of a refusal, hence no, unless it is empty. Reasons go to this module's
+    logger, with ``name`` (a composite's or an op's). Its attribute ``with_reason`` answers as the
+    user's own does, faults of it being reasons too: for our rules.
     """
     predicate = getattr(predicate, "asked", predicate)
 
     @functools.wraps(predicate)
     def guarded(*args) -> bool:
-        try:
-            answer = predicate(*args)
-            # A reason may be TVM's String too, which is a str.
-            if not isinstance(answer, str):
-                return bool(answer)
-            if answer:
-                _LOGGER.debug("%s refused: %s", name, answer)
-            return not answer
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
-            _LOGGER.info("%s refused: its predicate raised %r", name, error)
-            return False
+        answer = _ask(predicate, args, "predicate", _verdict)
+        # A reason may be TVM's String too, which is a str.
+        if not isinstance(answer, str):
+            return answer
+        if answer:
+            level = logging.INFO if answer.startswith(_FAULT) else logging.DEBUG
+            _LOGGER.log(level, "%s refused: %s", name, answer)
+        return not answer
 
     guarded.asked = predicate
     guarded.with_reason = raised_is_reason(predicate)
