@@ -13,6 +13,7 @@ import pytest
 import tvm
 from fault_backend import NAME as HARMFUL
 from fuzz.profiles import grown
+from fuzz.run import seeds_in, seeds_text
 from fuzz.values import NOT_FINITE, Value, exact, rounded, worst
 from tvm.relay.collage.backends.blas.patterns import ANCHORS as BLAS_OPS
 from tvm.relay.collage.backends.dnnl.lower import SUPPORTED_OPS
@@ -66,6 +67,14 @@ def test_nothing_is_found_in_our_backends():
     assert f"'graphs': {_SEEDS}" in text and "findings: 0" in text
 
 
+def test_seeds_are_told_as_they_were_asked_for():
+    assert [seeds_text(seeds_in(text)) for text in ("0:300", "17:18", "300:")] == [
+        "seeds 0 to 299",
+        "seeds 17 to 17",
+        "seeds 300 and on",
+    ]
+
+
 def test_a_wrong_backend_is_caught_and_shrunk_to_the_op_that_is_wrong():
     seed = seed_with("nn.relu")
     status, text = fuzz(
@@ -87,7 +96,7 @@ def test_a_crash_names_the_op_and_the_other_graphs_run():
     )
     assert status == 1
     assert f"seed {seed}, {HARMFUL} op: crash\nkilled by SIGSEGV" in text
-    assert "'graphs': 4" in text
+    assert "'graphs': 4" in text and text.rstrip().endswith(f"go on with --seeds {seed + 4}:")
     graph = text.split(f"seed {seed},")[1].split("graph:")[1].split("\n== ")[0]
     assert re.findall(r"= ([a-z_.]+\w+)\(", graph) == ["nn.relu"]
 

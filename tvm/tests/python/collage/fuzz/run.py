@@ -29,6 +29,8 @@ _CHUNK = 12
 # Instruction sets that oneDNN's kernels and ours are limited to: that of this machine, and others.
 ISAS = ("", "", "", "AVX2", "SSE41")
 _LIMITED = ("dnnl", "qnn")
+# More seeds than anybody has time for.
+_NO_END = 1 << 40
 
 
 class Task(NamedTuple):
@@ -208,6 +210,16 @@ def available_backends() -> set[str]:
     return set(names) if isinstance(answer, Died) else set(answer)
 
 
+def seeds_in(text: str) -> range:
+    """FIRST:LAST without LAST, or FIRST: for as many as there are."""
+    first, _, last = text.partition(":")
+    return range(int(first), int(last) if last else _NO_END)
+
+
+def seeds_text(seeds: range) -> str:
+    return f"seeds {seeds.start} " + ("and on" if seeds.stop == _NO_END else f"to {seeds.stop - 1}")
+
+
 def main(arguments: list[str]) -> int:
     """Returns 1 when something was found."""
     options = _parsed(arguments)
@@ -217,9 +229,8 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     until = began + options.minutes * 60 if options.minutes else float("inf")
     available = available_backends()
-    first, _, last = options.seeds.partition(":")
-    seeds = range(int(first), int(last) if last else 1 << 40)
-    print(f"seeds {seeds.start} to {seeds.stop}, {options.jobs} jobs; {sorted(available)}")
+    seeds = seeds_in(options.seeds)
+    print(f"{seeds_text(seeds)}, {options.jobs} jobs; {', '.join(sorted(available))}")
     counts: collections.Counter[str] = collections.Counter()
     found: list[Finding] = []
     done: set[int] = set()
@@ -242,7 +253,8 @@ def main(arguments: list[str]) -> int:
             print(report(finding, graph, text), flush=True)
     seconds = time.monotonic() - began
     first_left = next(seed for seed in itertools.count(seeds.start) if seed not in done)
-    print(f"{dict(counts)} in {seconds:.0f} s; findings: {len(found)}; go on at seed {first_left}")
+    totals = f"{dict(counts)} in {seconds:.0f} s; findings: {len(found)}"
+    print(f"{totals}; go on with --seeds {first_left}:")
     return 1 if found else 0
 
 
