@@ -118,6 +118,26 @@ def test_two_host_targets(entry, good):
 
 
 @ENTRIES
+def test_a_cpu_that_llvm_does_not_know(entry, good):
+    cpu = tvm.target.codegen.llvm_get_system_cpu()
+    text = message(collage.HostTargetError, entry, good, ["llvm -mcpu=znver44", "dnnl"])
+    assert text == (
+        "the host target has -mcpu=znver44, which is no CPU of x86_64 for LLVM, did you mean "
+        f"'znver4'? This machine's is -mcpu={cpu}, and collage.host_target() names all of it"
+    )
+    text = message(collage.HostTargetError, entry, good, "llvm -mcpu=native")
+    assert f"no CPU of x86_64 for LLVM. This machine's is -mcpu={cpu}, and" in text
+
+
+def test_a_cpu_of_another_architecture():
+    """It is LLVM's to know, which for a name that is none ends the process when asked."""
+    for triple in ("aarch64-linux-gnu", "none-at-all"):
+        parse_targets(f"llvm -mtriple={triple} -mcpu=cortex-a72")
+    with pytest.raises(collage.HostTargetError, match="cortex-a72, which is no CPU of x86_64"):
+        parse_targets("llvm -mcpu=cortex-a72")
+
+
+@ENTRIES
 def test_no_host_target(entry, good):
     text = message(collage.HostTargetError, entry, good, ["dnnl"])
     assert text == (

@@ -314,7 +314,7 @@ DIFFERENCES = {
     "tool": ("version", ("collage",), "0.0.9", "tvm-collage is of version "),
     "tvm": ("version", ("tvm",), "0.18.0", "TVM is of version 0.19.0 "),
     "backend": ("version", ("backends", "dnnl"), "1.0", "backend dnnl is of version "),
-    "target": ("target", ("target",), "llvm -mcpu=none", "not 'llvm -mcpu=none'"),
+    "target": ("target", ("target",), "llvm -mcpu=core2", "not 'llvm -mcpu=core2'"),
     "cpu": ("machine", ("machine", "cpu"), "Other CPU", "not 'Other CPU'"),
     "features": ("machine", ("machine", "features"), ["other"], "lacks other"),
     "threads": ("machine", ("machine", "threads"), 77, "threads, not 77"),

@@ -392,6 +392,7 @@ ERRORS = {
     ),
     "--collage --target dnnl~-wino=no,~llvm": "Cannot recognize 'wino'. Candidates are: winograd",
     "--collage --target dnnl,llvm~-mcup=no": "Cannot recognize 'mcup'",
+    "--collage --target dnnl,llvm~-mcpu=no": "the host target has -mcpu=no, which is no CPU of",
     "--collage --target dnnl,llvm --executor aot": "--executor aot: TVM 0.19's tvmc packages",
     "--collage --target dnnl,llvm --runtime crt": "the crt runtime cannot call parts of external",
     "--collage --target llvm --collage-placement nowhere.json": (

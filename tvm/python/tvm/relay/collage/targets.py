@@ -5,12 +5,13 @@ Test: test_errors.py.
 """
 
 import dataclasses
+import difflib
 import logging
 import re
 
 import tvm
 from tvm._ffi import get_global_func
-from tvm.target import Target
+from tvm.target import Target, codegen
 
 from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 
@@ -59,6 +60,7 @@ def parse_targets(target, target_host=None):
     external = [item for item in raw if is_external(item)]
     hosts = [item for item in raw if not is_external(item)]
     _check_hosts(hosts, external)
+    _check_cpu(hosts[0])
     for item in external:
         backend = find_backend(item.kind.name)
         reason = why_unavailable(backend) if backend else None
@@ -153,6 +155,25 @@ def _check_hosts(hosts, external):
         raise HostTargetError(
             f"the target list has {len(hosts)} host targets ({names}): give one, "
             "e.g. [collage.host_target(), ...]; other targets must be external backends"
+        )
+
+
+def _check_cpu(host):
+    """HostTargetError for a CPU that LLVM does not know: TVM says so again and again, and then
+    compiles for a generic one."""
+    if host.kind.name != "llvm" or not host.mcpu or not tvm.runtime.enabled("llvm"):
+        return
+    ours = codegen.llvm_get_system_triple()
+    if str(host.attrs.get("mtriple", ours)).split("-")[0] != ours.split("-")[0]:
+        return  # and LLVM is not asked: of an unknown one the question would end the process
+    known = [str(name) for name in codegen.llvm_get_cpu_archlist(Target(f"llvm -mtriple={ours}"))]
+    if host.mcpu not in known:
+        near = difflib.get_close_matches(host.mcpu, known, n=1)
+        hint = f", did you mean {near[0]!r}?" if near else "."
+        raise HostTargetError(
+            f"the host target has -mcpu={host.mcpu}, which is no CPU of {ours.split('-')[0]} for "
+            f"LLVM{hint} This machine's is -mcpu={codegen.llvm_get_system_cpu()}, and "
+            "collage.host_target() names all of it"
         )
 
 
