@@ -67,7 +67,7 @@ fuzz: build
 	@cd tvm/tests/python/collage && $(abspath $(BIN))/python -m fuzz $(ARGS)
 
 # TVM's own tests of tvmc, of its Collage and of its oneDNN backend: make test-upstream TVM=<checkout
-# of TVM v0.19.0>. The last take over twenty minutes; ARGS="-k 'not dnnl'" leaves them out.
+# of TVM v0.19.0>. The last take the longest by far; ARGS="-k 'not dnnl'" leaves them out.
 test-upstream: build
 	@test -d "$(TVM)/tests/python" || { echo "make test-upstream TVM=<checkout of TVM v0.19.0>"; exit 2; }
 	COLLAGE_TVM_TESTS="$(abspath $(TVM))" $(BIN)/python -m pytest \
