@@ -12,7 +12,6 @@ import functools
 import itertools
 import math
 import os
-import struct
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -23,10 +22,12 @@ import numpy as np
 import tvm
 import tvm_collage
 from tvm._ffi import get_global_func
-from tvm._ffi.base import check_call
+from tvm._ffi.base import raise_last_ffi_error
 
 # What TVM's graph executor and its kernels ask of memory that they read in place, in bytes.
 ALIGNMENT = 64
+# CollagePythonFunctions of runner_module.cc, in its order.
+_PYTHON = ("PyList_GetItem", "PyCapsule_GetPointer", "PyEval_SaveThread", "PyEval_RestoreThread")
 # What `tvmc compile` packs: the library, the graph executor's graph, the weights.
 _PACKAGE = ("mod.so", "mod.json", "mod.params")
 
@@ -58,7 +59,7 @@ class Runner:
         inputs' names where the module has changed them (an AOT library's hold letters, digits and
         underscores alone)."""
         self._module = module  # keeps what the handle points to
-        self._run = _library().CollageRunnerRun
+        self._run, self._python = _library()
         self._handle = module["handle"]().value
         self.inputs = [_info(row) for row in module["inputs"]()]
         self.outputs = [_info(row) for row in module["outputs"]()]
@@ -66,9 +67,8 @@ class Runner:
             self.inputs = [
                 item._replace(name=name) for item, name in zip(self.inputs, names, strict=True)
             ]
-        self._takes = [(item.name, item.dtype.str, item.shape) for item in self.inputs]
+        self._takes = [(item.name, item.dtype, item.shape) for item in self.inputs]
         self._gives = [(item.shape, item.dtype) for item in self.outputs]
-        self._pack = struct.Struct(f"{len(self.inputs) + len(self.outputs)}P").pack
 
     def __call__(
         self, inputs: Mapping[str, Any] | None = None, /, **named: Any
@@ -78,26 +78,22 @@ class Runner:
                 kind = type(inputs).__name__
                 raise TypeError(f"a runner takes arrays by name, as in {self._usage()}, got {kind}")
             named = {**inputs, **named}
-        addresses, kept = [], []
+        # __array_struct__ takes a tenth of the time of __array_interface__, and keeps the array.
+        arrays = []
         for name, dtype, shape in self._takes:
             array = named.get(name)
             if type(array) is not np.ndarray:
-                kept.append(array := self._as_array(name, named))
-            memory = array.__array_interface__
-            if (
-                memory["typestr"] != dtype
-                or memory["shape"] != shape
-                or memory["strides"] is not None  # None: compact
-            ):
-                kept.append(array := self._as_taken(name, array))
-                memory = array.__array_interface__
-            addresses.append(memory["data"][0])
+                array = self._as_array(name, named)
+            if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
+                array = self._as_taken(name, array)
+            arrays.append(array.__array_struct__)
         if len(named) != len(self._takes):
             raise self._unknown(named)
         outputs = [np.empty(shape, dtype) for shape, dtype in self._gives]
         for array in outputs:
-            addresses.append(array.__array_interface__["data"][0])
-        check_call(self._run(self._handle, self._pack(*addresses)))
+            arrays.append(array.__array_struct__)
+        if self._run(self._handle, self._python, arrays):
+            raise_last_ffi_error()
         return outputs
 
     def empty_input(self, name: str) -> np.ndarray:
@@ -237,14 +233,17 @@ def _make(name: str, *arguments: Any) -> Any:
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def _library() -> tuple[Any, Any]:
+    """CollageRunnerCall, and the functions of Python that it takes."""
     path = tvm_collage.library_path("tvm_collage_runtime")
     if path is None:
         raise ImportError("libtvm_collage_runtime.so was not built: see docs/install.md")
-    library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-    library.CollageRunnerRun.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-    library.CollageRunnerRun.restype = ctypes.c_int
-    return library
+    ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    call = ctypes.PyDLL(path).CollageRunnerCall  # called with Python's lock
+    call.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
+    call.restype = ctypes.c_int
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in _PYTHON]
+    return call, (ctypes.c_void_p * len(functions))(*[each.value for each in functions])
 
 
 def _last_line(error: BaseException) -> str:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file runner_module.cc
- * \brief Runners as modules of TVM, and the one C function that Python calls on addresses.
+ * \brief Runners as modules of TVM, and the one C function that Python calls on arrays.
  *
  * `collage.runner.executor(factory, name)` and `collage.runner.vm(machine, function, inputs,
  * outputs)` make a module with the functions inputs, outputs (an array of [name, shape, dtype]
- * each), run(inputs..., outputs...) on tensors, and handle, which CollageRunnerRun takes. Calls of
+ * each), run(inputs..., outputs...) on tensors, and handle, which CollageRunnerCall takes. Calls of
  * one runner wait for each other.
  */
 #include <tvm/runtime/c_runtime_api.h>
@@ -164,15 +164,46 @@ DLTensor TensorInfo::View(void* data) const {
 }  // namespace tvm
 
 /*!
- * \brief Runs what a runner's function `handle` answered on addresses of compact tensors: those of
- * its inputs, then those of its outputs. Answers 0, or -1 with TVM's last error set.
+ * \brief The functions of Python that CollageRunnerCall needs. The caller hands them over, since
+ * this library links no Python.
  */
-extern "C" TVM_DLL int CollageRunnerRun(void* handle, void* const* addresses) {
+struct CollagePythonFunctions {
+  void* (*list_item)(void* list, ptrdiff_t index);            // PyList_GetItem
+  void* (*capsule_pointer)(void* capsule, const char* name);  // PyCapsule_GetPointer
+  void* (*release_lock)();                                    // PyEval_SaveThread
+  void (*take_lock)(void* state);                             // PyEval_RestoreThread
+};
+
+/*!
+ * \brief Runs what a runner's function `handle` answered on a Python list that holds the
+ * `__array_struct__` of each input, then of each output, all compact and of the runner's types and
+ * shapes. Called with Python's lock, which it gives away while it runs. Answers 0, or -1 with TVM's
+ * last error set.
+ */
+extern "C" TVM_DLL int CollageRunnerCall(void* handle, const CollagePythonFunctions* python,
+                                         void* list) {
+  // What the capsules hold, by numpy's array interface protocol.
+  struct ArrayStruct {
+    int two, nd;
+    char kind;
+    int item_bytes, flags;
+    const intptr_t *shape, *strides;
+    void* data;
+  };
   auto* shared = static_cast<tvm::collage::runner::Shared*>(handle);
-  try {
-    shared->Run(addresses, addresses + shared->runner->inputs.size());
-    return 0;
-  } catch (const std::exception& error) {
-    return TVMAPIHandleException(error);
+  const size_t num_inputs = shared->runner->inputs.size();
+  std::vector<void*> addresses(num_inputs + shared->runner->outputs.size());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    void* capsule = python->list_item(list, static_cast<ptrdiff_t>(i));
+    addresses[i] = static_cast<ArrayStruct*>(python->capsule_pointer(capsule, nullptr))->data;
   }
+  void* const state = python->release_lock();
+  int status = 0;
+  try {
+    shared->Run(addresses.data(), addresses.data() + num_inputs);
+  } catch (const std::exception& error) {
+    status = TVMAPIHandleException(error);
+  }
+  python->take_lock(state);
+  return status;
 }
