@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What a call costs that takes arrays and gives arrays: Collage's runner (docs/runner.md), TVM's
-GraphModule on the same library, and onnxruntime's `run`, beside the library's run alone.
+GraphModule on the same library, and onnxruntime's `run`, beside runs that take and give none: the
+library's, and onnxruntime's on arrays that are bound.
 
-Each side is a process of its own; they are woken one at a time, in a new random order each round.
-Printed: medians, what a side takes beyond the run alone, and its time over the runner's with a 95 %
-interval. "two_inputs" is a net of two inputs and one output, about 40 us.
+Each side is a process of its own; they are woken one at a time, in a new random order each round,
+and all run in the same two ways: call after call, and with a sleep before each call, after which
+caches are cold and threads asleep for every side. Printed for each way: medians, what ours take
+beyond the run alone and a side's time over the runner's, both round by round with 95 % intervals.
+"two_inputs" is a net of two inputs and one output, about 20 us.
 Needs the environment that `make build` makes.
 Run: python bench/runner.py --nets two_inputs,mobilenetv2. Test: test_bench_runner.py.
 """
@@ -13,6 +16,7 @@ Run: python bench/runner.py --nets two_inputs,mobilenetv2. Test: test_bench_runn
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from pathlib import Path
@@ -23,10 +27,12 @@ from models.graph import Graph
 from peer import called
 from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
+from peer.paused import paused
 from peers import describe_machine
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.measure.resolve import path_of
+from tvm.relay.collage.measure.statistics import Interval, median_interval
 from tvm_collage.threads import default_threads
 
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"
@@ -35,7 +41,8 @@ OURS = {
     GRAPH_MODULE: called.graph_module_called,
     RUN_ALONE: called.only_run,
 }
-PEER = "onnxruntime"
+PEER = PEERS["onnxruntime"]
+BOUND = dataclasses.replace(PEER, name="onnxruntime, bound", factory="onnxruntime_bound")
 
 
 def two_inputs(batch: int) -> onnx.ModelProto:
@@ -53,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nets", type=_nets, default="two_inputs,mobilenetv2")
     parser.add_argument("--backend", default="dnnl", help="that has all that it takes; or tvm")
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--pause", type=float, default=2.0, help="ms of the sleep before a call")
     parser.add_argument("--threads", type=int, default=default_threads())
     options = parser.parse_args(arguments)
     machine = describe_machine()
@@ -82,30 +90,55 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
             Contestant(name, path_of(factory), arguments, environment)
             for name, factory in OURS.items()
         ]
-        if PEERS[PEER].is_installed():
-            sides.append(PEERS[PEER].contestant(file, inputs, environment))
-        found = compare(sides, RUN_ALONE, options.rounds, 1e-3)
+        if PEER.is_installed():
+            sides += [peer.contestant(file, inputs, environment) for peer in (PEER, BOUND)]
+        ways = {
+            "call after call": sides,
+            f"after {options.pause:g} ms of sleep": [paused(s, options.pause / 1e3) for s in sides],
+        }
+        found = {
+            way: compare(chosen, RUN_ALONE, options.rounds, 1e-3) for way, chosen in ways.items()
+        }
     return text_of(net.name, found)
 
 
-def text_of(net: str, found: list[Comparison]) -> str:
-    """The lines of a net. RuntimeError for a side of ours that failed."""
+def text_of(net: str, ways: dict[str, list[Comparison]]) -> str:
+    """The lines of a net: a column for each way to run. RuntimeError for a side of ours that
+    failed."""
+    columns = [_column(found) for found in ways.values()]
+    what = f"{'median us':>9}  {'beyond the run alone':32}{'over the runner':18}"
+    lines = ["".join([f"{net:20}", *(f"{way:63}" for way in ways)])]
+    lines.append(" " * 20 + (what + "  ") * len(columns))
+    for name in columns[0]:
+        lines.append(f"  {name:18}" + "".join(f"{column[name]:63}" for column in columns))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _column(found: list[Comparison]) -> dict[str, str]:
+    """The figures of each side by name, for one way to run."""
     by_name = {item.name: item for item in found}
     for name in OURS:
         if not by_name[name].cost.is_usable:
             raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
-    alone = by_name[RUN_ALONE].cost.seconds
-    lines = [f"{net}: median, beyond the run alone, ratio to the runner"]
-    for item in found:
-        if item.cost.is_usable:
-            ratio, low, high = paired_ratio(item.samples, by_name[RUNNER].samples)
-            seconds = item.cost.seconds
-            beyond = f"{1e6 * (seconds - alone):+8.1f} us" if item.name in OURS else ""
-            figures = f"{1e6 * seconds:10.1f} us {beyond:12s} {ratio:.2f} [{low:.2f}, {high:.2f}]"
-        else:
-            figures = item.cost.Summary()
-        lines.append(f"  {item.name:12s}{figures}")
-    return "\n".join(lines)
+    alone, runner = by_name[RUN_ALONE].samples, by_name[RUNNER].samples
+    figures = {}
+    for name in [*OURS, *(name for name in (PEER.name, BOUND.name) if name in by_name)]:
+        item = by_name[name]
+        if not item.cost.is_usable:
+            figures[name] = item.cost.Summary()
+            continue
+        beyond = ""
+        if name in OURS and name != RUN_ALONE:
+            differences = [1e6 * (a - b) for a, b in zip(item.samples, alone, strict=True)]
+            beyond = f"{_text(median_interval(differences), '+.1f')} us"
+        ratio = _text(paired_ratio(item.samples, runner), ".2f")
+        figures[name] = f"{1e6 * item.cost.seconds:9.1f}  {beyond:32}{ratio:18}"
+    return figures
+
+
+def _text(interval: Interval, form: str) -> str:
+    value, low, high = (format(each, form) for each in interval)
+    return f"{value} [{low}, {high}]"
 
 
 def _nets(names: str) -> list[models.Net]:
