@@ -23,7 +23,8 @@ def round_trip(**context):
 
 def test_a_default_context_is_empty():
     assert round_trip()[:2] == ({}, [])
-    assert round_trip(config={"relay.collage.guard_rounds": 3})[:2] == ({}, [])
+    config = {"relay.collage.guard_rounds": 3, "relay.collage.vector_math": True}
+    assert round_trip(config=config)[:2] == ({}, [])
 
 
 def test_entries_come_back_as_they_were():
@@ -32,6 +33,7 @@ def test_entries_come_back_as_they_were():
         "relay.FuseOps.max_depth": 3,
         "relay.backend.tir_converter": "default",
         "tir.UnrollLoop": UNROLL,
+        "relay.collage.vector_math": False,
     }
     lists = {"required_pass": ["FastMath"], "disabled_pass": ["AlterOpLayout"]}
     fields, left_out, back = round_trip(config=config, **lists)

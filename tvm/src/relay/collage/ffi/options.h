@@ -59,6 +59,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
     "whose outputs are compared with TVM's; none leaves backends that can be wrong")         \
   X(double, accuracy_budget, 0.0, UpTo(1),                                                   \
     "largest output error by backends that trade accuracy; 0 leaves these out")              \
+  X(bool, vector_math, true, AnyValue(),                                                     \
+    "vector forms of exp, tanh, erf, sigmoid, log and pow in TVM's kernels")                 \
   X(std::string, progress, "auto", OneOf({"auto", "rich", "lines", "quiet", "json"}),        \
     "what is shown while measuring: auto means rich on a terminal, else lines")              \
   X(std::string, log_level, "notset", OneOf(LogLevelNames()),                                \

@@ -11,6 +11,8 @@
   run time are fenced in (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
+- exp, tanh and their like are vector code of ours, unless option vector_math is off (see
+  `vector_math`).
 
 Otherwise which passes run, and in which order, stays TVM's decision: executors, opt levels,
 disabled passes and tuning contexts all keep their meaning.
@@ -35,6 +37,7 @@ from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place
 from .scale_axis import fence_products, remove_fences
+from .vector_math import VECTOR_MATH, has_vector_math
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
@@ -87,9 +90,10 @@ class _TypedFunctions:
 class FastPasses:
     """The instrument. After `stop()` it does nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, vector_math: bool = True) -> None:
         self._typed = _TypedFunctions()
         self._is_active = True
+        self._vector_math = vector_math
 
     def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
         """False for an InferType that has nothing to do."""
@@ -105,6 +109,8 @@ class FastPasses:
             info.name in _FOLD_SCALE_AXIS and fence_products(mod)
         ):
             self._typed.add(mod)
+        elif self._vector_math and info.name in VECTOR_MATH:
+            VECTOR_MATH[info.name](mod)
 
     def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
         """Notes what InferType has typed; mends kernels, again in place."""
@@ -133,7 +139,7 @@ def fast_passes(
     changed in place.
     """
     current = tvm.transform.PassContext.current()
-    instrument = FastPasses()
+    instrument = FastPasses(has_vector_math())
     inherited = list(current.instruments or [])
     is_same = not config and opt_level in (None, current.opt_level)
     if inherited and is_same:

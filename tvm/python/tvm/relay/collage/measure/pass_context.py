@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a PassContext changes a build, as JSON for workers. Test: test_measure_context.py.
 
-Instruments stay behind: they watch a build. Collage's own options are no part of a build.
+Instruments stay behind: they watch a build. So do Collage's own options but those that a build asks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 import tvm
 
 _OURS = "relay.collage."
+# Of them, what changes kernels, with the value that it has unless set.
+_OF_BUILDS = {"relay.collage.vector_math": True}
 # Marks an object of TVM's, as UnrollLoopConfig, in its own JSON.
 _NODE = "tvm_node"
 
@@ -23,12 +25,16 @@ def context_to_json(context: tvm.transform.PassContext) -> tuple[dict[str, Any],
     """
     config, left_out = {}, []
     for name, value in sorted(context.config.items()):
-        if str(name).startswith(_OURS):
+        name = str(name)
+        if name.startswith(_OURS) and name not in _OF_BUILDS:
             continue
         try:
-            config[str(name)] = _plain(value)
+            plain = _plain(value)
         except TypeError:
-            left_out.append(str(name))
+            left_out.append(name)
+            continue
+        if name not in _OF_BUILDS or plain != _OF_BUILDS[name]:
+            config[name] = plain
     fields = {
         "config": config,
         "required_pass": [str(name) for name in context.required_pass],
