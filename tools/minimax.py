@@ -102,7 +102,7 @@ def minimax(fit: Fit) -> tuple[np.ndarray, float]:
     grid = middle - half * np.cos(np.linspace(0, math.pi, 4001))
     wanted = np.array([fit.function(x) for x in grid])
     weight = np.array([fit.weight(x) for x in grid])
-    scale = max(abs(fit.low), abs(fit.high))  # powers of numbers near 1 make a system that solves well
+    scale = max(abs(fit.low), abs(fit.high))  # powers of numbers near 1 solve well
     powers = np.vander(grid / scale, fit.degree + 1, increasing=True)
     count = fit.degree + 2
     at = np.linspace(0, len(grid) - 1, count).round().astype(int)

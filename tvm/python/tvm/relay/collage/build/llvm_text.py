@@ -151,6 +151,4 @@ def function_text(name: str, body: Callable[..., Value], arguments: int, lanes: 
     takes = ", ".join(f"{kind} %a{k}" for k in range(arguments))
     inside = "\n".join(f"  {line}" for line in [*lines, f"ret {result}"])
     # That it reads and writes nothing lets LLVM share equal calls and move them out of loops.
-    return (
-        f'define {kind} @"{name}"({takes}) memory(none) nounwind willreturn {{\n{inside}\n}}\n'
-    )
+    return f'define {kind} @"{name}"({takes}) memory(none) nounwind willreturn {{\n{inside}\n}}\n'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a PassContext changes a build, as JSON for workers. Test: test_measure_context.py.
 
-Instruments stay behind: they watch a build. So do Collage's own options but those that a build asks.
+Instruments stay behind: they watch a build. So do Collage's own options, but for what a build asks.
 """
 
 from __future__ import annotations
