@@ -10,7 +10,7 @@ from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
 # Raise it when the models that are written change, so that their costs are measured again.
-_EXPORTER = 2
+_EXPORTER = 3
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
 
@@ -19,12 +19,14 @@ class OnnxModelBackend(Backend):
     """Float32 regions (with int32, int64 and bool between) of static shapes. Subclass and name it.
 
     `floats_alone`: the ops whose results on integers the library gets wrong, so they are refused.
+    `preferred_operators`: of rewrites.PREFERABLE, those that it has good kernels for.
 
     The library is known to the C++ runtime (onnx_model/engine.cc) by the backend's name. It brings
     a pool of threads of its own, which it keeps asleep between calls.
     """
 
     floats_alone: frozenset[str] = frozenset()
+    preferred_operators: frozenset[str] = frozenset()
     kind = GRAPH_LEVEL
     local_predicates = True
     restrictions = (
@@ -52,7 +54,7 @@ class OnnxModelBackend(Backend):
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         symbol = str(function.attrs["global_symbol"])
-        model = export_function(function, self.name, self.floats_alone)
+        model = export_function(function, self.name, self.floats_alone, self.preferred_operators)
         size = model.ByteSize()
         if size > _MOST_BYTES:
             raise ValueError(

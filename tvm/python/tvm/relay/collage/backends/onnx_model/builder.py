@@ -9,6 +9,7 @@ memory, and fight for the caches, once a step.
 import dataclasses
 import hashlib
 import json
+from typing import Any
 
 import numpy as np
 import onnx
@@ -32,27 +33,53 @@ class Value:
         return len(self.shape)
 
 
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """An operator on values, "" for one that is left out, and what it gives."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    attrs: dict[str, Any]
+
+    def proto(self) -> onnx.NodeProto:
+        """Return the node as ONNX writes it."""
+        outputs = [value.name for value in self.outputs]
+        return helper.make_node(self.operator, self.inputs, outputs, **self.attrs)
+
+
 class GraphBuilder:
     """Nodes, constants and inputs, added in the order of execution."""
 
     def __init__(self) -> None:
-        self._nodes: list[onnx.NodeProto] = []
-        self._outputs_of: dict[str, list[str]] = {}
-        self._made_by: dict[str, onnx.NodeProto] = {}
+        self._nodes: list[Node] = []
+        self._node_of: dict[str, Node] = {}
+        self._made_by: dict[str, Node] = {}
         self._values: dict[str, Value] = {}
         self._constants: dict[str, np.ndarray] = {}
         self._equal_constants: dict[tuple, Value] = {}
         self.input_values: list[Value] = []
 
     def value_of(self, name: str) -> Value:
-        """Return the result of a node by its name."""
+        """Return an input, a constant or the result of a node by its name."""
         return self._values[name]
 
     def input(self, shape, dtype: str) -> Value:
         """Add an input of the model."""
         value = Value(f"input_{len(self.input_values)}", tuple(shape), dtype)
         self.input_values.append(value)
+        self._values[value.name] = value
         return value
+
+    def without_nodes(self) -> "GraphBuilder":
+        """Return a graph of the same inputs and constants."""
+        graph = GraphBuilder()
+        graph.input_values = self.input_values
+        graph._constants, graph._equal_constants = self._constants, self._equal_constants
+        graph._values = {
+            name: self._values[name] for name in self._values if name not in self._made_by
+        }
+        return graph
 
     def constant(self, array) -> Value:
         """Add a constant (an array, or what numpy makes one of), or find it."""
@@ -62,7 +89,9 @@ class GraphBuilder:
             name = f"const_{len(self._constants)}"
             self._constants[name] = array
             self._equal_constants[key] = Value(name, array.shape, str(array.dtype))
-        return self._equal_constants[key]
+        value = self._equal_constants[key]
+        self._values[value.name] = value
+        return value
 
     def scalar(self, number, like: Value) -> Value:
         """Add a constant of rank 0 with the dtype of another value."""
@@ -76,7 +105,7 @@ class GraphBuilder:
         """Return a constant's elements; None for other values."""
         return self._constants.get(value.name)
 
-    def producer(self, value: Value) -> onnx.NodeProto | None:
+    def producer(self, value: Value) -> Node | None:
         """Return the node that computes a value; None for inputs and constants."""
         return self._made_by.get(value.name)
 
@@ -86,26 +115,38 @@ class GraphBuilder:
 
     def nodes(self, operator, inputs, types, **attrs) -> list[Value]:
         """Add a node with results of those (shape, dtype)."""
-        names = [value.name if value is not None else "" for value in inputs]
+        names = tuple(value.name if value is not None else "" for value in inputs)
         key = json.dumps([operator, names, sorted(attrs.items())])
-        if key not in self._outputs_of:
-            outputs = [f"value_{len(self._made_by) + i}" for i in range(len(types))]
-            node = helper.make_node(operator, names, outputs, **attrs)
+        if key not in self._node_of:
+            first = len(self._made_by)
+            outputs = tuple(
+                Value(f"value_{first + i}", tuple(shape), dtype)
+                for i, (shape, dtype) in enumerate(types)
+            )
+            node = Node(operator, names, outputs, attrs)
             self._nodes.append(node)
-            self._outputs_of[key] = outputs
-            self._made_by.update((name, node) for name in outputs)
-            typed = zip(outputs, types)
-            self._values.update((n, Value(n, tuple(shape), dtype)) for n, (shape, dtype) in typed)
-        return [self._values[name] for name in self._outputs_of[key]]
+            self._node_of[key] = node
+            for value in outputs:
+                self._made_by[value.name] = node
+                self._values[value.name] = value
+        return list(self._node_of[key].outputs)
 
-    def model(self, outputs: list[Value]) -> onnx.ModelProto:
+    def needed_nodes(self, results: list[Value]) -> list[Node]:
+        """Return the nodes that these values are computed by, in order."""
+        kept, names = [], {value.name for value in results}
+        for node in reversed(self._nodes):
+            if any(value.name in names for value in node.outputs):
+                kept.append(node)
+                names.update(node.inputs)
+        return kept[::-1]
+
+    def model(self, results: list[Value]) -> onnx.ModelProto:
         """Return the model with these results, named output_0, output_1, ...; unused nodes go."""
-        named = []
-        for index, value in enumerate(outputs):
-            name = f"output_{index}"
-            self._nodes.append(helper.make_node("Identity", [value.name], [name]))
-            named.append(dataclasses.replace(value, name=name))
-        nodes, used = self._needed({value.name for value in named})
+        named = [dataclasses.replace(value, name=f"output_{i}") for i, value in enumerate(results)]
+        nodes = [node.proto() for node in self.needed_nodes(results)]
+        for value, renamed in zip(results, named):
+            nodes.append(helper.make_node("Identity", [value.name], [renamed.name]))
+        used = {name for node in nodes for name in node.input}
         graph = helper.make_graph(
             nodes,
             "collage",
@@ -116,14 +157,6 @@ class GraphBuilder:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
         model.ir_version = IR_VERSION
         return model
-
-    def _needed(self, names):
-        kept = []
-        for node in reversed(self._nodes):
-            if names.intersection(node.output):
-                kept.append(node)
-                names.update(node.input)
-        return kept[::-1], names
 
 
 def _key(array):

@@ -20,6 +20,8 @@ from .call import ExportedCall
 from .ops_math import MATH
 from .ops_nn import NN
 from .ops_shape import SHAPE
+from .rewrites import stages
+from .rewriting import rewritten
 
 _CONVERTERS = {**MATH, **NN, **SHAPE}
 EXPORTED_OPS = frozenset(_CONVERTERS)
@@ -31,13 +33,17 @@ _SMALL = 16
 
 
 def export_function(
-    function: relay.Function, backend: str = "onnx", floats_alone: frozenset[str] = frozenset()
+    function: relay.Function,
+    backend: str = "onnx",
+    floats_alone: frozenset[str] = frozenset(),
+    preferred: frozenset[str] = frozenset(),
 ) -> onnx.ModelProto:
     """Return the ONNX model of a function: input_0, ... in the order of its parameters, and
     output_0, ... in that of its results, tuples one by one.
 
     `backend` is who is named in an UnsupportedOpError, `floats_alone` the ops that it gets no
-    integers of.
+    integers of, `preferred` the operators (of rewrites.PREFERABLE) that it runs faster than what
+    they are made of.
     """
     graph = GraphBuilder()
     scope = {
@@ -45,7 +51,9 @@ def export_function(
         for param in function.params
     }
     result = evaluate(function.body, scope, _Visitor(graph, backend, floats_alone))
-    return graph.model(list(result) if isinstance(result, tuple) else [result])
+    results = list(result) if isinstance(result, tuple) else [result]
+    graph, results = rewritten(graph, results, stages(preferred))
+    return graph.model(results)
 
 
 def why_not_exported(

@@ -59,17 +59,6 @@ def _binary(operator, call):
     return call.result(operator, call.values)
 
 
-def _multiply(call):
-    """x * rsqrt(y) is written x / sqrt(y), as exporters do and runtimes look for."""
-    first, second = call.values
-    for value, other in ((second, first), (first, second)):
-        maker = call.graph.producer(value)
-        if maker is not None and maker.op_type == "Reciprocal":
-            root = call.graph.value_of(maker.input[0])
-            return call.result("Div", [other, root])
-    return _binary("Mul", call)
-
-
 def _rsqrt(call):
     call.require_dtypes(*_FLOAT)
     (data,) = call.values
@@ -212,7 +201,6 @@ MATH = {
     "clip": _clip,
     "copy": _identity,
     "logical_not": functools.partial(_logical, "Not"),
-    "multiply": _multiply,
     "nn.leaky_relu": _leaky_relu,
     "nn.prelu": _prelu,
     "not_equal": _not_equal,

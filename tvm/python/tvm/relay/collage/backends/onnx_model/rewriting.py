@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies a table of rewrites to an ONNX graph until none applies. Test: test_onnx_rewrites.py.
+
+A table maps an operator to rules, which are tried in order on each node of it. A rule is a function
+of a Rewriting and a node; it looks at the old graph, adds nodes to the new one, and returns the new
+value of the node's only result, or None where it does not apply. Rules may thus only state what is
+equal, whatever else happens to the nodes that they look at: what nobody uses any more is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from .builder import GraphBuilder, Node, Value
+
+# Against rules that undo each other; deep nets need fewer than ten.
+_MOST_ROUNDS = 100
+
+
+class Rewriting:
+    """One walk over a graph: `old` is read, `new` is written; values of the old graph are named."""
+
+    def __init__(self, old: GraphBuilder, results: list[Value]) -> None:
+        self.old, self.new = old, old.without_nodes()
+        self.nodes = old.needed_nodes(results)
+        self._now: dict[str, Value] = {}
+        self._uses = Counter(value.name for value in results)
+        self._uses.update(name for node in self.nodes for name in node.inputs)
+
+    def __getitem__(self, name: str) -> Value:
+        """What a value has become in the new graph: inputs and constants stay what they are."""
+        return self._now[name] if name in self._now else self.old.value_of(name)
+
+    def run(self, table: Table) -> bool:
+        """Write the new graph; returns whether any rule applied."""
+        applied = False
+        for node in self.nodes:
+            answers = (rule(self, node) for rule in table.get(node.operator, ()))
+            answer = next((value for value in answers if value is not None), None)
+            applied |= answer is not None
+            news = self._copy(node) if answer is None else [answer]
+            self._now.update((was.name, now) for was, now in zip(node.outputs, news, strict=True))
+        return applied
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.old.value_of(name).shape
+
+    def array(self, name: str) -> np.ndarray | None:
+        """A constant's elements."""
+        return self.old.array_of(self.old.value_of(name)) if name else None
+
+    def number(self, name: str) -> float | None:
+        """The number of a constant of one element."""
+        array = self.array(name)
+        return float(array.reshape(())) if array is not None and array.size == 1 else None
+
+    def made(self, name: str, *operators: str) -> Node | None:
+        """The node that gives a value, if it is one of these operators."""
+        node = self.old.producer(self.old.value_of(name)) if name else None
+        return node if node is not None and node.operator in operators else None
+
+    def made_once(self, name: str, *operators: str) -> Node | None:
+        """The same where nobody else uses the value, so that the node can go."""
+        return self.made(name, *operators) if self._uses[name] == 1 else None
+
+    def node(self, operator: str, inputs: list[Value], shape, **attrs) -> Value:
+        """Add a node to the new graph, whose result has the dtype of its first input."""
+        return self.new.node(operator, inputs, shape, inputs[0].dtype, **attrs)
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """Return a value of the new graph in another shape."""
+        if tuple(shape) == value.shape:
+            return value
+        return self.node("Reshape", [value, self.new.ints(shape)], shape)
+
+    def _copy(self, node: Node) -> list[Value]:
+        inputs = [self[name] if name else None for name in node.inputs]
+        types = [(value.shape, value.dtype) for value in node.outputs]
+        return self.new.nodes(node.operator, inputs, types, **node.attrs)
+
+
+Rule = Callable[[Rewriting, Node], "Value | None"]
+Table = Mapping[str, Sequence[Rule]]
+
+
+def rewritten(
+    graph: GraphBuilder, results: list[Value], stages: Sequence[Table]
+) -> tuple[GraphBuilder, list[Value]]:
+    """Return an equal graph, to which no rule of the tables applies, and its results: one table
+    after the other."""
+    for table in stages:
+        for _ in range(_MOST_ROUNDS):
+            walk = Rewriting(graph, results)
+            if not walk.run(table):
+                break
+            graph, results = walk.new, [walk[value.name] for value in results]
+    return graph, results

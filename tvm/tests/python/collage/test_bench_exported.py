@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of exports: a small net that fuses as its original does, and files left out."""
+
+import re
+
+import bench_nets
+import exported
+import onnx
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.onnx"
+    onnx.save(bench_nets.two_convolutions(1, 16), path)
+    return str(path)
+
+
+def test_a_net_is_fused_as_its_original_and_one_that_is_not_there(file, capfd):
+    arguments = ["--libraries", "onnxruntime", "--rounds", "2", "--runtime", "--threads", "1"]
+    assert exported.main([file, "no/such/bad.onnx", *arguments]) == 1
+    said = capfd.readouterr()
+    counts, *lines = said.out.splitlines()
+    before, after = re.fullmatch(r"small +onnxruntime +(\d+) -> +(\d+)", counts).groups()
+    assert before == after
+    assert {re.split(r"\s{2,}", line.strip())[0] for line in lines} == {
+        *(exported.ORIGINAL, exported.EXPORTED, exported.RUNTIME)
+    }
+    for line in lines:
+        assert re.search(r"ms  \d\.\d{3} \[\d\.\d{3}, (\d+\.\d{3}|inf)\]  off by \d", line), line
+    assert "bad: left out" in said.err
+
+
+def test_differences_are_named_by_type_the_largest_first():
+    before, after = exported.Counter(Conv=3, Add=1), exported.Counter(Conv=3, Add=2, Reshape=4)
+    assert exported.text_of_counts(before, after).split("  ")[-1] == "Reshape +4, Add +1"
+
+
+def test_an_unknown_library_is_refused(file, capfd):
+    with pytest.raises(SystemExit):
+        exported.main([file, "--libraries", "torch"])
+    assert "torch" in capfd.readouterr().err
