@@ -299,7 +299,7 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     module = get_backend(backend).compile(mod[symbol])
     assert f"{backend}: ONNX model of" in module.get_source()
     model = onnx.load_model_from_string(bytes(module["get_onnx"]()))
-    assert [node.op_type for node in model.graph.node][:2] == ["Conv", "Add"]
+    assert [node.op_type for node in model.graph.node][:2] == ["Conv", "Relu"]
     assert list(module["get_const_vars"]()) == []
 
 
