@@ -197,7 +197,7 @@ def test_weights_are_in_the_model():
     function = typed([f(2, 4)], lambda x: nn.dense(x, relay.const(weight)))
     model = export_function(function)
     (kept,) = model.graph.initializer
-    np.testing.assert_array_equal(onnx.numpy_helper.to_array(kept), weight.T)
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(kept), weight)
     assert [value.name for value in model.graph.input] == ["input_0"]
 
 
