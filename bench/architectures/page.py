@@ -96,8 +96,8 @@ def summary_text(records: Records) -> str:
     )
     if noisy:
         lines.append(
-            f"- In {noisy} of them other work took the cores while a contestant was measured: those "
-            "ratios say little, failures and kernels stand."
+            f"- In {noisy} of them other work took the cores while a contestant was measured: "
+            "their ratios say little, failures and kernels stand."
         )
     owns: dict[str, list[float]] = defaultdict(list)
     for record in records:

@@ -17,6 +17,8 @@ from models.graph import Graph
 from onnx import TensorProto, helper
 from tvm import relay
 from tvm.relay import collage
+from tvm.relay.collage.build.fold import children
+from tvm.relay.collage.importer import onnx as importer
 from tvm.relay.frontend import common
 from tvm.relay.frontend import onnx as stock_onnx
 
@@ -321,3 +323,21 @@ def test_types_are_worked_out_once_and_no_call_is_folded_twice(monkeypatch):
     short, long = work(10), work(40)
     assert 0 < long["typed"] <= 5 * short["typed"]
     assert 0 < long["folded"] <= 5 * short["folded"]
+
+
+def test_a_layer_of_many_steps_is_walked_once(monkeypatch):
+    """The steps of an LSTM share what comes before: the paths through them double with each."""
+    walked = []
+
+    def counting(expr):
+        walked.append(expr)
+        assert len(walked) < 10_000, "expressions are met again for each path to them"
+        return children(expr)
+
+    monkeypatch.setattr(importer, "children", counting)
+    g = Graph("steps")
+    gates = g.normal((1, 16, 3), 1.0), g.normal((1, 16, 4), 1.0)
+    _, h, _ = g.op("LSTM", g.input("x", (12, 1, 3)), *gates, hidden_size=4, outputs=3)
+    mod, _ = collage.from_onnx(g.model(h))
+    assert mod["main"].astext(show_meta_data=False).count("tanh") == 2 * 12
+    assert walked

@@ -20,7 +20,7 @@ import tvm
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
-from ..build.fold import children
+from ..build.fold import children, key_of
 from ..errors import ModelError, last_line
 from ..shared_patch import SharedPatch
 from .folds import Folds
@@ -90,9 +90,13 @@ class _Scope:
         copy = stock(sym, span)
         is_wrapper = isinstance(sym, relay.expr.TupleWrapper)
         pairs = [(sym.tuple_value, copy.tuple_value) if is_wrapper else (sym, copy)]
+        # Steps of a recurrent layer share what comes before them: each expression is met once, not
+        # once for each of the paths to it, whose number doubles from step to step.
+        met: set[int] = set()
         while pairs:
             old, new = pairs.pop()
-            if isinstance(old, relay.Expr) and not old.same_as(new):
+            if isinstance(old, relay.Expr) and not old.same_as(new) and key_of(old) not in met:
+                met.add(key_of(old))
                 self._types.copied(old, new)
                 self._folds.copied(old, new)
                 pairs.extend(zip(children(old), children(new), strict=True))
