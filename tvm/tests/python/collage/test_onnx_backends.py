@@ -18,7 +18,7 @@ import onnx
 import pytest
 import tvm
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
-from onnx_cases import all_cases, results_of_tvm, run_all
+from onnx_cases import all_cases, f, results_of_tvm, run_all, typed
 from relay_text import partition
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -289,6 +289,23 @@ def test_another_shape_or_type_is_refused(backend, net):
         module[symbol](tvm.nd.empty((1, 3, 16, 16), "float64"), out)
     with pytest.raises(tvm.TVMError, match="takes 1 inputs and 1 outputs"):
         module[symbol](out)
+
+
+def test_each_call_has_the_arrays_that_it_is_given(backend):
+    """Of the call before, none is taken for one of this call, and what an array holds is read."""
+    function = typed([f(2, 3), f(2, 3)], relay.subtract).with_attr("global_symbol", "part")
+    run_part = get_backend(backend).compile(function)["part"]
+    given = [tvm.nd.empty((2, 3)) for _ in range(3)]
+    results = [tvm.nd.empty((2, 3)) for _ in range(2)]
+    draw = np.random.default_rng(0)
+    for first, second, result in ((0, 1, 0), (0, 1, 0), (0, 1, 1), (1, 0, 0), (0, 0, 0), (2, 1, 0)):
+        arrays = [draw.standard_normal((2, 3)).astype("float32") for _ in given]
+        for place, array in zip(given, arrays, strict=True):
+            place.copyfrom(array)
+        other = results[1 - result].numpy()
+        run_part(given[first], given[second], results[result])
+        np.testing.assert_array_equal(results[result].numpy(), arrays[first] - arrays[second])
+        np.testing.assert_array_equal(results[1 - result].numpy(), other)
 
 
 def test_the_source_of_the_module_is_the_model(backend, net):

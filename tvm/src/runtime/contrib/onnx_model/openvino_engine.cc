@@ -84,22 +84,37 @@ class OpenVinoEngine final : public Engine {
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     const ov::Api& api = ov::GetApi();
-    Owned<ov::InferRequest> request = Acquire();
+    Request request = Acquire();
+    ov::InferRequest* handle = request.handle.get();
     for (size_t i = 0; i < used_inputs_.size(); ++i) {
       const auto [input, type] = used_inputs_[i];
+      if (!request.Rebinds(i, inputs[input])) continue;
       auto tensor = Wrap(inputs_[input], type, inputs[input]);
-      Check(api.infer_request_set_input_tensor_by_index(request.get(), i, tensor.get()), symbol_);
+      Check(api.infer_request_set_input_tensor_by_index(handle, i, tensor.get()), symbol_);
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!request.Rebinds(used_inputs_.size() + i, outputs[i])) continue;
       auto tensor = Wrap(outputs_[i], output_types_[i], outputs[i]);
-      Check(api.infer_request_set_output_tensor_by_index(request.get(), i, tensor.get()), symbol_);
+      Check(api.infer_request_set_output_tensor_by_index(handle, i, tensor.get()), symbol_);
     }
-    Check(api.infer_request_infer(request.get()), symbol_);
+    Check(api.infer_request_infer(handle), symbol_);
     Release(std::move(request));
   }
 
  private:
   static constexpr int kNone = -1;
+
+  /*! \brief A request and the addresses that its tensors were last given: setting one takes longer
+   * than a small part runs, and an executor passes the same ones each time. */
+  struct Request {
+    Owned<ov::InferRequest> handle;
+    std::vector<void*> addresses;
+
+    /*! \brief Whether a tensor has to be set, as its address is another one; notes the address. */
+    bool Rebinds(size_t i, void* address) {
+      return std::exchange(addresses[i], address) != address;
+    }
+  };
 
   /*! \brief This library's number of the type of an input or output; kNone where there is none of
    * that name. An error where its elements have another size than ours. */
@@ -131,21 +146,22 @@ class OpenVinoEngine final : public Engine {
     return {made, ov::GetApi().tensor_free};
   }
 
-  Owned<ov::InferRequest> Acquire() {
+  Request Acquire() {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (!idle_.empty()) {
-        Owned<ov::InferRequest> request = std::move(idle_.back());
+        Request request = std::move(idle_.back());
         idle_.pop_back();
         return request;
       }
     }
     ov::InferRequest* made = nullptr;
     Check(ov::GetApi().compiled_model_create_infer_request(compiled_.get(), &made), symbol_);
-    return {made, ov::GetApi().infer_request_free};
+    const size_t tensors = used_inputs_.size() + outputs_.size();
+    return {{made, ov::GetApi().infer_request_free}, std::vector<void*>(tensors)};
   }
 
-  void Release(Owned<ov::InferRequest> request) {
+  void Release(Request request) {
     std::lock_guard<std::mutex> lock(mutex_);
     idle_.push_back(std::move(request));
   }
@@ -157,7 +173,7 @@ class OpenVinoEngine final : public Engine {
   std::vector<int> output_types_;
   Owned<ov::CompiledModel> compiled_;
   std::mutex mutex_;  // guards idle_
-  std::vector<Owned<ov::InferRequest>> idle_;
+  std::vector<Request> idle_;
 };
 
 /*! \brief Why bfloat16 would gain nothing here, "" when it may. Never throws. */
