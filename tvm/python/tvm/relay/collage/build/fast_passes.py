@@ -10,6 +10,7 @@
 - Around each ForwardFoldScaleAxis and BackwardFoldScaleAxis, products that would scale weights at
   run time are fenced in (see `scale_axis`).
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
+- Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
@@ -36,12 +37,19 @@ from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place
+from .one_row import lay_in_rows
 from .scale_axis import fence_products, remove_fences
 from .vector_math import VECTOR_MATH, has_vector_math
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
 _FOLD_SCALE_AXIS = ("ForwardFoldScaleAxis", "BackwardFoldScaleAxis")
+# What is done before which pass to a typed module, which is typed again where that changes it.
+_REWRITES = {
+    "SimplifyExpr": double_in_place,
+    "AlterOpLayout": lay_in_rows,
+    **dict.fromkeys(_FOLD_SCALE_AXIS, fence_products),
+}
 
 
 class _TypedFunctions:
@@ -105,10 +113,9 @@ class FastPasses:
             return
         if info.name == "FoldConstant":
             fold_in_place(mod)
-        elif (info.name == "SimplifyExpr" and double_in_place(mod)) or (
-            info.name in _FOLD_SCALE_AXIS and fence_products(mod)
-        ):
-            self._typed.add(mod)
+        elif info.name in _REWRITES:
+            if _REWRITES[info.name](mod):
+                self._typed.add(mod)
         elif self._vector_math and info.name in VECTOR_MATH:
             VECTOR_MATH[info.name](mod)
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes convolutions along one axis as those of an image of one row, before TVM's AlterOpLayout.
+
+TVM has no blocked kernel for conv1d, and the one for conv2d blocks the width, which is 1 in an
+image of one column. On an image of one row it does what it is made for: 1.2 to 28 times as fast on
+eight shapes (docs/build.md). Grouped convolutions stay as they are, and those whose weights are not
+known or whose shapes are open.
+
+Test: tests/python/collage/test_build_one_row.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+
+from .fold import is_open_function
+
+# Of data and weights, in which these operators are rewritten.
+_PLAIN_LAYOUTS = {"nn.conv1d": ("NCW", "OIW"), "nn.conv2d": ("NCHW", "OIHW")}
+
+
+def lay_in_rows(mod: tvm.IRModule) -> bool:
+    """Rewrites the open functions of `mod`, a typed module, in place, which is typed again; returns
+    whether anything changed."""
+    changed = False
+    for var, function in mod.functions_items():
+        if is_open_function(function) and _holds(function):
+            mod.update_func(var, rewrite(_Row(), function, mod))
+            changed = True
+    if changed:
+        # Without instruments: whoever asks may be one.
+        with tvm.transform.PassContext():
+            mod.update(relay.transform.InferType()(mod))
+    return changed
+
+
+class _Row(DFPatternCallback):
+    """A convolution along one axis of an input whose other axis, where there is one, is 1."""
+
+    def __init__(self) -> None:
+        super().__init__(rewrite_once=True, require_type=True)
+        operands = wildcard(), wildcard()
+        self.pattern = is_op("nn.conv1d")(*operands) | is_op("nn.conv2d")(*operands)
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        if not _is_along_one_axis(pre):
+            return post
+        attrs, (data, weight) = pre.attrs, (arg.checked_type.shape for arg in pre.args)
+        padding = [int(side) for side in attrs.padding]  # of an image: top, left, bottom, right
+        before, after = (padding[0], padding[len(padding) // 2])
+        row = relay.nn.conv2d(
+            relay.reshape(post.args[0], (data[0], data[1], 1, data[2])),
+            relay.reshape(post.args[1], (weight[0], weight[1], 1, weight[2])),
+            strides=(1, attrs.strides[0]),
+            padding=(0, before, 0, after),
+            dilation=(1, attrs.dilation[0]),
+            channels=weight[0],
+            kernel_size=(1, weight[2]),
+            out_dtype=attrs.out_dtype,
+        )
+        return relay.reshape(row, pre.checked_type.shape)
+
+
+def _is_along_one_axis(node: Any) -> bool:
+    """Of a typed call: is it one that this rewrites?"""
+    if not isinstance(node, relay.Call) or not isinstance(node.op, tvm.ir.Op):
+        return False
+    plain = _PLAIN_LAYOUTS.get(node.op.name)
+    if plain is None or not isinstance(node.args[1], relay.Constant):
+        return False
+    attrs, (data, weight) = node.attrs, (arg.checked_type for arg in node.args)
+    return (
+        (attrs.data_layout, attrs.kernel_layout) == plain
+        and attrs.out_layout in ("", plain[0])
+        and attrs.groups == 1
+        and data.dtype == weight.dtype == "float32"
+        and all(isinstance(dim, tvm.tir.IntImm) for dim in data.shape)
+        and all(dim == 1 for dim in [*data.shape[3:], *weight.shape[3:]])
+        and all(side == 0 for side in attrs.padding[1::2] if len(attrs.padding) == 4)
+    )
+
+
+def _holds(function: relay.Function) -> bool:
+    found: list[Any] = []
+    relay.analysis.post_order_visit(
+        function, lambda node: found.append(node) if _is_along_one_axis(node) else None
+    )
+    return bool(found)
