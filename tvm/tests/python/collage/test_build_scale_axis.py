@@ -85,7 +85,7 @@ def test_a_users_own_annotations_stay():
 def weights_of(mod):
     found = []
     relay.analysis.post_order_visit(
-        mod["main"],
+        mod["main"] if isinstance(mod, tvm.IRModule) else mod,
         lambda e: (
             found.append(e.args[1])
             if isinstance(e, relay.Call) and e.op.name in ("nn.dense", "nn.conv2d")
@@ -117,6 +117,22 @@ def test_a_known_scale_is_folded_beside_a_gate():
     mod = prepare(tvm.IRModule.from_expr(function_of(body)), None, "llvm")
     assert mod["main"].astext(show_meta_data=False).count("multiply(") == 1
     assert all(isinstance(weight, relay.Constant) for weight in weights_of(mod))
+
+
+@pytest.mark.parametrize("half", [0.5, [0.5], [[[0.5]]]])
+def test_a_gelu_keeps_its_half(half):
+    """Its half would be in the weights behind it, and what is left is a GELU that nobody knows."""
+    data = conv(image())
+    scaled = data * (relay.erf(data / relay.const(2**0.5)) + relay.const(1.0))
+    function = function_of(conv(scaled * relay.const(np.float32(half))))
+    mod = prepare(tvm.IRModule.from_expr(function), None, "llvm")
+    before, after = weights_of(function), weights_of(mod)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old.data.numpy(), new.data.numpy())
+    # A factor for each channel is no number: it is folded, as before.
+    factor = function_of(conv(scaled * constant(2, 4, 1, 1)))
+    mod = prepare(tvm.IRModule.from_expr(factor), None, "llvm")
+    assert mod["main"].astext(show_meta_data=False).count("multiply(") == 1
 
 
 def test_a_weight_that_each_step_transposes_is_one_constant():

@@ -5,13 +5,16 @@ The pass moves a factor of a layer's operand or result into the layer's weights 
 is only known at run time: the gate of a squeeze-and-excite block, x * sigmoid(x) in front of a 1x1
 convolution, dense(x, w) * dense(y, v). Then a vector's product becomes a matrix's, weights can't be
 packed any more, and backends that want constant weights are out. So such products are fenced in
-while it runs, and it folds the constant factors around them as ever.
+while it runs, and it folds the constant factors around them as ever. One number that such a product is
+multiplied by stays with it: GELU's half in the weights of the next convolution is a GELU that no
+backend knows, and is no pass over memory less.
 
 Test: tests/python/collage/test_build_scale_axis.py
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tvm
@@ -45,12 +48,10 @@ class _Fence(DFPatternCallback):
 
     @staticmethod
     def is_meant(node: Any) -> bool:
-        return _is_call(node, "multiply") and not any(
-            isinstance(operand, relay.Constant) for operand in node.args
-        )
+        return _is_product_of_unknowns(node) or _is_scaled_product(node)
 
     def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
-        if not self.is_meant(post):
+        if not self.is_meant(pre):
             return post
         operands = [_fenced(operand) for operand in post.args]
         return _fenced(relay.Call(post.op, operands, post.attrs, post.type_args, post.span))
@@ -67,6 +68,24 @@ class _Open(DFPatternCallback):
 
     def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
         return post.args[0] if self.is_meant(post) else post
+
+
+def _is_product_of_unknowns(node: Any) -> bool:
+    return _is_call(node, "multiply") and not any(
+        isinstance(operand, relay.Constant) for operand in node.args
+    )
+
+
+def _is_scaled_product(node: Any) -> bool:
+    """A product of unknowns times one number."""
+    if not _is_call(node, "multiply"):
+        return False
+    numbers = [operand for operand in node.args if _is_number(operand)]
+    return len(numbers) == 1 and any(map(_is_product_of_unknowns, node.args))
+
+
+def _is_number(expr: Any) -> bool:
+    return isinstance(expr, relay.Constant) and math.prod(expr.data.shape) == 1
 
 
 def _fenced(expr: Any) -> Any:
