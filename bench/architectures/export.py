@@ -168,6 +168,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     _declare_vision_operators()
+    # The quick path of torch's own transformer layer is one operator that ONNX lacks.
+    torch.backends.mha.set_fastpath_enabled(False)
     failed = 0
     for text in options.nets:
         name, size, batch = text.split(":")

@@ -77,9 +77,9 @@ def _timm(family: str, sizes: tuple[int, ...], names: str, **settings: Any) -> l
     return [Row(name, family, "timm", name, sizes, settings=settings) for name in names.split()]
 
 
-def _vision(family: str, sizes: tuple[int, ...], names: str, **settings: Any) -> list[Row]:
+def _vision(family: str, sizes: tuple[int, ...], names: str, kind: str = "image") -> list[Row]:
     return [
-        Row(f"tv_{name.rpartition('/')[2]}", family, "torchvision", name, sizes, settings=settings)
+        Row(f"tv_{name.rpartition('/')[2]}", family, "torchvision", name, sizes, kind)
         for name in names.split()
     ]
 
@@ -211,7 +211,7 @@ NETS: dict[str, Row] = {
         Row("yolos", "detection heads", "transformers", "YolosForObjectDetection", (224,),
             settings={**_BERT, "image_size": (224, 224), "num_detection_tokens": 20}),
         *_ours("detection heads", (0,), "ppocr_det ppocr_rec ppocr_cls"),
-        *_vision("video", (112,), "video/mc3_18 video/r2plus1d_18"),
+        *_vision("video", (112,), "video/mc3_18 video/r2plus1d_18", kind="video"),
         Row("whisper_encoder", "audio", "transformers", "WhisperModel:encoder", (3000,), "mel 80",
             {**_PAIR, "num_mel_bins": 80}),
         Row("wav2vec2", "audio", "transformers", "Wav2Vec2Model", (16000, 8000), "wave", _WAVE),

@@ -130,7 +130,6 @@ class FTTransformer(nn.Module):
         self.weight = nn.Parameter(torch.randn(numbers, width))
         self.embed = nn.Embedding(VOCABULARY, width)
         layer = nn.TransformerEncoderLayer(width, 4, 128, activation="gelu", batch_first=True)
-        # The quick path is one operator that ONNX lacks.
         self.encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
         self.head = nn.Linear(width, 10)
 

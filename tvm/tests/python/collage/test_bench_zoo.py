@@ -221,7 +221,7 @@ def test_slow_kernels_are_references_and_those_far_off_the_roofline():
         ("tvm", "erf", 1),
         ("tvm", "nn_dense", 1),
     ]
-    assert found[0]["is_reference"] and found[0]["share"] == 0.25 and found[0]["ms"] == 2.5
+    assert found[0]["is_reference"] and found[0]["share"] == 0.265 and found[0]["ms"] == 2.5
     assert found[1]["off"] == pytest.approx(11.2, abs=0.1) and found[2]["off"] is None
 
 
