@@ -31,6 +31,10 @@ def times_inverse(x, y):
     return x * (relay.const(1.0) / y)
 
 
+def twice_gelu(x, root=2**0.5, one=1.0):
+    return x * (relay.erf(x / relay.const(root)) + relay.const(one))
+
+
 def ramp(x, slope=1 / 6, shift=0.5, low=0.0, high=1.0):
     return relay.clip(x * relay.const(slope) + relay.const(shift), low, high)
 
@@ -127,6 +131,13 @@ REWRITTEN = {
     "norm of vectors": (
         [f(2, 3, 8)], lambda x: relay.sqrt(relay.sum(x * x, -1, keepdims=True)), "ReduceL2",
     ),
+    "gelu before a convolution": (
+        [f(1, 3, 5, 5)], lambda x: conv(twice_gelu(x)), "Div Erf Add Mul Mul Conv",
+    ),
+    "gelu before a dense layer": (
+        [f(2, 6)], lambda x: nn.dense(twice_gelu(x), const(5, 6)) + const(5),
+        "Div Erf Add Mul Mul Gemm",
+    ),
     "hard swish": ([f(2, 30)], lambda x: ramp(x * relay.const(5.0)) * (x * relay.const(5.0)),
                    "Mul HardSwish"),
     "hard sigmoid": ([f(2, 30)], lambda x: ramp(x, 0.7, 0.1), "HardSigmoid"),
@@ -201,6 +212,13 @@ LEFT = {
         [f(2, 8)], lambda x: relay.sqrt(relay.sum(relay.power(
             relay.abs(x), relay.const(3.0)), -1)), "Abs Pow ReduceSum Sqrt",
     ),
+    "another root": (
+        [f(1, 3, 5, 5)], lambda x: conv(twice_gelu(x, 2.0)), "Div Erf Add Mul Conv",
+    ),
+    "another summand": (
+        [f(1, 3, 5, 5)], lambda x: conv(twice_gelu(x, one=2.0)), "Div Erf Add Mul Conv",
+    ),
+    "twice a gelu as such": ([f(1, 3, 5, 5)], twice_gelu, "Div Erf Add Mul"),
     "another slope": (
         [f(2, 30)], lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0, 1) * x,
         "HardSigmoid Mul",

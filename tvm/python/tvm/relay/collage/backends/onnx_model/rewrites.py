@@ -353,6 +353,28 @@ def _hard_sigmoid(walk: Rewriting, node: Node) -> Value | None:
     return walk.node("HardSigmoid", [walk[x]], node.outputs[0].shape, alpha=a, beta=b)
 
 
+def _gelu_before_layer(walk: Rewriting, node: Node) -> Value | None:
+    """A layer of x * (1 + erf(x / sqrt 2)), whose half FoldScaleAxis has put into the weights: they
+    get it back, which is exact, so that the layer's input is a gelu again."""
+    weight, twice = walk.array(node.inputs[1]), walk.made_once(node.inputs[0], "Mul")
+    if weight is None or twice is None:
+        return None
+    for x, gate in _pairs(twice):
+        total = walk.made(gate, "Add")
+        for value, one in _pairs(total) if total else ():
+            erf = walk.made(value, "Erf")
+            root = walk.made(erf.inputs[0], "Div") if erf and walk.number(one) == 1 else None
+            if root is None or root.inputs[0] != x:
+                continue
+            if _is_close(walk.number(root.inputs[1]), math.sqrt(2)):
+                data = walk[node.inputs[0]]
+                half = walk.node("Mul", [data, walk.new.scalar(0.5, data)], data.shape)
+                rest = [walk[name] for name in node.inputs[2:]]
+                inputs = [half, walk.new.constant(2 * weight), *rest]
+                return walk.node(node.operator, inputs, node.outputs[0].shape, **node.attrs)
+    return None
+
+
 def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
     """x * s + b with numbers for each channel of an image is a batch norm."""
     for name, summand in _pairs(node):
@@ -406,8 +428,10 @@ _PRODUCTS: Table = {
 }
 _FORMS: Table = {
     "Add": (_bias_of_convolution, _affine, _reshape_last),
+    "Conv": (_gelu_before_layer,),
     "Div": (_normalisation, _reshape_last),
     "Gather": (_gather,),
+    "MatMul": (_gelu_before_layer,),
     "Mul": (
         *(_hard_swish, _over_root, _normalisation, _affine),
         *(_scale_of_product, _reshape_last),
