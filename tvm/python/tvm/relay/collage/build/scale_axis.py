@@ -5,9 +5,10 @@ The pass moves a factor of a layer's operand or result into the layer's weights 
 is only known at run time: the gate of a squeeze-and-excite block, x * sigmoid(x) in front of a 1x1
 convolution, dense(x, w) * dense(y, v). Then a vector's product becomes a matrix's, weights can't be
 packed any more, and backends that want constant weights are out. So such products are fenced in
-while it runs, and it folds the constant factors around them as ever. One number that such a product is
-multiplied by stays with it: GELU's half in the weights of the next convolution is a GELU that no
-backend knows, and is no pass over memory less.
+while it runs, and it folds the constant factors around them as ever.
+
+One number that such a product is multiplied by stays with it: GELU's half in the weights of the
+next convolution is a GELU that no backend knows, and is no pass over memory less.
 
 Test: tests/python/collage/test_build_scale_axis.py
 """
