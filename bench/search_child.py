@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import time
+from pathlib import Path
 
 import search_nets
 import tvm
 from peak_memory import PeakMemory
-from random_costs import RandomCosts
+from random_costs import AskedCosts, RandomCosts
 from search_module import load_module, save_module
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.build import prepare
@@ -27,9 +29,14 @@ _SEARCH = re.compile(r"(\d+) states expanded of .*widest position (\d+)\), (.*),
 
 
 def build(name: str):
-    """The net of that name: one of REAL, or kind:nodes."""
+    """The net of that name: one of REAL, of bench.models, or kind:nodes."""
     if name in search_nets.REAL:
         return search_nets.REAL[name][0]()
+    if name in search_nets.MODELS:
+        sys.path.append(str(Path(__file__).resolve().parent.parent))
+        from bench.models import NETS, to_relay
+
+        return to_relay(NETS[name].build(1))
     kind, nodes = name.split(":")
     return search_nets.SYNTHETIC[kind](int(nodes))
 
@@ -49,7 +56,9 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
         register_pattern_table(external, lambda: table)
     mod = load_module(path)
     targets = parse_targets([tvm.target.Target("llvm"), tvm.target.Target(external)])
-    if side == "random":
+    if side == "asked":
+        estimator = AskedCosts()
+    elif side == "random":
         estimator = RandomCosts(seed=1, fails=0.1, transition=3e-7)
     else:
         estimator = MockCostEstimator(prices)
@@ -59,6 +68,7 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
     whole = (time.perf_counter() - began, time.process_time() - began_cpu)
     peak_mb = peak.megabytes()
     [report] = estimator.reports
+    _, distinct, asked, rounds = report["costs"]
     states, widest, limit = _SEARCH.search(report["search"]).groups()
     phases = {
         str(name): tuple(map(float, seconds))
@@ -77,6 +87,10 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
         "cpu_phases": {name: seconds[1] for name, seconds in phases.items()},
         "peak_mb": peak_mb,
         "price": report["seconds"],
+        "lower_bound": report["lower_bound_seconds"],
+        "distinct": distinct,
+        "asked": asked,
+        "rounds": rounds,
         "nodes": report["nodes"],
         "candidates": report["candidates"],
         "states": int(states),

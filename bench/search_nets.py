@@ -308,6 +308,8 @@ REAL: dict[str, tuple[Callable[[], Workload], int]] = {
     "nasnet_a": (nasnet_a, 5_289_978),
     "densenet121_tvm": (_testing("densenet", densenet_size=121), 3_544_744),
 }
+# Nets of bench.models: the widest positions, and the most candidates that real costs were asked of.
+MODELS = ("nasrnn", "ppocr_rec")
 SYNTHETIC: dict[str, Callable[[int], Workload]] = {
     "chain": chain,
     "inception": inception_like,

@@ -276,6 +276,27 @@ TEST_CASE("a candidate whose bound cannot enter an optimal cover is not asked fo
   CHECK(search.stats().steps == 2);
 }
 
+TEST_CASE("what holds most of the work is asked for first, and may make the rest needless") {
+  CoverProblem problem = Chain(40);
+  for (int node = 0; node < 40; ++node) {
+    problem.candidates.push_back({{node}, 0, 0.0, node < 20 ? 1000.0 - node : 1.0});
+  }
+  std::vector<int> all(40);
+  for (int node = 0; node < 40; ++node) all[static_cast<size_t>(node)] = node;
+  problem.candidates.push_back({all, 0, 0.0, 20.0});
+  problem.costs.resize(problem.candidates.size());
+  problem.costs.back() = CandidateCost::Known(10.0);
+  CoverSearch search(problem);
+  const CoverStep first = search.Step();
+  REQUIRE(first.needed.size() == 16);  // four fifths of the work of twenty that are much alike
+  CHECK(first.needed.front() == 0);
+  CHECK(first.needed.back() == 15);
+  CHECK(RunToEnd(&search, [](int) { return CandidateCost::Known(1.0); }).plan.seconds == 10.0);
+  CHECK(search.stats().costs_asked == 32);  // twice: the step that was only looked at, and again
+  for (CoverCandidate& candidate : problem.candidates) candidate.work = 0.0;
+  CHECK(CoverSearch(problem).Step().needed.size() == 40);  // no guesses: all at once
+}
+
 TEST_CASE("transitions decide: staying on one backend beats the cheaper kernel") {
   CoverProblem problem = Chain(3);
   for (int node = 0; node < 3; ++node) {

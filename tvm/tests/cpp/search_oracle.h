@@ -182,7 +182,8 @@ struct RandomProblemOptions {
 
 /*!
  * \brief A random graph with candidates that overlap and feed each other. Costs are small whole
- * microseconds, so that ties are frequent. All costs are known or failed; lower bounds are true.
+ * microseconds, so that ties are frequent. All costs are known or failed; lower bounds are true,
+ * guesses of work are wild.
  */
 inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
   std::mt19937 random(seed);
@@ -229,6 +230,10 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
       }
     }
     if (nodes.size() <= 5) add(nodes);
+  }
+  for (size_t id = 0; id < problem.candidates.size() && seed % 3 != 0; ++id) {
+    problem.candidates[id].work =
+        static_cast<double>(id * 7 % 5 * problem.candidates[id].inside[0]);
   }
   if (!options.transitions) return problem;
   const unsigned salt = random();

@@ -55,6 +55,8 @@ TEST_CASE("each broken precondition is named") {
         "cover problem: candidate 1 has no node 7");
   CHECK(Refusal([](P* p) { p->candidates[0].inside = {1, 0}; }) ==
         "cover problem: candidate 0 does not list its nodes in ascending order");
+  CHECK(Refusal([](P* p) { p->candidates[2].work = -1.0; }) ==
+        "cover problem: candidate 2 has an unusable guess of its work");
   CHECK(Refusal([](P* p) { p->candidates[2].lower_bound = std::nan(""); }) ==
         "cover problem: candidate 2 has an unusable lower bound");
   CHECK(Refusal([](P* p) { p->costs.resize(1); }) ==

@@ -47,6 +47,15 @@ TEST_CASE("states per node do not grow with the number of nodes") {
   }
 }
 
+TEST_CASE("the limit of states bounds what is held at a position, not only what is expanded") {
+  CoverProblem problem = CellNet({300, 6, true});
+  problem.costs.clear();  // nothing is known, so no bound helps: all are as good
+  constexpr int64_t kLimit = 64;
+  CoverSearch search(std::move(problem), {kLimit, kLimit});
+  search.Step();
+  CHECK(search.stats().widest_position <= 2 * kLimit);
+}
+
 TEST_CASE("regions of any size, the whole net's too, add hardly any states") {
   CoverSearch without(InceptionNet({1000, 4, false}));
   CoverSearch with(InceptionNet({1000, 4, true}));

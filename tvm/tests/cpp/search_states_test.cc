@@ -7,9 +7,9 @@
 #include <set>
 
 #include "../../src/relay/collage/search/covered_set.h"
+#include "../../src/relay/collage/search/dual_bound.h"
 #include "../../src/relay/collage/search/part_table.h"
 #include "../../src/relay/collage/search/search_state.h"
-#include "../../src/relay/collage/search/share_bound.h"
 #include "../../src/relay/collage/search/successors.h"
 #include "search_oracle.h"
 
@@ -72,22 +72,27 @@ TEST_CASE("trails compare by their first difference") {
 
 TEST_CASE("a state table keeps the best way to each state, and tells states apart by every note") {
   Trail trail;
-  StateTable table;
+  StateTable table(70, 1000);
   SearchState state;
   state.position = 70;
   std::vector<int> prefix;
   for (int node = 0; node < 70; ++node) prefix.push_back(node);
   state.covered.Add(NodeWords(prefix));
-  CHECK(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 4)}, trail));
-  CHECK_FALSE(table.Offer(state, {10, 3, trail.Append(Trail::kRoot, 1)}, trail));
-  CHECK_FALSE(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 5)}, trail));
-  CHECK(table.Offer(state, {10, 2, trail.Append(Trail::kRoot, 3)}, trail));
-  CHECK(table.Offer(state, {9, 7, trail.Append(Trail::kRoot, 8)}, trail));
+  table.Offer(state, {10, 2, Trail::kRoot, 4}, trail);
+  const auto offer = [&](Way way, Way best) {
+    table.Offer(state, way, trail);
+    CHECK(table.way(0).cost == best.cost);
+    CHECK(table.way(0).num_parts == best.num_parts);
+    CHECK(table.way(0).part == best.part);
+  };
+  offer({10, 3, Trail::kRoot, 1}, {10, 2, Trail::kRoot, 4});
+  offer({10, 2, Trail::kRoot, 5}, {10, 2, Trail::kRoot, 4});
+  offer({10, 2, Trail::kRoot, 3}, {10, 2, Trail::kRoot, 3});
+  offer({9, 7, Trail::kRoot, 8}, {9, 7, Trail::kRoot, 8});
   CHECK(table.size() == 1);
-  CHECK(table.way(0).cost == 9);
   for (auto* notes : {&state.waits, &state.makers, &state.readers}) {
     notes->push_back({60, 75});
-    CHECK(table.Offer(state, {11, 1, Trail::kRoot}, trail));
+    table.Offer(state, {11, 1, Trail::kRoot, 0}, trail);
     notes->clear();
   }
   CHECK(table.size() == 4);
@@ -95,32 +100,58 @@ TEST_CASE("a state table keeps the best way to each state, and tells states apar
     SearchState other = state;
     other.covered.Add(NodeWords({node}));
     other.waits = {{60, node + 1}, {61, node + 2}};
-    CHECK(table.Offer(other, {node, 1, Trail::kRoot}, trail));
-    CHECK_FALSE(table.Offer(other, {node + 1, 1, Trail::kRoot}, trail));
-    const SearchState stored = table.State(table.size() - 1, 70);
+    const size_t size = table.size();
+    for (int cost : {node, node + 1}) table.Offer(other, {cost, 1, Trail::kRoot, 0}, trail);
+    CHECK(table.size() == size + 1);
+    const SearchState stored = table.State(size);
+    CHECK(stored.position == 70);
     CHECK(stored.covered.words() == other.covered.words());
     CHECK(stored.covered.offset() == other.covered.offset());
     CHECK(stored.waits == other.waits);
     CHECK(stored.makers.empty());
   }
+  CHECK(table.num_cut() == 0);
 }
 
-TEST_CASE("shares: no reduced cost is negative, and no cover is below the bound") {
-  for (unsigned seed = 0; seed < 300; ++seed) {
-    CAPTURE(seed);
-    const CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, true});
-    const PartTable parts(problem);
-    const ShareBound bound(problem, parts);
-    const OracleResult expected = Oracle(problem).Run();
-    if (bound.unheld_node() >= 0) {
-      CHECK_FALSE(expected.is_found);
-      continue;
+TEST_CASE("a full state table keeps the cheapest, and one state that covers nothing ahead") {
+  constexpr int kStates = 500;
+  for (int limit : {1, 2, 7, 100}) {
+    CAPTURE(limit);
+    Trail trail;
+    StateTable table(1, limit);
+    SearchState plain;
+    plain.position = 1;
+    plain.covered.Add(NodeWords({0}));
+    table.Offer(plain, {kStates + 1, 1, Trail::kRoot, 0}, trail);  // the dearest of all
+    std::vector<int> costs;
+    for (int cost = 0; cost < kStates; ++cost) costs.push_back(cost);
+    std::shuffle(costs.begin(), costs.end(), std::mt19937(static_cast<unsigned>(limit)));
+    for (int cost : costs) {
+      SearchState state = plain;
+      state.covered.Add(NodeWords({2 + cost}));
+      table.Offer(state, {cost, 1, Trail::kRoot, 0}, trail);
+      CHECK(static_cast<int>(table.size()) <= 2 * limit);
     }
-    for (int id = 0; id < parts.num_parts(); ++id) {
-      const bool is_failed = problem.costs[size_t(id)].status == CandidateCost::Status::kFailed;
-      CHECK(bound.IsUsable(id) == !is_failed);
+    table.CutToLimit();
+    CHECK(static_cast<int>(table.size()) == limit);
+    CHECK(table.most_held() <= 2 * limit);
+    CHECK(table.num_cut() == kStates + 1 - limit);
+    CHECK(table.least_cut_cost() == limit - 1);
+    std::set<Ticks> kept;
+    for (size_t index = 0; index < table.size(); ++index) {
+      kept.insert(table.way(index).cost);
+      const SearchState state = table.State(index);  // each entry still has its own words
+      const bool is_plain = table.way(index).cost == kStates + 1;
+      CHECK(state.covered.IsEmptyFrom(1) == is_plain);
+      if (!is_plain) CHECK(state.covered.Contains(2 + static_cast<int>(table.way(index).cost)));
     }
-    if (expected.is_found) CHECK(bound.Base() <= expected.picoseconds);
+    std::set<Ticks> expected{kStates + 1};
+    for (int cost = 0; cost < limit - 1; ++cost) expected.insert(cost);
+    CHECK(kept == expected);
+    plain.waits = {{0, 3}};  // none of the cheapest, so it is cut at once
+    plain.covered.Add(NodeWords({4}));
+    table.Offer(plain, {kStates, 1, Trail::kRoot, 0}, trail);
+    CHECK(static_cast<int>(table.size()) == limit);
   }
 }
 
@@ -167,7 +198,7 @@ TEST_CASE("a part table knows what each part reads and offers") {
 /*! \brief Follows every path to the end, without merging states. */
 class PathCounter : public SuccessorSink {
  public:
-  PathCounter(const PartTable& parts, const ShareBound& bound) : parts_(parts), bound_(bound) {}
+  PathCounter(const PartTable& parts, const DualBound& bound) : parts_(parts), bound_(bound) {}
 
   void Follow(const SearchState& state) {
     if (state.position == parts_.num_nodes()) {
@@ -178,7 +209,7 @@ class PathCounter : public SuccessorSink {
       CHECK(seen.insert(used_).second);
       return;
     }
-    Successors(parts_, bound_).Visit(state, this);
+    Successors(parts_, bound_).Visit(state, kInfiniteTicks, this);
   }
   void OnSuccessor(const SearchState& next, Ticks, int part) override {
     used_.push_back(part);
@@ -191,7 +222,7 @@ class PathCounter : public SuccessorSink {
 
  private:
   const PartTable& parts_;
-  const ShareBound& bound_;
+  const DualBound& bound_;
   std::vector<int> used_;
 };
 
@@ -201,7 +232,7 @@ TEST_CASE("moves meet each acyclic cover on one path, and no cyclic one") {
     CAPTURE(seed);
     const CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, seed % 3 == 0});
     const PartTable parts(problem);
-    const ShareBound bound(problem, parts);
+    const DualBound bound(problem, parts);
     if (bound.unheld_node() >= 0) continue;
     const OracleResult expected = Oracle(problem).Run();
     PathCounter counter(parts, bound);

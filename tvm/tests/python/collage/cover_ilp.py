@@ -29,6 +29,7 @@ class Problem:
     outside_crossings: dict[tuple[int, int, int], float]
     plan: list[int]
     plan_seconds: float
+    bound_seconds: float
 
     def outside(self, ids):
         """Nodes outside of a set of candidates' nodes that these read, as pairs (reader, value)."""
@@ -108,11 +109,21 @@ def problem_of(mod, targets, estimator) -> Problem:
         outside_crossings=crossings("outside_crossings"),
         plan=list(map(int, fields["plan"])),
         plan_seconds=float(fields["plan_seconds"]),
+        bound_seconds=float(fields["bound_seconds"]),
     )
 
 
-def solve(problem: Problem) -> tuple[float, int]:
-    """Least seconds of an acyclic cover, and the number of cycles that were cut off."""
+def relaxed(problem: Problem) -> float:
+    """Least seconds where fractions of candidates may be chosen, and transitions are free: no
+    bound by prices of nodes can be above it."""
+    model, _, _, _, scale = _cover_model(problem)
+    model.run()
+    assert model.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return model.getInfo().objective_function_value / scale
+
+
+def _cover_model(problem):
+    """The choice of usable candidates, each between 0 and 1, that hold each node once."""
     usable = [c for c, seconds in enumerate(problem.seconds) if seconds >= 0]
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
@@ -121,17 +132,24 @@ def solve(problem: Problem) -> tuple[float, int]:
     column = {c: k for k, c in enumerate(usable)}
     # HiGHS's tolerances are meant for numbers about 1.
     scale = 1.0 / max(1e-12, float(np.mean([problem.fixed_seconds(c) for c in usable])))
-    add = functools.partial(_add_row, model)
     for c in usable:
         model.addVar(0.0, 1.0)
         model.changeColCost(column[c], problem.fixed_seconds(c) * scale)
-        model.changeColIntegrality(column[c], highspy.HighsVarType.kInteger)
     holders = [[] for _ in problem.inputs]
     for c in usable:
         for node in problem.candidates[c]:
             holders[node].append(c)
     for node in range(len(problem.inputs)):
-        add(1.0, 1.0, {column[c]: 1.0 for c in holders[node]})
+        _add_row(model, 1.0, 1.0, {column[c]: 1.0 for c in holders[node]})
+    return model, usable, holders, column, scale
+
+
+def solve(problem: Problem) -> tuple[float, int]:
+    """Least seconds of an acyclic cover, and the number of cycles that were cut off."""
+    model, usable, holders, column, scale = _cover_model(problem)
+    add = functools.partial(_add_row, model)
+    for c in usable:
+        model.changeColIntegrality(column[c], highspy.HighsVarType.kInteger)
     _add_crossings(model, problem, usable, holders, column, scale)
     cycles = 0
     while True:

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cover_nodes.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
+
+#include "../rules/work_estimate.h"
 
 namespace tvm::collage {
 
@@ -10,6 +13,7 @@ CoverNodes::CoverNodes(const DataflowGraph& graph) : graph_(graph), number_(grap
   graph.placeable().ForEach([this](int index) {
     number_[index] = static_cast<int>(nodes_.size());
     nodes_.push_back(index);
+    operations_.push_back(WorkOf(graph_, index));
   });
 }
 
@@ -25,6 +29,7 @@ CoverProblem CoverNodes::Problem(const std::vector<CandidatePartition>& candidat
   for (const CandidatePartition& candidate : candidates) {
     CoverCandidate cover;
     cover.backend = transitions.ClassOf(candidate);
+    cover.work = GuessOf(candidate.sub_graph);
     candidate.sub_graph.inside().ForEach(
         [&](int index) { cover.inside.push_back(number_[index]); });
     problem.candidates.push_back(std::move(cover));
@@ -41,6 +46,13 @@ CoverProblem CoverNodes::Problem(const std::vector<CandidatePartition>& candidat
     return transitions.Between(nodes_[number], from, kOutside);
   };
   return problem;
+}
+
+double CoverNodes::GuessOf(const SubGraph& sub_graph) const {
+  double operations = 0;
+  sub_graph.inside().ForEach([&](int index) { operations += operations_[number_[index]]; });
+  constexpr double kOperationsAByte = 2;  // while a byte is moved, roughly
+  return std::max(operations, kOperationsAByte * BytesOf(graph_, sub_graph));
 }
 
 std::vector<int> CoverNodes::InputsOf(NodeIndex index) const {

@@ -27,9 +27,13 @@ class CoverNodes {
   /*! \brief Parameters that the node reads; a let-bound variable is its value instead. */
   std::vector<int> VariablesOf(NodeIndex index) const;
 
+  /*! \brief What the candidate may cost, in operations: in which order costs are asked for. */
+  double GuessOf(const SubGraph& sub_graph) const;
+
   const DataflowGraph& graph_;
   std::vector<int> number_;
   std::vector<NodeIndex> nodes_;
+  std::vector<double> operations_;
 };
 
 }  // namespace tvm::collage

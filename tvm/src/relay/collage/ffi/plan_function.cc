@@ -88,6 +88,7 @@ FunctionPlan PlanFunction(const ImportedFunction& imported, const std::vector<Ta
   const std::vector<CandidatePartition>& candidates = found.candidates;
   const CostTable& costs = found.costs;
   plan.seconds = step.plan.seconds;
+  plan.lower_bound_seconds = found.num_given_up == 0 ? step.plan.lower_bound_seconds : 0.0;
   plan.transitions = TransitionsOf(found, step.plan.candidates);
   plan.is_optimal = step.plan.optimal && found.num_given_up == 0;
   plan.cost_counts = costs.counts();

@@ -42,6 +42,8 @@ struct FunctionPlan {
   /*! \brief What `seconds` holds besides the parts' costs. */
   std::vector<ChargedTransition> transitions;
   double seconds = 0;
+  /*! \brief No plan of these candidates can cost less. */
+  double lower_bound_seconds = 0;
   bool is_optimal = false;
   int num_candidates = 0;
   CostCounts cost_counts;

@@ -76,6 +76,7 @@ Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
                                       })},
       {"plan", runtime::ShapeTuple(step.plan.candidates.begin(), step.plan.candidates.end())},
       {"plan_seconds", runtime::Float(step.plan.seconds)},
+      {"bound_seconds", runtime::Float(found.search.stats().bound_seconds)},
   };
 }
 

@@ -6,6 +6,7 @@
 #include "cover_problem.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -33,6 +34,9 @@ void ValidateCandidate(const CoverProblem& problem, size_t id) {
     }
   }
   if (!IsUsableSeconds(candidate.lower_bound)) Refuse(name + " has an unusable lower bound");
+  if (!(candidate.work >= 0.0) || std::isinf(candidate.work)) {
+    Refuse(name + " has an unusable guess of its work");
+  }
 }
 
 }  // namespace

@@ -41,6 +41,11 @@ struct CoverCandidate {
    * relative to this promise; zero is always true.
    */
   double lower_bound = 0.0;
+  /*!
+   * \brief A guess of its cost in any unit, the same for all candidates: unknown costs of much work
+   * are asked for first. It decides nothing else. 0 for all: costs are asked for all at once.
+   */
+  double work = 0.0;
 };
 
 /*!

@@ -83,6 +83,8 @@ struct CoverStats {
   int64_t states_bounded = 0;
   /*! \brief States dropped by max_states_per_position (not exact; 0 when no limit bound). */
   int64_t states_cut = 0;
+  /*! \brief What no cover can cost less than by the bound alone, before the last step's passes. */
+  double bound_seconds = 0.0;
   double seconds = 0.0;
 
   bool IsLimitBinding() const { return states_cut > 0; }
@@ -104,7 +106,8 @@ class CoverSearch {
   void SetCost(int candidate, CandidateCost cost);
   /*!
    * \brief Finds the best cover with the lower bounds in place of unknown costs. Final when all
-   * its costs are known; else asks for those that are not, without a wider pass. Ties: fewest
+   * its costs are known; else asks for those that are not, without a wider pass, and of these only
+   * for the ones that hold most of the work where candidates say how much they do. Ties: fewest
    * parts, then the least candidate ids, compared in the order of the parts' first nodes. Once all
    * costs are known one step gives the plan.
    */

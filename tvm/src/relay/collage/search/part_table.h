@@ -39,6 +39,8 @@ class PartTable {
   const std::vector<int>& StartingAt(int node) const {
     return starting_at_[static_cast<size_t>(node)];
   }
+  /*! \brief Ids of the parts that hold `node`, ascending. */
+  const std::vector<int>& Holding(int node) const { return holding_[static_cast<size_t>(node)]; }
   /*! \brief The nodes that read `node`, greatest first. */
   const std::vector<int>& Readers(int node) const { return readers_[static_cast<size_t>(node)]; }
   const TransitionTable& transitions() const { return transitions_; }
@@ -48,6 +50,7 @@ class PartTable {
 
   std::vector<Part> parts_;
   std::vector<std::vector<int>> starting_at_;
+  std::vector<std::vector<int>> holding_;
   std::vector<std::vector<int>> readers_;
   TransitionTable transitions_;
 };

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
+#include <utility>
 
 #include "search_state.h"
 #include "successors.h"
@@ -20,7 +20,7 @@ namespace {
 
 class Pass : public SuccessorSink {
  public:
-  Pass(const PartTable& parts, const ShareBound& bound, const PassLimits& limits)
+  Pass(const PartTable& parts, const DualBound& bound, const PassLimits& limits)
       : limits_(limits),
         num_nodes_(parts.num_nodes()),
         successors_(parts, bound),
@@ -33,68 +33,48 @@ class Pass : public SuccessorSink {
     if (end.size() > 0) {
       result_.is_found = true;
       result_.cost = end.way(0).cost;
-      result_.parts = trail_.PartsTo(end.way(0).link);  // by first nodes
+      result_.parts = trail_.PartsTo(LinkOf(end.way(0)));  // by first nodes
     }
     return std::move(result_);
   }
 
   void OnSuccessor(const SearchState& next, Ticks cost, int part) override {
     ++result_.generated;
-    Way way = way_;
-    way.cost = AddTicks(way.cost, cost);
+    const Way way{AddTicks(way_.cost, cost), way_.num_parts + 1, link_, part};
     if (way.cost > limits_.upper_bound) {
       ++result_.bounded;
       return;
     }
-    ++way.num_parts;
-    way.link = trail_.Append(way.link, part);
-    if (!TableAt(next.position).Offer(next, way, trail_)) trail_.DropLast();
+    TableAt(next.position).Offer(next, way, trail_);
   }
 
  private:
   StateTable& TableAt(int position) {
     std::unique_ptr<StateTable>& table = tables_[static_cast<size_t>(position)];
-    if (!table) table = std::make_unique<StateTable>();
+    if (!table) table = std::make_unique<StateTable>(position, limits_.max_states);
     return *table;
+  }
+
+  /*! \brief A link to the way's last part; the root's has none. */
+  int LinkOf(const Way& way) {
+    return way.num_parts == 0 ? Trail::kRoot : trail_.Append(way.link, way.part);
   }
 
   void ExpandAll(int position) {
     const std::unique_ptr<StateTable> table = std::move(tables_[static_cast<size_t>(position)]);
     if (!table) return;
+    table->CutToLimit();
     result_.first_uncovered = position;
-    result_.widest = std::max(result_.widest, static_cast<int64_t>(table->size()));
-    for (size_t index : Kept(*table, position)) {
-      const SearchState state = table->State(index, position);
+    result_.widest = std::max(result_.widest, table->most_held());
+    result_.cut += table->num_cut();
+    result_.least_cut_cost = std::min(result_.least_cut_cost, table->least_cut_cost());
+    for (size_t index = 0; index < table->size(); ++index) {
+      const SearchState state = table->State(index);
       ++result_.expanded;
       way_ = table->way(index);
-      successors_.Visit(state, this);
+      link_ = LinkOf(way_);
+      successors_.Visit(state, limits_.upper_bound - way_.cost, this);
     }
-  }
-
-  /*! \brief The states to expand: all, or the most promising ones when there are too many. */
-  std::vector<size_t> Kept(const StateTable& table, int position) {
-    std::vector<size_t> kept(table.size());
-    std::iota(kept.begin(), kept.end(), size_t{0});
-    if (static_cast<int64_t>(kept.size()) <= limits_.max_states) return kept;
-    std::stable_sort(kept.begin(), kept.end(),
-                     [&](size_t a, size_t b) { return IsBetter(table.way(a), table.way(b)); });
-    // A state that covers nothing past its position can always go on by single nodes, where these
-    // are candidates: keep one, so that cutting does not lose every cover.
-    const auto plain = std::find_if(kept.begin(), kept.end(), [&](size_t index) {
-      return table.State(index, position).covered.IsEmptyFrom(position);
-    });
-    const auto end = kept.begin() + static_cast<std::ptrdiff_t>(limits_.max_states);
-    if (plain != kept.end() && plain >= end) std::iter_swap(plain, end - 1);
-    for (auto cut = end; cut != kept.end(); ++cut) {
-      result_.least_cut_cost = std::min(result_.least_cut_cost, table.way(*cut).cost);
-    }
-    result_.cut += kept.end() - end;
-    kept.erase(end, kept.end());
-    return kept;
-  }
-
-  static bool IsBetter(const Way& a, const Way& b) {
-    return a.cost != b.cost ? a.cost < b.cost : a.num_parts < b.num_parts;
   }
 
   const PassLimits limits_;
@@ -103,12 +83,13 @@ class Pass : public SuccessorSink {
   std::vector<std::unique_ptr<StateTable>> tables_;
   Trail trail_;
   Way way_;  // to the state being expanded
+  int link_ = Trail::kRoot;
   PassResult result_;
 };
 
 }  // namespace
 
-PassResult RunPass(const PartTable& parts, const ShareBound& bound, const PassLimits& limits) {
+PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLimits& limits) {
   return Pass(parts, bound, limits).Run();
 }
 

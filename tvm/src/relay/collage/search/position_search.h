@@ -11,15 +11,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "dual_bound.h"
 #include "part_table.h"
-#include "share_bound.h"
 #include "ticks.h"
 
 namespace tvm {
 namespace collage {
 
 struct PassLimits {
-  /*! \brief Most states to expand at one position. */
+  /*! \brief Most states to keep and expand at one position; twice as many are held for a moment. */
   int64_t max_states = 0;
   /*! \brief States above this reduced cost are dropped: a cover of this cost is known. */
   Ticks upper_bound = kInfiniteTicks;
@@ -43,7 +43,7 @@ struct PassResult {
 };
 
 /*! \brief Needs that every node is held by a usable part, and max_states >= 1. */
-PassResult RunPass(const PartTable& parts, const ShareBound& bound, const PassLimits& limits);
+PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLimits& limits);
 
 }  // namespace collage
 }  // namespace tvm

@@ -6,6 +6,8 @@
 #include "search_state.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace tvm {
 namespace collage {
@@ -63,38 +65,81 @@ bool Trail::ComesBefore(int a, int b) const {
 bool IsBetter(const Way& a, const Way& b, const Trail& trail) {
   if (a.cost != b.cost) return a.cost < b.cost;
   if (a.num_parts != b.num_parts) return a.num_parts < b.num_parts;
-  return trail.ComesBefore(a.link, b.link);
+  return a.link == b.link ? a.part < b.part : trail.ComesBefore(a.link, b.link);
 }
 
-bool StateTable::Offer(const SearchState& state, const Way& way, const Trail& trail) {
-  if (entries_.size() * 2 >= slots_.size()) Grow();
+void StateTable::Offer(const SearchState& state, const Way& way, const Trail& trail) {
+  if (entries_.size() * 2 >= slots_.size()) Rehash(std::max<size_t>(16, slots_.size() * 2));
   const uint64_t hash = HashOf(state);
   const size_t mask = slots_.size() - 1;
   size_t slot = hash & mask;
   for (; slots_[slot] != 0; slot = (slot + 1) & mask) {
     Entry& entry = entries_[slots_[slot] - 1];
     if (entry.hash != hash || !IsSame(entry, state)) continue;
-    if (!IsBetter(way, entry.way, trail)) return false;
-    entry.way = way;
-    return true;
+    if (IsBetter(way, entry.way, trail)) entry.way = way;
+    return;
+  }
+  const bool is_plain = state.covered.IsEmptyFrom(position_);
+  if (way.cost > worst_kept_ && !is_plain) {
+    Cut(way.cost);
+    return;
   }
   const std::vector<uint64_t>& words = state.covered.words();
-  entries_.push_back({way, hash, pool_.size(), static_cast<uint32_t>(words.size()),
-                      static_cast<uint32_t>(state.waits.size()),
-                      static_cast<uint32_t>(state.makers.size()),
-                      static_cast<uint32_t>(state.readers.size()), state.covered.offset()});
+  entries_.push_back(
+      {way, hash, pool_.size(), static_cast<uint32_t>(words.size()),
+       static_cast<uint32_t>(state.waits.size()), static_cast<uint32_t>(state.makers.size()),
+       static_cast<uint32_t>(state.readers.size()), state.covered.offset(), is_plain});
   slots_[slot] = static_cast<uint32_t>(entries_.size());
   pool_.insert(pool_.end(), words.begin(), words.end());
   for (const auto* notes : {&state.waits, &state.makers, &state.readers}) {
     for (const Note& note : *notes) pool_.push_back(Packed(note));
   }
-  return true;
+  most_held_ = std::max(most_held_, static_cast<int64_t>(size()));
+  if (static_cast<int64_t>(size()) >= 2 * max_states_) CutToLimit();
 }
 
-SearchState StateTable::State(size_t index, int position) const {
+void StateTable::Cut(Ticks cost) {
+  ++num_cut_;
+  least_cut_cost_ = std::min(least_cut_cost_, cost);
+}
+
+void StateTable::CutToLimit() {
+  if (static_cast<int64_t>(size()) <= max_states_) return;
+  std::vector<uint32_t> ranked(size());
+  std::iota(ranked.begin(), ranked.end(), uint32_t{0});
+  const auto is_better = [this](uint32_t a, uint32_t b) {
+    const Way& of_a = entries_[a].way;
+    const Way& of_b = entries_[b].way;
+    if (of_a.cost != of_b.cost) return of_a.cost < of_b.cost;
+    return of_a.num_parts != of_b.num_parts ? of_a.num_parts < of_b.num_parts : a < b;
+  };
+  std::sort(ranked.begin(), ranked.end(), is_better);
+  const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(max_states_);
+  worst_kept_ = entries_[*(end - 1)].way.cost;
+  const auto plain = std::find_if(ranked.begin(), ranked.end(),
+                                  [this](uint32_t index) { return entries_[index].is_plain; });
+  if (plain != ranked.end() && plain >= end) std::iter_swap(plain, end - 1);
+  for (auto cut = end; cut != ranked.end(); ++cut) Cut(entries_[*cut].way.cost);
+  ranked.erase(end, ranked.end());
+  std::sort(ranked.begin(), ranked.end());  // in the order first met, as before
+  std::vector<Entry> entries;
+  std::vector<uint64_t> pool;
+  for (uint32_t index : ranked) {
+    Entry entry = entries_[index];
+    const auto stored = pool_.begin() + static_cast<std::ptrdiff_t>(entry.begin);
+    entry.begin = pool.size();
+    pool.insert(pool.end(), stored, stored + static_cast<std::ptrdiff_t>(entry.num_pooled()));
+    entries.push_back(entry);
+  }
+  entries_ = std::move(entries);
+  pool_ = std::move(pool);
+  Rehash(slots_.size());
+}
+
+SearchState StateTable::State(size_t index) const {
   const Entry& entry = entries_[index];
   const uint64_t* stored = pool_.data() + entry.begin;
-  SearchState state{position, CoveredSet(entry.offset, stored, entry.num_words), {}, {}, {}};
+  SearchState state{position_, CoveredSet(entry.offset, stored, entry.num_words), {}, {}, {}};
   stored += entry.num_words;
   const auto take = [&](std::vector<Note>* notes, uint32_t count) {
     notes->reserve(count);
@@ -126,8 +171,9 @@ bool StateTable::IsSame(const Entry& entry, const SearchState& state) const {
   return true;
 }
 
-void StateTable::Grow() {
-  slots_.assign(std::max<size_t>(16, slots_.size() * 2), 0);
+/*! \brief A power of two slots, more than entries, each entry in its place. */
+void StateTable::Rehash(size_t num_slots) {
+  slots_.assign(num_slots, 0);
   const size_t mask = slots_.size() - 1;
   for (size_t i = 0; i < entries_.size(); ++i) {
     size_t slot = entries_[i].hash & mask;

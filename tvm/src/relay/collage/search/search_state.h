@@ -50,8 +50,6 @@ class Trail {
   static constexpr int kRoot = -1;
 
   int Append(int link, int part);
-  /*! \brief Forgets the link appended last; nothing may refer to it. */
-  void DropLast() { links_.pop_back(); }
   std::vector<int> PartsTo(int link) const;
   /*! \brief Whether a's list of parts comes before b's. Both must be equally long. */
   bool ComesBefore(int a, int b) const;
@@ -64,11 +62,15 @@ class Trail {
   std::vector<Link> links_;
 };
 
-/*! \brief One way to a state. */
+/*!
+ * \brief One way to a state: `part` after those of `link`. It is no link itself before the state is
+ * expanded, so that the trail grows by the states expanded, not by all that were met.
+ */
 struct Way {
   Ticks cost = 0;
   int num_parts = 0;
   int link = Trail::kRoot;
+  int part = -1;
 };
 
 /*! \brief Lowest cost, then fewest parts, then the parts' ids in order. */
@@ -76,15 +78,28 @@ bool IsBetter(const Way& a, const Way& b, const Trail& trail);
 
 /*!
  * \brief The states met at one position with the best way to each, in the order first met.
- * Key: the state (its position is the table's). Hit: the better way stays.
+ * Key: the state (its position is the table's). Hit: the better way stays. Of more than
+ * `max_states` the most promising stay, those of least cost, with one that covers nothing past its
+ * position among them: it can always go on by single nodes, where these are candidates, so cutting
+ * does not lose every cover. At most twice as many are held for a moment.
  */
 class StateTable {
  public:
+  StateTable(int position, int64_t max_states) : position_(position), max_states_(max_states) {}
+
   size_t size() const { return entries_.size(); }
-  /*! \brief Adds the state or betters the way to it; false when a way as good is known. */
-  bool Offer(const SearchState& state, const Way& way, const Trail& trail);
+  /*! \brief Adds the state or betters the way to it, unless a way as good is known. */
+  void Offer(const SearchState& state, const Way& way, const Trail& trail);
+  /*! \brief Leaves no more than `max_states`: before they are expanded. */
+  void CutToLimit();
   const Way& way(size_t index) const { return entries_[index].way; }
-  SearchState State(size_t index, int position) const;
+  SearchState State(size_t index) const;
+
+  /*! \brief Most states held at a time. */
+  int64_t most_held() const { return most_held_; }
+  /*! \brief States cut, and the least cost of a way to one of them. */
+  int64_t num_cut() const { return num_cut_; }
+  Ticks least_cut_cost() const { return least_cut_cost_; }
 
  private:
   struct Entry {
@@ -96,13 +111,22 @@ class StateTable {
     uint32_t num_makers;
     uint32_t num_readers;
     int32_t offset;
+    bool is_plain;  // covers nothing past its position
+    size_t num_pooled() const { return size_t{num_words} + num_waits + num_makers + num_readers; }
   };
   bool IsSame(const Entry& entry, const SearchState& state) const;
-  void Grow();
+  void Cut(Ticks cost);
+  void Rehash(size_t num_slots);
 
+  const int position_;
+  const int64_t max_states_;
   std::vector<Entry> entries_;
   std::vector<uint64_t> pool_;
-  std::vector<uint32_t> slots_;  // 1 + entry, by open addressing; 0: free
+  std::vector<uint32_t> slots_;        // 1 + entry, by open addressing; 0: free
+  Ticks worst_kept_ = kInfiniteTicks;  // a new state above this would be cut again
+  int64_t most_held_ = 0;
+  int64_t num_cut_ = 0;
+  Ticks least_cut_cost_ = kInfiniteTicks;
 };
 
 }  // namespace collage

@@ -132,10 +132,11 @@ Ticks Successors::TransitionCost(const SearchState& state, int id) const {
   return cost;
 }
 
-void Successors::Visit(const SearchState& state, SuccessorSink* sink) {
+void Successors::Visit(const SearchState& state, Ticks most, SuccessorSink* sink) {
   for (int id : parts_.StartingAt(state.position)) {
     const Part& part = parts_.part(id);
-    if (!bound_.IsUsable(id) || state.covered.Intersects(part.words)) continue;
+    if (!bound_.IsUsable(id) || bound_.Reduced(id) > most) continue;
+    if (state.covered.Intersects(part.words)) continue;
     if (!FindWaits(state, part)) continue;
     next_.covered = state.covered;
     next_.covered.Add(part.words);

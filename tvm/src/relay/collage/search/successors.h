@@ -33,9 +33,9 @@
 
 #include <vector>
 
+#include "dual_bound.h"
 #include "part_table.h"
 #include "search_state.h"
-#include "share_bound.h"
 
 namespace tvm {
 namespace collage {
@@ -50,10 +50,13 @@ class SuccessorSink {
 
 class Successors {
  public:
-  Successors(const PartTable& parts, const ShareBound& bound) : parts_(parts), bound_(bound) {}
+  Successors(const PartTable& parts, const DualBound& bound) : parts_(parts), bound_(bound) {}
 
-  /*! \brief Needs state.position < number of nodes. */
-  void Visit(const SearchState& state, SuccessorSink* sink);
+  /*!
+   * \brief Needs state.position < number of nodes. Leaves out parts whose reduced cost is above
+   * `most`; crossings can still bring a successor above it.
+   */
+  void Visit(const SearchState& state, Ticks most, SuccessorSink* sink);
 
  private:
   bool FindWaits(const SearchState& state, const Part& part);
@@ -63,7 +66,7 @@ class Successors {
   bool HasUncoveredReader(int node) const;
 
   const PartTable& parts_;
-  const ShareBound& bound_;
+  const DualBound& bound_;
   SearchState next_;
   std::vector<int> waits_;  // W of the part being used, ascending
 };

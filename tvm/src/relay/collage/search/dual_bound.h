@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file dual_bound.h
+ * \brief The bound of the search, and candidate costs relative to it.
+ * Tested by tests/cpp/search_bound_test.cc.
+ *
+ * Each node v has a price y(v) >= 0 such that no usable candidate costs less than its nodes'
+ * prices together: sum_{v in c} y(v) <= cost(c), where an unknown cost counts as its lower bound.
+ * (These are the feasible solutions of the dual of the cover's linear program.) The bound of a set
+ * U of uncovered nodes is the sum of their prices.
+ *
+ * Admissible: a cover of U by candidates c1 .. ck costs at least
+ *   sum_i cost(ci) >= sum_i sum_{v in ci} y(v) = sum_{v in U} y(v),
+ * as the ci hold each node of U once; transition costs are >= 0 and only add to this.
+ * Consistent: using c lowers the bound by sum_{v in c} y(v) <= cost(c).
+ *
+ * So Reduced(c) = cost(c) - sum_{v in c} y(v) >= 0, and a path's cost so far plus the bound of
+ * the rest equals Base() plus the Reduced costs on the path: the search needs only these.
+ *
+ * Prices are found by dual ascent: a node's price is raised by the least reduced cost of the
+ * candidates that hold it, until none can be raised. How good the result is depends on the order of
+ * the nodes, so several orders are tried, then some of the best prices are lowered and raised anew
+ * in another order, and the prices of the greatest sum stay.
+ */
+#ifndef TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
+#define TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
+
+#include <vector>
+
+#include "cover_problem.h"
+#include "part_table.h"
+#include "ticks.h"
+
+namespace tvm {
+namespace collage {
+
+class DualBound {
+ public:
+  /*! \brief Needs one cost for each part. */
+  DualBound(const CoverProblem& problem, const PartTable& parts);
+
+  /*! \brief First node that no usable candidate holds, or -1. Others need that there is none. */
+  int unheld_node() const { return unheld_node_; }
+  bool IsUsable(int part) const { return prices_.reduced[static_cast<size_t>(part)] >= 0; }
+  /*! \brief Bound of the whole graph. */
+  Ticks Base() const { return prices_.sum; }
+  Ticks Price(int node) const { return prices_.of_node[static_cast<size_t>(node)]; }
+  /*! \brief Needs IsUsable(part). */
+  Ticks Reduced(int part) const { return prices_.reduced[static_cast<size_t>(part)]; }
+
+ private:
+  struct Prices {
+    std::vector<Ticks> of_node;
+    std::vector<Ticks> reduced;  // by part; negative: not usable
+    Ticks sum = 0;
+  };
+  void Raise(const std::vector<int>& order, Prices* prices) const;
+  void Lower(int node, Prices* prices) const;
+  void KeepBetter(Prices prices);
+  Prices EqualShares() const;
+  void Improve(std::vector<std::vector<int>> orders);
+
+  const PartTable& parts_;
+  int unheld_node_ = -1;
+  Prices prices_;  // the best so far
+};
+
+}  // namespace collage
+}  // namespace tvm
+
+#endif  // TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*! \file search_bound_test.cc \brief The search's bound against its definition and enumeration. */
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "../../src/relay/collage/search/dual_bound.h"
+#include "search_nets.h"
+#include "search_oracle.h"
+
+namespace tvm {
+namespace collage {
+namespace testing {
+namespace {
+
+/*! \brief What the search knows of the candidate's cost, crossings that all covers pay included. */
+Ticks CostOf(const CoverProblem& problem, const PartTable& parts, int id) {
+  const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
+  const bool is_known = cost.status == CandidateCost::Status::kKnown;
+  const double least = problem.candidates[static_cast<size_t>(id)].lower_bound;
+  return ToTicks(is_known ? cost.seconds : least) + parts.transitions().Fixed(id);
+}
+
+/*! \brief The weakest bound of its kind: each node's least equal share of a candidate's cost. */
+Ticks ShareSum(const CoverProblem& problem, const PartTable& parts, const DualBound& bound) {
+  Ticks sum = 0;
+  for (int node = 0; node < parts.num_nodes(); ++node) {
+    Ticks least = kInfiniteTicks;
+    for (int id : parts.Holding(node)) {
+      if (!bound.IsUsable(id)) continue;
+      const Ticks size = static_cast<Ticks>(parts.part(id).nodes.size());
+      least = std::min(least, CostOf(problem, parts, id) / size);
+    }
+    sum += least;
+  }
+  return sum;
+}
+
+/*! \brief Prices are >= 0, no candidate's nodes cost more than it, and what is derived agrees. */
+void CheckIsDual(const CoverProblem& problem, const PartTable& parts, const DualBound& bound) {
+  Ticks sum = 0;
+  int wrong = 0;
+  for (int node = 0; node < parts.num_nodes(); ++node) {
+    sum += bound.Price(node);
+    wrong += bound.Price(node) < 0;
+    // Nothing is left that could be raised.
+    Ticks least = kInfiniteTicks;
+    for (int id : parts.Holding(node)) {
+      if (bound.IsUsable(id)) least = std::min(least, bound.Reduced(id));
+    }
+    wrong += least != 0;
+  }
+  for (int id = 0; id < parts.num_parts(); ++id) {
+    const bool is_failed =
+        problem.costs[static_cast<size_t>(id)].status == CandidateCost::Status::kFailed;
+    wrong += bound.IsUsable(id) == is_failed;
+    if (is_failed) continue;
+    Ticks of_nodes = 0;
+    for (int node : parts.part(id).nodes) of_nodes += bound.Price(node);
+    wrong += bound.Reduced(id) != CostOf(problem, parts, id) - of_nodes;
+    wrong += bound.Reduced(id) < 0;
+  }
+  CHECK(wrong == 0);
+  CHECK(bound.Base() == sum);
+}
+
+TEST_CASE("random problems: prices are a dual, no cover of any nodes is below them") {
+  int solvable = 0;
+  int met = 0;
+  int above_shares = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    CAPTURE(seed);
+    CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, seed % 3 == 0});
+    for (size_t id = seed % 5; id < problem.costs.size() && seed % 4 == 1; id += 3) {
+      if (problem.costs[id].status == CandidateCost::Status::kKnown) problem.costs[id] = {};
+    }
+    const PartTable parts(problem);
+    const DualBound bound(problem, parts);
+    const bool has_unknown = seed % 4 == 1;
+    const OracleResult expected = Oracle(problem).Run();
+    if (bound.unheld_node() >= 0) {
+      CHECK_FALSE(expected.is_found);
+      continue;
+    }
+    CheckIsDual(problem, parts, bound);
+    const Ticks shares = ShareSum(problem, parts, bound);
+    CHECK(bound.Base() >= shares);
+    above_shares += bound.Base() > shares;
+    if (!expected.is_found || has_unknown) continue;
+    CHECK(bound.Base() <= expected.picoseconds);
+    ++solvable;
+    met += bound.Base() == expected.picoseconds;
+    // Each part of the best cover, and what is left without it: admissible and consistent.
+    Ticks rest = bound.Base();
+    Ticks path = 0;
+    for (int id : expected.cover) {
+      for (int node : parts.part(id).nodes) rest -= bound.Price(node);
+      path += CostOf(problem, parts, id);
+      CHECK(path + rest >= bound.Base());
+    }
+    CHECK(rest == 0);
+  }
+  // The bound must be worth something: it is the least cost itself in most problems.
+  CHECK(solvable > 250);
+  CHECK(above_shares > 200);
+  CHECK(met * 3 > solvable);
+}
+
+TEST_CASE("on nets the bound is the least cost, or near it") {
+  for (const auto make : {ChainNet, InceptionNet, DenseNet, CellNet}) {
+    const CoverProblem problem = make({300, 4, true});
+    const PartTable parts(problem);
+    const DualBound bound(problem, parts);
+    CheckIsDual(problem, parts, bound);
+    // Their least costs are found by search_scale_test.cc; here any cover will do: single nodes.
+    Ticks singles = 0;
+    for (int node = 0; node < problem.num_nodes; ++node) {
+      Ticks least = kInfiniteTicks;
+      for (int id : parts.Holding(node)) {
+        if (parts.part(id).nodes.size() == 1) least = std::min(least, CostOf(problem, parts, id));
+      }
+      singles += least;
+    }
+    CHECK(bound.Base() <= singles);
+    CHECK(bound.Base() >= ShareSum(problem, parts, bound));
+  }
+}
+
+TEST_CASE("a node that only failed candidates hold is named, the first of them") {
+  CoverProblem problem;
+  problem.num_nodes = 3;
+  problem.inputs = {{}, {0}, {1}};
+  problem.candidates = {{{0}, 0, 0.0}, {{1}, 0, 0.0}, {{1, 2}, 0, 0.0}};
+  problem.costs = {CandidateCost::Known(1.0), CandidateCost::Failed(), CandidateCost::Failed()};
+  const PartTable parts(problem);
+  CHECK(DualBound(problem, parts).unheld_node() == 1);
+}
+
+TEST_CASE("sums of costs of a million seconds each do not overflow") {
+  NetBuilder net;
+  int last = net.Add({});
+  for (int node = 1; node < 100; ++node) last = net.Add({last});
+  net.OfferSingles();
+  CoverProblem problem = net.Take();
+  for (CandidateCost& cost : problem.costs) cost = CandidateCost::Known(kMaxSeconds);
+  const PartTable parts(problem);
+  CHECK(DualBound(problem, parts).Base() == kInfiniteTicks);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace collage
+}  // namespace tvm
