@@ -34,6 +34,9 @@ constexpr int64_t kWidening = 16;
 // 0.5 and 0.95 did worse in one or the other.
 constexpr double kWorkAskedFirst = 0.8;
 constexpr size_t kLeastAsked = 8;
+// After so many steps the best plan has many parts, nearly all costs are needed to prove it, and
+// asking for few at a time only takes more rounds, whose builds could run in parallel.
+constexpr int kStepsAskingFew = 16;
 
 int64_t AtLeastOne(int64_t limit) { return std::max<int64_t>(limit, 1); }
 
@@ -148,7 +151,7 @@ class CoverSearch::Impl {
     };
     double rest = 0.0;
     for (int id : unknown) rest += work_of(id);
-    if (!(rest > 0.0)) return unknown;
+    if (!(rest > 0.0) || stats_.steps > kStepsAskingFew) return unknown;
     const double left_out = rest * (1.0 - kWorkAskedFirst);
     std::vector<int> ranked = unknown;
     std::stable_sort(ranked.begin(), ranked.end(),

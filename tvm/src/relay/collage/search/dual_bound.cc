@@ -129,7 +129,7 @@ void DualBound::Improve(std::vector<std::vector<int>> orders) {
     KeepBetter(std::move(raised));
   }
   // Each round lowers about half of the prices; the generator is the same on all machines.
-  std::mt19937 random;  // NOLINT(cert-msc51-cpp): the same bound each time
+  std::mt19937 random;  // NOLINT(bugprone-random-generator-seed): the same bound each time
   for (int failures = 0, round = 0; failures < kPatience; ++round) {
     const Ticks before = prices_.sum;
     Prices next = prices_;
