@@ -51,6 +51,14 @@ def layer_norm(x):
             ["nn.avg_pool2d", "ceil_mode=1"],
         ),
         (
+            relay.add(var(2, 3, 4, 5), var(1, 3, 1, 5, name="y")),
+            ["add", "broadcast of the second operand=(1, 3, 1, 5)"],
+        ),
+        (
+            relay.nn.max_pool2d(var(1, 4, 9, 9), (2, 2), dilation=(2, 2)),
+            ["nn.max_pool2d", "dilation=[2, 2]"],
+        ),
+        (
             relay.nn.avg_pool2d(var(1, 4, 9, 9), (2, 2), padding=(0, 0, 3, 3)),
             ["nn.avg_pool2d", "padding=[0, 0, 3, 3]"],
         ),

@@ -278,7 +278,6 @@ POOLS = {
     "max": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=(1, 1)),
     "max_ceil": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), ceil_mode=True),
     "max_asymmetric": lambda x: nn.max_pool2d(x, (3, 3), strides=(2, 2), padding=(0, 0, 1, 1)),
-    "max_dilated": lambda x: nn.max_pool2d(x, (2, 2), dilation=(2, 2)),
     "avg": lambda x: nn.avg_pool2d(x, (3, 3), strides=(2, 2), padding=(1, 1)),
     "avg_include": lambda x: nn.avg_pool2d(
         x, (3, 3), strides=(2, 2), padding=(1, 1), count_include_pad=True

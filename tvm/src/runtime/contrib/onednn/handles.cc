@@ -7,6 +7,8 @@
 
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
+
 namespace tvm {
 namespace collage {
 namespace onednn {
@@ -94,6 +96,26 @@ std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
   }
   const bool is_blocked = num_blocks == 1 && (*block_axes)[0] == 1 && (*blocks)[0] == channels;
   return is_blocked ? std::optional(found) : std::nullopt;
+}
+
+std::optional<std::vector<int>> MemDesc::OrderInMemory() const {
+  const Api& api = GetApi();
+  int num_blocks = 0;
+  const dnnl_dims_t* strides = nullptr;
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_nblks_s32, &num_blocks);
+  if (api.memory_desc_query(raw_.get(), dnnl_query_strides, &strides) != dnnl_success) return {};
+  const Dims extents = dims();
+  std::vector<int> order;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] != 1) order.push_back(static_cast<int>(axis));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return (*strides)[a] > (*strides)[b]; });
+  int64_t dense = 1;
+  for (size_t i = order.size(); i-- > 0; dense *= extents[order[i]]) {
+    if ((*strides)[order[i]] != dense) return {};
+  }
+  return num_blocks == 0 ? std::optional(order) : std::nullopt;
 }
 
 Dims MemDesc::dims() const {

@@ -86,6 +86,10 @@ class MemDesc {
    * axis 1 leads from one vector to the next. Nothing for another layout. */
   std::optional<Dims> StridesOfVectors(int64_t channels) const;
 
+  /*! \brief The axes from the outermost to the innermost, without those of extent 1; nothing where
+   * they lie in blocks or with gaps. */
+  std::optional<std::vector<int>> OrderInMemory() const;
+
   Dims dims() const;
   dnnl_data_type_t type() const;
   int64_t Bytes() const;

@@ -8,6 +8,8 @@
 #include <tvm/runtime/logging.h>
 
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace tvm {
 namespace collage {
@@ -68,7 +70,7 @@ PrimitiveAttr NewAttr(const PostOps* post_ops) {
 
 bool IsReferenceCode(const PrimitiveDesc& pd) {
   const std::string implementation = Implementation(pd);
-  return implementation.rfind("ref", 0) == 0 || implementation.rfind("simple", 0) == 0;
+  return implementation.rfind("ref", 0) == 0 || implementation.rfind("simple_nchw", 0) == 0;
 }
 
 AxisOrder::AxisOrder(const std::string& from, const std::string& to)
@@ -116,6 +118,123 @@ void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& valu
                 what);
 }
 
+SortedAxes::SortedAxes(const Dims& source, const Dims& result)
+    : to(source.size()), back(source.size()) {
+  for (const bool is_reduced : {false, true}) {
+    for (size_t axis = 0; axis < source.size(); ++axis) {
+      if ((source[axis] != result[axis]) != is_reduced) continue;
+      to[axis] = static_cast<int>(dims.size());
+      back[dims.size()] = static_cast<int>(axis);
+      dims.push_back(source[axis]);
+      if (!is_reduced) ++kept;
+    }
+  }
+  reduced_to = Dims(dims.begin(), dims.begin() + kept);
+  reduced_to.resize(dims.size(), 1);
+}
+
+namespace {
+
+struct BinaryPrimitive {
+  PrimitiveDesc pd;
+  MemDesc first, second;
+};
+
+BinaryPrimitive MakeBinary(const std::string& kind, const MemDesc& first, const MemDesc& second,
+                           const std::string& what) {
+  BinaryPrimitive made;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(
+      GetApi().binary_primitive_desc_create(made.pd.out(), GetApi().engine, BinaryAlgorithm(kind),
+                                            first.get(), second.get(), first.get(), attr.get()),
+      what);
+  made.first = first;
+  made.second = MemDesc::Query(made.pd, dnnl_query_src_md, 1);
+  return made;
+}
+
+/*! \brief Neighbours in memory that the second operand all has, or all lacks, as one axis. */
+std::pair<Dims, Dims> JoinAxes(const Dims& first, const Dims& second,
+                               const std::vector<int>& order) {
+  std::pair<Dims, Dims> joined;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int axis = order[i];
+    const bool is_same_kind = i > 0 && (second[axis] == 1) == (second[order[i - 1]] == 1);
+    if (is_same_kind) {
+      joined.first.back() *= first[axis];
+      joined.second.back() *= second[axis];
+    } else {
+      joined.first.push_back(first[axis]);
+      joined.second.push_back(second[axis]);
+    }
+  }
+  return joined;
+}
+
+/*! \brief The first of the forms with an axis of 1 somewhere, or none, that has a kernel. */
+std::optional<BinaryPrimitive> FindKernel(const std::string& kind, dnnl_data_type_t type,
+                                          dnnl_data_type_t second_type,
+                                          const std::pair<Dims, Dims>& joined,
+                                          const std::string& what) {
+  for (size_t position = 0; position <= joined.first.size(); ++position) {
+    Dims first = joined.first, second = joined.second;
+    first.insert(first.begin() + position, 1);
+    second.insert(second.begin() + position, 1);
+    BinaryPrimitive made =
+        MakeBinary(kind, MemDesc::Plain(first, type), MemDesc::Plain(second, second_type), what);
+    if (!IsReferenceCode(made.pd)) return made;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Value EmitBinary(Planner* planner, const std::string& kind, const Value& first, int second,
+                 const std::function<Value(const Value&)>& place, const std::string& what) {
+  const Dims dims = first.desc.dims();
+  auto emit = [&](BinaryPrimitive made, const Value& a, int b, const Value& result) {
+    const MemDesc desc = made.first;
+    planner->Emit(std::move(made.pd),
+                  {{DNNL_ARG_SRC_0, desc, a.buffer},
+                   {DNNL_ARG_SRC_1, made.second, b},
+                   {DNNL_ARG_DST, desc, result.buffer}},
+                  what);
+    return result;
+  };
+  if (planner->shape(second) == dims) {
+    const int b = planner->Require(second, first.desc).buffer;
+    return emit(MakeBinary(kind, first.desc, first.desc, what), first, b, place(first));
+  }
+  const Value b = WithRank(planner, second, dims.size());
+  // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
+  const dnnl_data_type_t second_type = planner->type(second);
+  BinaryPrimitive direct =
+      MakeBinary(kind, first.desc, MemDesc::Any(b.desc.dims(), second_type), what);
+  if (IsReferenceCode(direct.pd)) {
+    for (const MemDesc& desc : {first.desc, MemDesc::Plain(dims, first.desc.type())}) {
+      const std::optional<std::vector<int>> order = desc.OrderInMemory();
+      if (!order) continue;
+      auto joined = JoinAxes(dims, b.desc.dims(), *order);
+      auto found = FindKernel(kind, desc.type(), second_type, joined, what);
+      if (!found) continue;
+      // All axes in that order, those of 1 in front.
+      std::vector<int> to(dims.size());
+      int next = 0;
+      for (size_t axis = 0; axis < dims.size(); ++axis) {
+        if (dims[axis] == 1) to[axis] = next++;
+      }
+      for (const int axis : *order) to[axis] = next++;
+      const MemDesc in_order = b.desc.Permute(to);
+      const MemDesc dense = MemDesc::Plain(in_order.dims(), second_type);
+      const int buffer = planner->RequireFrom({in_order, b.buffer}, dense).buffer;
+      const Value a = planner->RequireFrom(first, desc);
+      return emit(std::move(*found), a, buffer, place(a));
+    }
+  }
+  const int buffer = planner->RequireFrom(b, direct.second).buffer;
+  return emit(std::move(direct), first, buffer, place(first));
+}
+
 Value Reshaped(const Value& value, const Dims& dims) {
   const std::optional<MemDesc> view = value.desc.Reshape(dims);
   ICHECK(view) << "oneDNN partition: not as many elements in another shape";
@@ -146,8 +265,8 @@ void CheckPostOps(const partition::NodeChecks& checks) {
 }
 
 PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand,
-                         bool may_sum)
-    : result_(node.output) {
+                         bool may_sum, ToTensor to_tensor)
+    : result_(node.output), to_tensor_(std::move(to_tensor)) {
   const Api& api = GetApi();
   PostOps post_ops;
   CheckStatus(api.post_ops_create(post_ops.out()), "post-ops");
@@ -155,11 +274,18 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& 
     CheckStatus(api.post_ops_append_eltwise(post_ops.get(), algorithm, alpha, beta), "post-op");
   };
   auto append_binary = [&](int tensor, dnnl_alg_kind_t algorithm) {
-    const Value value = operand(tensor);
-    CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, value.desc.get()), "post-op");
-    const int position = api.post_ops_len(post_ops.get()) - 1;
-    operands_.push_back(
-        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, value.desc, value.buffer});
+    const int arg =
+        DNNL_ARG_ATTR_MULTIPLE_POST_OP(api.post_ops_len(post_ops.get())) | DNNL_ARG_SRC_1;
+    MemDesc desc;
+    if (to_tensor_ && planner->shape(tensor) == planner->shape(result_)) {
+      desc = MemDesc::Any(operand(tensor).desc.dims(), planner->type(tensor));
+      whole_.push_back({arg, tensor});
+    } else {
+      const Value value = operand(tensor);
+      desc = value.desc;
+      operands_.push_back({arg, desc, value.buffer});
+    }
+    CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), "post-op");
   };
   for (const PostOpDesc& op : node.post_ops) {
     if (op.kind == "sum" && may_sum && summand_ < 0) {
@@ -190,8 +316,51 @@ Value PostOpChain::Result(Planner* planner, const MemDesc& desc) const {
   return planner->RequireWritable(summand_, desc, result_);
 }
 
-void PostOpChain::AppendArgs(std::vector<StepArg>* args) const {
+void PostOpChain::AppendArgs(Planner* planner, const PrimitiveDesc& pd,
+                             std::vector<StepArg>* args) const {
   args->insert(args->end(), operands_.begin(), operands_.end());
+  for (const auto& [arg, tensor] : whole_) {
+    const MemDesc desc = MemDesc::Query(pd, dnnl_query_exec_arg_md, arg);
+    args->push_back({arg, desc, planner->Require(tensor, to_tensor_(desc)).buffer});
+  }
+}
+
+FusedPrimitive::FusedPrimitive(Planner* planner, const NodeDesc& node, const PostOpChain& chain,
+                               const Create& create)
+    : pd(create(chain.attr())), has_post_ops(true) {
+  if (node.post_ops.empty() || !CanSplit(*planner, node) || !IsReferenceCode(pd)) return;
+  const PrimitiveAttr bare_attr = NewAttr();
+  PrimitiveDesc bare = create(bare_attr.get());
+  if (IsReferenceCode(bare)) return;
+  pd = std::move(bare);
+  has_post_ops = false;
+}
+
+bool CanSplit(const Planner& planner, const NodeDesc& node) {
+  const dnnl_data_type_t type = planner.type(node.output);
+  return type == dnnl_f32 || type == dnnl_bf16;
+}
+
+void EmitPostOps(Planner* planner, const NodeDesc& node, const Value& bare) {
+  Value value = bare;
+  const std::string of = " of " + Summary(planner->graph(), node);
+  auto in_place = [](const Value& first) { return first; };
+  auto eltwise = [&](const PostOpDesc& op) {
+    EmitEltwise(planner, op, value, value.buffer, op.kind + of);
+  };
+  for (const PostOpDesc& op : node.post_ops) {
+    if (op.kind == "scaled_sum") {  // as PostOpChain has it
+      eltwise({"linear", 1.f / op.alpha, op.beta / op.alpha});
+      value = EmitBinary(planner, "add", value, op.input, in_place, op.kind + of);
+      eltwise({"linear", op.alpha, 0.f});
+    } else if (op.input >= 0) {
+      const std::string kind = op.kind == "sum" ? "add" : op.kind;
+      value = EmitBinary(planner, kind, value, op.input, in_place, kind + of);
+    } else {
+      eltwise(op);
+    }
+  }
+  planner->Define(node.output, value);
 }
 
 }  // namespace onednn

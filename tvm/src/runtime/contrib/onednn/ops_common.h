@@ -19,7 +19,8 @@ namespace onednn {
 /*! \brief Attributes with the caller's scratchpad (calls may run at once) and these post-ops. */
 PrimitiveAttr NewAttr(const PostOps* post_ops = nullptr);
 
-/*! \brief Whether a primitive is oneDNN's reference code, many times slower than its kernels. */
+/*! \brief Whether a primitive is oneDNN's reference code, many times slower than its kernels; what
+ * it calls simple are copies, but for its pools. */
 bool IsReferenceCode(const PrimitiveDesc& pd);
 
 /*! \brief How a layout's axes (as "NHWC") map to oneDNN's order (as "NCHW"), and back. */
@@ -43,21 +44,57 @@ class PostOpChain {
  public:
   /*! \brief An operand, a tensor as a value in the axes of the primitive's own result. */
   using Operand = std::function<Value(int)>;
+  /*! \brief A layout in the axes of the primitive's result in those of the tensor. */
+  using ToTensor = std::function<MemDesc(const MemDesc&)>;
 
-  /*! \param may_sum whether the primitive can add to what is in its destination already. */
-  PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand, bool may_sum = true);
+  /*!
+   * \param may_sum whether the primitive can add to what is in its destination already.
+   * \param to_tensor where given, oneDNN chooses the layouts of operands as large as the result:
+   * in another than the result's it has reference code alone.
+   */
+  PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand, bool may_sum = true,
+              ToTensor to_tensor = nullptr);
 
   const_dnnl_primitive_attr_t attr() const { return attr_.get(); }
   /*! \brief The result's memory: new, or the summand's (reordered to desc where it has to be). */
   Value Result(Planner* planner, const MemDesc& desc) const;
-  void AppendArgs(std::vector<StepArg>* args) const;
+  void AppendArgs(Planner* planner, const PrimitiveDesc& pd, std::vector<StepArg>* args) const;
 
  private:
+  struct Whole {  // an operand in a layout of oneDNN's choice
+    int arg;
+    int tensor;
+  };
+
   int result_;
   int summand_ = -1;
   PrimitiveAttr attr_;
   std::vector<StepArg> operands_;
+  std::vector<Whole> whole_;
+  ToTensor to_tensor_;
 };
+
+/*!
+ * \brief A primitive with a node's post-ops, or without them where oneDNN has fast code only so.
+ *
+ * create makes the primitive of some attributes. Without post-ops the node's bare result goes to
+ * EmitPostOps.
+ */
+struct FusedPrimitive {
+  using Create = std::function<PrimitiveDesc(const_dnnl_primitive_attr_t)>;
+  FusedPrimitive(Planner* planner, const NodeDesc& node, const PostOpChain& chain,
+                 const Create& create);
+
+  PrimitiveDesc pd;
+  bool has_post_ops;
+};
+
+/*! \brief Whether a node's post-ops may be steps of their own: not where rounding comes last. */
+bool CanSplit(const Planner& planner, const NodeDesc& node);
+
+/*! \brief Runs a node's post-ops as steps of their own, in place where they can, on its bare
+ * result; defines the node's result. */
+void EmitPostOps(Planner* planner, const NodeDesc& node, const Value& bare);
 
 /*! \brief Post-ops of a node are known functions, and operands there where they need one. */
 void CheckPostOps(const partition::NodeChecks& checks);
@@ -67,6 +104,26 @@ dnnl_alg_kind_t EltwiseAlgorithm(const std::string& kind);
 dnnl_alg_kind_t BinaryAlgorithm(const std::string& kind);
 bool IsBinary(const std::string& kind);
 bool IsEltwise(const std::string& kind);
+
+/*! \brief A tensor's axes sorted: first those as long as the result's, which stay, then those that
+ * are 1 there. */
+struct SortedAxes {
+  SortedAxes(const Dims& source, const Dims& result);
+
+  std::vector<int> to, back;  // as MemDesc::Permute takes them
+  Dims dims, reduced_to;      // of operand and result, sorted
+  size_t kept = 0;            // how many axes stay
+};
+
+/*!
+ * \brief Adds the step of `first` and a tensor of its shape, or one that broadcasts to it.
+ *
+ * oneDNN has kernels for few broadcasts, those of channels or of the last axis; others run as one
+ * of them on the same memory seen with other axes. place says where the result goes, given the
+ * first operand in the layout that both will have.
+ */
+Value EmitBinary(Planner* planner, const std::string& kind, const Value& first, int second,
+                 const std::function<Value(const Value&)>& place, const std::string& what);
 
 /*! \brief Adds the step of an elementwise function; buffer `target` may be the value's own. */
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,

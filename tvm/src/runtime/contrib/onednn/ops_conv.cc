@@ -62,38 +62,53 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   Dims dilates = node.Ints("dilation");
   for (int64_t& d : dilates) d -= 1;
 
-  const PostOpChain chain(planner, node, [&](int tensor) -> Value {
-    const Value value = WithRank(planner, tensor, dst_dims.size());
-    return {order.To(value.desc), value.buffer};
-  });
-  PrimitiveDesc pd;
+  const PostOpChain chain(
+      planner, node,
+      [&](int tensor) -> Value {
+        const Value value = WithRank(planner, tensor, dst_dims.size());
+        return {order.To(value.desc), value.buffer};
+      },
+      /*may_sum=*/true, [&](const MemDesc& desc) { return order.Back(desc); });
   const auto create = is_transposed ? api.deconvolution_forward_primitive_desc_create
                                     : api.convolution_forward_primitive_desc_create;
-  CheckStatus(
-      create(pd.out(), api.engine, dnnl_forward_inference,
-             is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
-             MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
-             MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1])).get(), bias.get(),
-             MemDesc::Any(dst_dims, planner->type(node.output)).get(), node.Ints("strides").data(),
-             dilates.data(), node.Ints("pad_l").data(), node.Ints("pad_r").data(), chain.attr()),
-      what);
+  FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
+    PrimitiveDesc pd;
+    CheckStatus(create(pd.out(), api.engine, dnnl_forward_inference,
+                       is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
+                       MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
+                       MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1])).get(),
+                       bias.get(), MemDesc::Any(dst_dims, planner->type(node.output)).get(),
+                       node.Ints("strides").data(), dilates.data(), node.Ints("pad_l").data(),
+                       node.Ints("pad_r").data(), attr),
+                what);
+    return pd;
+  });
 
-  const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
-  const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  NodeDesc first = node;  // without what runs behind it
+  if (!made.has_post_ops) first.post_ops.clear();
+  const MemDesc src_desc = MemDesc::Query(made.pd, dnnl_query_src_md);
+  const MemDesc weights_desc = MemDesc::Query(made.pd, dnnl_query_weights_md);
+  const MemDesc dst_desc = MemDesc::Query(made.pd, dnnl_query_dst_md);
   const Value src = planner->Require(node.inputs[0], order.Back(src_desc));
-  const Value dst = chain.Result(planner, order.Back(dst_desc));
-  planner->Define(node.output, dst);
+  const MemDesc layout_of_result = order.Back(dst_desc);
+  const Value dst = made.has_post_ops ? chain.Result(planner, layout_of_result)
+                                      : planner->NewResult(node.output, layout_of_result);
   std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
                                {DNNL_ARG_DST, dst_desc, dst.buffer}};
   if (has_bias) {
     args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
   }
-  if (!is_transposed && EmitWinograd(planner, node, weights, args)) return;
-  const Value packed = planner->RequireFrom(weights, weights_desc);
-  args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
-  chain.AppendArgs(&args);
-  planner->Emit(std::move(pd), std::move(args), what);
+  if (is_transposed || !EmitWinograd(planner, first, weights, args)) {
+    const Value packed = planner->RequireFrom(weights, weights_desc);
+    args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
+    if (made.has_post_ops) chain.AppendArgs(planner, made.pd, &args);
+    planner->Emit(std::move(made.pd), std::move(args), Summary(planner->graph(), first));
+  }
+  if (made.has_post_ops) {
+    planner->Define(node.output, dst);
+  } else {
+    EmitPostOps(planner, node, dst);
+  }
 }
 
 void CheckConv(const partition::NodeChecks& checks) {

@@ -77,44 +77,68 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   MemDesc desc = planner->Any(first).desc;
   if (is_same_shape && desc == planner->Plain(first)) desc = planner->Any(second).desc;
   const Value a = planner->Require(first, desc);
-  const Value b =
-      is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
-  // Kernels for blocked layouts want a broadcast operand in blocks as well: let oneDNN say so.
   const MemDesc b_wanted =
-      is_same_shape ? desc : MemDesc::Any(b.desc.dims(), planner->type(second));
+      is_same_shape
+          ? desc
+          : MemDesc::Any(WithRank(planner, second, dims.size()).desc.dims(), planner->type(second));
   const PostOpChain chain(
       planner, node, [&](int tensor) { return WithRank(planner, tensor, dims.size()); },
-      /*may_sum=*/false);
-  PrimitiveDesc pd;
-  CheckStatus(
-      api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm), desc.get(),
-                                       b_wanted.get(), desc.get(), chain.attr()),
-      what);
-  const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_src_md, 1);
+      /*may_sum=*/false, [](const MemDesc& layout) { return layout; });
+  FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
+    PrimitiveDesc pd;
+    CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
+                                                 desc.get(), b_wanted.get(), desc.get(), attr),
+                what);
+    return pd;
+  });
+  if (!made.has_post_ops || (IsReferenceCode(made.pd) && CanSplit(*planner, node))) {
+    auto place = [&](const Value& value) {
+      return value.buffer == a.buffer ? planner->ResultOver(first, a, node.output)
+                                      : planner->NewResult(node.output, value.desc);
+    };
+    EmitPostOps(planner, node, EmitBinary(planner, algorithm, a, second, place, what));
+    return;
+  }
+  const MemDesc b_desc = MemDesc::Query(made.pd, dnnl_query_src_md, 1);
+  const Value b =
+      is_same_shape ? planner->Require(second, desc) : WithRank(planner, second, dims.size());
   const Value dst = planner->ResultOver(first, a, node.output);
   std::vector<StepArg> args = {{DNNL_ARG_SRC_0, a.desc, a.buffer},
                                {DNNL_ARG_SRC_1, b_desc, planner->RequireFrom(b, b_desc).buffer},
                                {DNNL_ARG_DST, dst.desc, dst.buffer}};
-  chain.AppendArgs(&args);
-  planner->Emit(std::move(pd), std::move(args), what);
+  chain.AppendArgs(planner, made.pd, &args);
+  planner->Emit(std::move(made.pd), std::move(args), what);
   planner->Define(node.output, dst);
 }
 
 void BuildSoftmax(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
-  const Value src = planner->Any(node.inputs[0]);
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  const bool is_log = node.kind == "log_softmax";
-  CheckStatus(api.softmax_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  is_log ? dnnl_softmax_log : dnnl_softmax_accurate, src.desc.get(), src.desc.get(),
-                  static_cast<int>(node.Int("axis")), attr.get()),
-              what);
-  const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
-  planner->Emit(std::move(pd),
-                {{DNNL_ARG_SRC, src.desc, src.buffer}, {DNNL_ARG_DST, dst.desc, dst.buffer}}, what);
+  const int input = node.inputs[0];
+  auto make = [&](const MemDesc& desc, size_t axis) {
+    PrimitiveDesc pd;
+    const PrimitiveAttr attr = NewAttr();
+    CheckStatus(GetApi().softmax_forward_primitive_desc_create(
+                    pd.out(), GetApi().engine, dnnl_forward_inference,
+                    node.kind == "log_softmax" ? dnnl_softmax_log : dnnl_softmax_accurate,
+                    desc.get(), desc.get(), static_cast<int>(axis), attr.get()),
+                what);
+    return pd;
+  };
+  const size_t axis = node.Int("axis");
+  Value src = planner->Any(input);
+  MemDesc desc = src.desc;  // as the primitive sees it
+  PrimitiveDesc pd = make(desc, axis);
+  if (IsReferenceCode(pd) && planner->shape(input)[axis] > 1) {  // it is fast on the last axis
+    Dims result = planner->shape(input);
+    result[axis] = 1;
+    const SortedAxes axes(planner->shape(input), result);
+    desc = MemDesc::Plain(axes.dims, src.desc.type());
+    src = planner->Require(input, desc.Permute(axes.back));
+    pd = make(desc, axes.dims.size() - 1);
+  }
+  const Value dst = planner->ResultOver(input, src, node.output);
+  planner->Emit(std::move(pd), {{DNNL_ARG_SRC, desc, src.buffer}, {DNNL_ARG_DST, desc, dst.buffer}},
+                what);
   planner->Define(node.output, dst);
 }
 

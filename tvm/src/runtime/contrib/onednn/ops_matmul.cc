@@ -98,7 +98,7 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   if (has_bias) {
     args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
   }
-  chain.AppendArgs(&args);
+  chain.AppendArgs(planner, pd, &args);
   planner->Emit(std::move(pd), std::move(args), what);
   planner->Define(node.output, dst);
 }
@@ -149,7 +149,7 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
     const int buffer = planner->Require(node.inputs[2], planner->Plain(node.inputs[2])).buffer;
     args.push_back({DNNL_ARG_BIAS, bias, buffer});
   }
-  chain.AppendArgs(&args);
+  chain.AppendArgs(planner, pd, &args);
   planner->Emit(std::move(pd), std::move(args), what);
   planner->Define(node.output, dst);
 }

@@ -48,6 +48,19 @@ struct ImageNode {
         dst_dims(order.To(planner->shape(node.output))),
         dst_wanted(MemDesc::Any(dst_dims, planner->type(node.output))) {}
 
+  /*! \brief Reads the image with its channels innermost. */
+  void PutChannelsLast(Planner* planner, const NodeDesc& node) {
+    std::vector<int> to(dst_dims.size());  // from channels last to oneDNN's order
+    Dims last = src_desc.dims();
+    last.push_back(last[1]);
+    last.erase(last.begin() + 1);
+    for (size_t i = 1; i < to.size(); ++i) to[i] = static_cast<int>(i) + 1;
+    to.back() = 1;
+    const MemDesc wanted = MemDesc::Plain(last, src_desc.type()).Permute(to);
+    src = planner->Require(node.inputs[0], order.Back(wanted));
+    src_desc = wanted;
+  }
+
   void Emit(Planner* planner, const NodeDesc& node, PrimitiveDesc pd, const std::string& what) {
     const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
     const Value dst = planner->NewResult(node.output, order.Back(dst_desc));
@@ -58,8 +71,8 @@ struct ImageNode {
   }
 
   const AxisOrder order;
-  const Value src;
-  const MemDesc src_desc;
+  Value src;
+  MemDesc src_desc;
   const Dims dst_dims;
   const MemDesc dst_wanted;
 };
@@ -108,14 +121,22 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
   Dims dilation = node.Ints("dilation");
   for (int64_t& d : dilation) d -= 1;
 
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.pooling_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  PoolAlgorithm(node.Str("algorithm")), image.src_desc.get(),
-                  image.dst_wanted.get(), node.Ints("strides").data(), node.Ints("kernel").data(),
-                  dilation.data(), node.Ints("pad_l").data(), pad_r.data(), attr.get()),
-              what);
+  auto make = [&] {
+    PrimitiveDesc pd;
+    const PrimitiveAttr attr = NewAttr();
+    CheckStatus(api.pooling_forward_primitive_desc_create(
+                    pd.out(), api.engine, dnnl_forward_inference,
+                    PoolAlgorithm(node.Str("algorithm")), image.src_desc.get(),
+                    image.dst_wanted.get(), node.Ints("strides").data(), node.Ints("kernel").data(),
+                    dilation.data(), node.Ints("pad_l").data(), pad_r.data(), attr.get()),
+                what);
+    return pd;
+  };
+  PrimitiveDesc pd = make();
+  if (IsReferenceCode(pd)) {  // its kernels for bytes, for few channels and for lines want this
+    image.PutChannelsLast(planner, node);
+    pd = make();
+  }
   image.Emit(planner, node, std::move(pd), what);
 }
 

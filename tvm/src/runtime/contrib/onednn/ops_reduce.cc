@@ -30,27 +30,6 @@ dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
   throw;  // LOG(FATAL) has thrown
 }
 
-/*! \brief A reduction with the axes that stay first and the reduced ones last. */
-struct SortedAxes {
-  SortedAxes(const Dims& source, const Dims& result) : to(source.size()), back(source.size()) {
-    for (const bool is_reduced : {false, true}) {
-      for (size_t axis = 0; axis < source.size(); ++axis) {
-        if ((source[axis] != result[axis]) != is_reduced) continue;
-        to[axis] = static_cast<int>(dims.size());
-        back[dims.size()] = static_cast<int>(axis);
-        dims.push_back(source[axis]);
-        if (!is_reduced) ++kept;
-      }
-    }
-    reduced_to = Dims(dims.begin(), dims.begin() + kept);
-    reduced_to.resize(dims.size(), 1);
-  }
-
-  std::vector<int> to, back;  // as MemDesc::Permute takes them
-  Dims dims, reduced_to;      // of operand and result, sorted
-  size_t kept = 0;            // how many axes stay
-};
-
 /*! \brief A primitive that reduces `source`, whose axes are in the order of `result`. */
 struct Reduction {
   PrimitiveDesc pd;

@@ -229,6 +229,7 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   const std::string implementation = Implementation(pd);
   if (MultipliesBytes(step)) CheckBytesAreExact(implementation, what);
   step.summary = what + " by " + implementation;
+  if (IsReferenceCode(pd)) step.summary += " (reference code)";
   plan_->steps.push_back(std::move(step));
 }
 

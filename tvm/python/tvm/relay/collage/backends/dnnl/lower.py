@@ -8,6 +8,7 @@ Test: test_onednn_ops.py, test_onednn_errors.py.
 """
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -84,7 +85,17 @@ def _binary(graph, node):
     if graph.shapes[first] != shape and node.op in _COMMUTATIVE:
         first, second = second, first
     check(node, graph.shapes[first] == shape, "shape of the first operand", graph.shapes[first])
+    # More have reference code alone, a hundred times as slow.
+    is_simple = _count_turns(graph.shapes[second], shape) < 4
+    check(node, is_simple, "broadcast of the second operand", graph.shapes[second])
     return _binary_node(_BINARY[node.op], [first, second], node.output)
+
+
+def _count_turns(operand, result):
+    """Return how many groups of neighbouring axes an operand has, or lacks, of the result's."""
+    aligned = (1,) * (len(result) - len(operand)) + tuple(operand)
+    has = [mine > 1 for mine, whole in zip(aligned, result) if whole > 1]
+    return len(list(itertools.groupby(has)))
 
 
 def _binary_node(algorithm, inputs, output):
