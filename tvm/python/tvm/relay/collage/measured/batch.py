@@ -9,6 +9,7 @@ import logging
 
 from .as_built import build_options, tuning_records
 from .from_options import own_backend_modules
+from .roofline import roofline_remark
 from .row import Row, written_down
 from .session import measuring_session
 from .tuned import tune_rows
@@ -20,7 +21,8 @@ def measure_batch(mods, targets, labels):
     """[status, seconds, message] for each module's @main on its target (labels are for people).
 
     Equal candidates are measured once, those that their backend has a cost for not at all. What
-    cannot even be written down as a candidate is unsupported, with the reason.
+    cannot even be written down as a candidate is unsupported, with the reason. Messages say which
+    times are far from the machine's peaks.
     """
     from ..backends.own_cost import own_cost
     from ..measure import Cost
@@ -47,7 +49,10 @@ def measure_batch(mods, targets, labels):
                 candidates[index] = built
         answers = estimator.estimate(list(candidates.values()))
     costs.update(zip(candidates, answers, strict=True))
-    return [
-        [costs[k].status, float(costs[k].seconds or 0.0), costs[k].message]
-        for k in range(len(rows))
-    ]
+    return [_answer(row, costs[k]) for k, row in enumerate(rows)]
+
+
+def _answer(row, cost):
+    seconds = float(cost.seconds or 0.0)
+    remark = roofline_remark(row.mod, seconds) if cost.status == "measured" else ""
+    return [cost.status, seconds, "; ".join(filter(None, (cost.message, remark)))]
