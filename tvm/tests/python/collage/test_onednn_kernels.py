@@ -104,3 +104,19 @@ def test_reference_code_is_marked():
     assert [line.split()[0] for line in plan.splitlines() if "(reference code)" in line] == [
         "concat"
     ]
+
+
+def test_concat_of_a_few_channels():
+    """Pieces of 32 bytes, where channels come last; others are oneDNN's."""
+    image, line = x(2, 8, 6, 5, name="image"), x(2, 7, 20, name="line")
+    weights = constant(1, 8, 1, 3, 3)
+    attrs = dict(channels=8, kernel_size=(3, 3), padding=1, groups=8)
+    first = nn.conv2d(image, weights, **attrs)
+    second = relay.tanh(nn.conv2d(relay.tanh(first), weights, **attrs))
+    parts = [relay.tanh(line), line]
+    plan = assert_kernels(
+        relay.concatenate([first, second, relay.exp(second)], axis=1),
+        relay.concatenate(parts, axis=2),
+        relay.concatenate([relay.strided_slice(line, [0, 0, 0], [2, 7, 3]), line], axis=2),
+    )
+    assert plan.count("by copies") == 2

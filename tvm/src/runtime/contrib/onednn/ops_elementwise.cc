@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_elementwise.cc
- * \brief Elementwise functions, binary operations with broadcast, softmax, concatenation.
+ * \brief Elementwise functions, binary operations with broadcast, softmax.
  *
  * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
  * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. softmax, log_softmax, concat: ints.axis, not negative. Tested by
+ * result's shape. softmax, log_softmax: ints.axis, not negative. Tested by
  * test_onednn_ops.py.
  */
 #include <tvm/runtime/logging.h>
@@ -18,8 +18,6 @@ namespace tvm {
 namespace collage {
 namespace onednn {
 namespace {
-
-constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
 
 void CheckEltwise(const partition::NodeChecks& checks) {
   checks.NumInputs(1, 1);
@@ -45,14 +43,6 @@ void CheckAxis(const partition::NodeChecks& checks) {
 void CheckSoftmax(const partition::NodeChecks& checks) {
   checks.NumInputs(1, 1);
   checks.SameShape("result", checks.output(), checks.input(0));
-  CheckAxis(checks);
-}
-
-void CheckConcat(const partition::NodeChecks& checks) {
-  checks.NumInputs(1, kMostConcatenated);
-  for (size_t i = 0; i < checks.node().inputs.size(); ++i) {
-    checks.Rank("operand", checks.input(i), checks.output().size(), checks.output().size());
-  }
   CheckAxis(checks);
 }
 
@@ -142,36 +132,10 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-void BuildConcat(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
-  const std::string what = Summary(planner->graph(), node);
-  std::vector<const_dnnl_memory_desc_t> descs;
-  std::vector<StepArg> args;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value& value = planner->Any(node.inputs[i]);
-    descs.push_back(value.desc.get());
-    args.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), value.desc, value.buffer});
-  }
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.concat_primitive_desc_create(
-                  pd.out(), api.engine,
-                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(),
-                  static_cast<int>(descs.size()), static_cast<int>(node.Int("axis")), descs.data(),
-                  attr.get()),
-              what);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const Value dst = planner->NewResult(node.output, dst_desc);
-  args.push_back({DNNL_ARG_DST, dst_desc, dst.buffer});
-  planner->Emit(std::move(pd), std::move(args), what);
-  planner->Define(node.output, dst);
-}
-
 [[maybe_unused]] const bool registered = RegisterNode("eltwise", CheckEltwise, BuildEltwise) &&
                                          RegisterNode("binary", CheckBinary, BuildBinary) &&
                                          RegisterNode("softmax", CheckSoftmax, BuildSoftmax) &&
-                                         RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax) &&
-                                         RegisterNode("concat", CheckConcat, BuildConcat);
+                                         RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax);
 
 }  // namespace
 }  // namespace onednn

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file ops_concat.cc
+ * \brief Concatenation, in the layout of the operands.
+ *
+ * concat: ints.axis, not negative. oneDNN copies large pieces at the memory's speed, but 15 ns for
+ * each of the few channels that a point of an image has in a layout with channels last. Such pieces
+ * are copied by us. Tested by test_onednn_ops.py and test_onednn_kernels.py.
+ */
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "ops_common.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+namespace {
+
+constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
+// Bytes of a piece from which oneDNN's copies are as fast.
+constexpr int64_t kLargePiece = 512;
+// What a piece is copied in, so that no call is made for it.
+constexpr int64_t kStep = 16;
+
+void CheckConcat(const partition::NodeChecks& checks) {
+  checks.NumInputs(1, kMostConcatenated);
+  for (size_t i = 0; i < checks.node().inputs.size(); ++i) {
+    checks.Rank("operand", checks.input(i), checks.output().size(), checks.output().size());
+  }
+  checks.Int("axis", 0, static_cast<int64_t>(checks.output().size()) - 1);
+  checks.NoPostOps();
+}
+
+/*! \brief What is copied: rows of the result, each a piece of each operand after the other. */
+struct Copies {
+  int64_t rows = 1;
+  int64_t row_bytes = 0;
+  std::vector<int64_t> pieces;  // their bytes
+
+  void Run(const std::vector<void*>& data, int64_t begin, int64_t end) const {
+    for (int64_t row = begin; row < end; ++row) {
+      char* to = static_cast<char*>(data.back()) + row * row_bytes;
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        const char* from = static_cast<const char*>(data[i]) + row * pieces[i];
+        for (int64_t byte = 0; byte < pieces[i]; byte += kStep) {
+          std::memcpy(to + byte, from + byte, kStep);
+        }
+        to += pieces[i];
+      }
+    }
+  }
+};
+
+void RunOnThreads(const Copies& copies, const std::vector<void*>& data, int num_threads) {
+  struct Call {
+    const Copies& copies;
+    const std::vector<void*>& data;
+  } call{copies, data};
+  const auto run = [](int task, TVMParallelGroupEnv* env, void* raw) {
+    const Call& call = *static_cast<const Call*>(raw);
+    const int64_t rows = call.copies.rows, tasks = env->num_task;
+    call.copies.Run(call.data, rows * task / tasks, rows * (task + 1) / tasks);
+    return 0;
+  };
+  ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
+}
+
+/*! \brief The copies of operands that lie as the result, whose axes are in this order in memory, if
+ * their pieces are small and whole steps. */
+std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t axis,
+                                  const std::vector<int>& order) {
+  const auto place = std::find(order.begin(), order.end(), static_cast<int>(axis));
+  if (place == order.end()) return std::nullopt;
+  Copies copies;
+  const Dims first = operands.front().desc.dims();
+  for (auto outer = order.begin(); outer != place; ++outer) copies.rows *= first[*outer];
+  for (const StepArg& operand : operands) {
+    if (operand.desc.OrderInMemory() != order) return std::nullopt;
+    const int64_t bytes = operand.desc.Bytes() / copies.rows;
+    if (bytes % kStep != 0 || bytes >= kLargePiece) return std::nullopt;
+    copies.pieces.push_back(bytes);
+    copies.row_bytes += bytes;
+  }
+  return copies;
+}
+
+void BuildConcat(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  const std::string what = Summary(planner->graph(), node);
+  std::vector<const_dnnl_memory_desc_t> descs;
+  std::vector<StepArg> args;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& value = planner->Any(node.inputs[i]);
+    descs.push_back(value.desc.get());
+    args.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), value.desc, value.buffer});
+  }
+  const size_t axis = node.Int("axis");
+  PrimitiveDesc pd;
+  const PrimitiveAttr attr = NewAttr();
+  CheckStatus(api.concat_primitive_desc_create(
+                  pd.out(), api.engine,
+                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(),
+                  static_cast<int>(descs.size()), static_cast<int>(axis), descs.data(), attr.get()),
+              what);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value dst = planner->NewResult(node.output, dst_desc);
+  const std::optional<std::vector<int>> order = dst_desc.OrderInMemory();
+  const auto copies = order ? SmallPieces(args, axis, *order) : std::optional<Copies>();
+  args.push_back({DNNL_ARG_DST, dst_desc, dst.buffer});
+  if (copies) {
+    const auto run = [copies = *copies](const std::vector<void*>& data, int num_threads, void*) {
+      RunOnThreads(copies, data, num_threads);
+    };
+    planner->Emit({[](int) { return int64_t{0}; }, run}, std::move(args), what + " by copies");
+  } else {
+    planner->Emit(std::move(pd), std::move(args), what);
+  }
+  planner->Define(node.output, dst);
+}
+
+[[maybe_unused]] const bool registered = RegisterNode("concat", CheckConcat, BuildConcat);
+
+}  // namespace
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
