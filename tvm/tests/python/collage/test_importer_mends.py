@@ -41,6 +41,18 @@ def one(op, shape, weights=(), opset=18, rank=1, **attrs):
     return onnx_nets.model(nodes, [("x", list(shape))], outputs, weights, opset)
 
 
+def clip(low, high):
+    """A Clip by constants `low` and `high`, by the first element of x, x0, or by nothing, ""."""
+    names = {"low": np.float32(1), "high": np.float32(1.2), "first": np.array(0)}
+    nodes = [
+        helper.make_node("Reshape", ["x", "all"], ["flat"]),
+        helper.make_node("Gather", ["flat", "first"], ["x0"]),
+        helper.make_node("Clip", ["x", low, high], ["y"]),
+    ]
+    weights = {**names, "all": np.array([-1])}
+    return onnx_nets.model(nodes, [("x", [2, 3])], [("y", ["a", "b"])], weights)
+
+
 AXES = {"axes": np.array([0, -1])}
 MODELS = {
     **{
@@ -54,6 +66,10 @@ MODELS = {
     "ReduceSumSquare of all": one(
         "ReduceSumSquare", (2, 3), {"axes": np.zeros(0, "int64")}, rank=2
     ),
+    "Clip from below": one("Clip", (2, 3), {"low": np.float32(1)}, 13, 2),
+    "Clip from above": clip("", "high"),
+    "Clip by a constant and an input": clip("low", "x0"),
+    "Clip by an input and a constant": clip("x0", "high"),
     "Cast": one("Cast", (2, 3), opset=19, rank=2, to=6, saturate=1),
     "Dropout": one("Dropout", (2, 3), opset=13, rank=2, seed=1),
     "Unsqueeze": one("Unsqueeze", (2, 3), {"axes": np.array(1)}, 13, 3),
@@ -85,6 +101,8 @@ def test_it_computes_what_onnx_says(name):
 RIGHT = {
     "one axis": one("ReduceMean", (2, 3, 4), {"axes": np.array([1])}, 18, 3),
     "the last axis": one("ReduceSum", (2, 3, 4), {"axes": np.array([-1])}, 18, 3),
+    "bounds that are constants": clip("low", "high"),
+    "bounds that are none": clip("x0", "x0"),
     "a predicate of rank one": folded_branch([False]),
 }
 

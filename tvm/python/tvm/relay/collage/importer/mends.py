@@ -54,12 +54,22 @@ def _axes_unless_one(inputs: Any, attrs: dict[str, Any]) -> None:
         _axes(inputs, attrs)
 
 
+def _bounds(inputs: Any, _attrs: dict[str, Any]) -> None:
+    """TVM drops bounds of a Clip unless both are constants or neither is, as a copy of one."""
+    bounds = list(inputs)[1:]
+    if len(bounds) < 2 or not all(isinstance(bound, relay.Constant) for bound in bounds):
+        for index, bound in enumerate(bounds, start=1):
+            if isinstance(bound, relay.Constant):
+                inputs[index] = relay.copy(bound)
+
+
 def _without(name: str) -> Callable[[Any, dict[str, Any]], None]:
     """An attribute that changes nothing of what TVM can take."""
     return lambda _inputs, attrs: attrs.pop(name, None)
 
 
 _MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "Clip": _bounds,
     "If": _predicate,
     "Unsqueeze": _axes_to_unsqueeze,
     "ReduceMax": _axes_unless_one,
