@@ -29,8 +29,8 @@ namespace {
 constexpr int64_t kWidening = 16;
 
 // Of the unknown costs of a plan those are asked for that hold this much of its unknown work, at
-// least so many at a time. A smaller fraction asks for fewer costs in more rounds, whose builds then
-// keep fewer cores busy; bench/search.py, side `asked`, counts both at made-up costs.
+// least so many at a time. A smaller fraction asks for fewer costs in more rounds, whose builds
+// then keep fewer cores busy; bench/search.py, side `asked`, counts both at made-up costs.
 constexpr double kWorkAskedFirst = 0.8;
 constexpr size_t kLeastAsked = 8;
 // After so many steps the best plan has many parts, nearly all costs are needed to prove it, and
