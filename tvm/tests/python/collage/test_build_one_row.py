@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import run
-from tvm import relay
+from relay_text import parse
+from tvm import autotvm, relay
 from tvm.relay import collage
-from tvm.relay.collage.build import build_library, stock
+from tvm.relay.collage.build import build_library, one_row, stock
 
 BLOCKED = "contrib_conv2d_NCHWc"
 # Data, weight and attributes of what is rewritten, and of what is not.
@@ -61,3 +62,41 @@ def test_stock_and_low_levels_and_unknown_weights_stay_as_they_are():
     assert BLOCKED not in build_library(mod, "llvm", opt_level=2).graph_json
     mod, _ = net(*ALONG["conv1d"], has_constant=False)
     assert BLOCKED not in build_library(mod, "llvm").graph_json
+
+
+@pytest.mark.parametrize("padding", ["[2, 0]", "[2, 0, 2, 0]"])
+def test_paddings_as_relays_text_has_them(padding):
+    mod = parse(f"""
+        def @main(%x: Tensor[(1, 16, 40, 1), float32], %w: Tensor[(8, 16, 5, 1), float32]) {{
+          nn.conv2d(%x, %w, padding={padding}, channels=8, kernel_size=[5, 1])
+        }}""")
+    weights = {"w": tvm.nd.array(np.ones((8, 16, 5, 1), "float32"))}
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], weights)
+    mod = relay.transform.InferType()(mod)
+    wanted = mod["main"].checked_type
+    assert one_row.lay_in_rows(mod)
+    assert mod["main"].checked_type == wanted
+    assert "padding=[0, 2, 0, 2]" in mod.astext(show_meta_data=False)
+
+
+@pytest.mark.parametrize("padding", [(1, 1), (0, 0)])
+def test_one_pixel_and_paddings_across_the_axis_stay(padding):
+    """The convolutions of a squeeze-and-excite block have nothing to gain, and much to lose."""
+    shape = (1, 16, 1, 1) if padding == (0, 0) else (1, 16, 40, 1)
+    size = (8, 16, 1, 1) if padding == (0, 0) else (8, 16, 3, 1)
+    mod, _ = net(shape, size, {"padding": padding})
+    assert not one_row.lay_in_rows(relay.transform.InferType()(mod))
+
+
+def test_where_tuning_records_are_looked_up_kernels_are_those_that_tuners_find():
+    def changes():
+        mod, _ = net(*ALONG["conv1d"])
+        return one_row.lay_in_rows(relay.transform.InferType()(mod))
+
+    assert changes()
+    with autotvm.apply_history_best([]):
+        assert not changes()
+    for name in ("use_auto_scheduler", "use_meta_schedule"):
+        with tvm.transform.PassContext(config={f"relay.backend.{name}": True}):
+            assert not changes()
+    assert changes()

@@ -234,6 +234,19 @@ LEFT = {
         lambda x, j: relay.take(x, counted_from_the_end(j, 8), axis=0, mode="clip"),
         "Less Add Where Max Min Gather",
     ),
+    "indices of another rank": (
+        [f(9, 4), i("int64", 5)],
+        lambda x, j: relay.take(x, relay.where(
+            relay.less(j, relay.const([[0]], "int64")), j + relay.const(9, "int64"), j),
+            axis=0, mode="clip"),
+        "Less Add Where Max Min Gather",
+    ),
+    "integers for each channel": (
+        [i("int32", 1, 3, 4, 4)],
+        lambda x: x * relay.const([[[3]], [[2]], [[5]]], "int32")
+        + relay.const([[[1]], [[2]], [[3]]], "int32"),
+        "Mul Add",
+    ),
     "a pool to two": (
         [f(1, 3, 4, 6)], lambda x: nn.adaptive_avg_pool2d(x, (2, 1)), "AveragePool",
     ),

@@ -380,7 +380,8 @@ def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
     for name, summand in _pairs(node):
         array, shape = walk.array(summand), walk.shape(name)
         shift = _along(array, shape, 1) if array is not None and len(shape) == 4 else None
-        if shift is None or array.size == 1:
+        # ONNX has no batch norm of integers.
+        if shift is None or array.size == 1 or array.dtype != np.float32:
             continue
         source, scale = name, np.ones_like(shift)
         product = walk.made_once(name, "Mul")
@@ -406,6 +407,8 @@ def _gather(walk: Rewriting, node: Node) -> Value | None:
     if chosen is None or walk.number(lowest.inputs[1]) != 0:
         return None
     condition, counted, given = chosen.inputs
+    if not walk.shape(given) == walk.shape(counted) == walk.shape(node.inputs[1]):
+        return None
     extent = walk.shape(node.inputs[0])[node.attrs["axis"]]
     is_below, total = walk.made(condition, "Less"), walk.made(counted, "Add")
     if is_below is None or total is None or is_below.inputs[0] != given:
