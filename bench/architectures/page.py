@@ -75,8 +75,9 @@ def conditions_text(records: Records) -> str:
 
 
 def summary_text(records: Records) -> str:
-    """How many ran, the geometric mean, and how many reach the aims."""
-    ratios = [best["ratio"][0] for best in map(best_of_ours, records) if best]
+    """How many ran, the geometric mean, and how many reach the aims: of ratios that are known."""
+    bests = [best for best in map(best_of_ours, records) if best]
+    ratios = [best["ratio"][0] for best in bests if _is_known(best["ratio"])]
     failed = sum(record["failure"] is not None for record in records)
     nets = {record["net"] for record in records}
     lines = [
@@ -90,6 +91,11 @@ def summary_text(records: Records) -> str:
             f"{statistics.geometric_mean(ratios):.3f} over {len(ratios)}, of which {reached} are "
             f"at {AIM} or more; the least {min(ratios):.2f}, the most {max(ratios):.2f}."
         )
+    if len(ratios) < len(bests):
+        lines.append(
+            f"- {len(bests) - len(ratios)} more have a ratio whose interval has no end (`~` below): "
+            "too few rounds, or too much other work. They say nothing and count nowhere."
+        )
     noisy = sum(
         any("noisy" in row.get("message", "") for row in record.get("rows", []))
         for record in records
@@ -102,7 +108,7 @@ def summary_text(records: Records) -> str:
     owns: dict[str, list[float]] = defaultdict(list)
     for record in records:
         for row in record.get("rows", []):
-            if row.get("own"):
+            if row.get("own") and _is_known(row["own"]):
                 owns[row["name"]].append(row["own"][0])
     for name, values in sorted(owns.items()):
         reached = sum(value >= OWN_AIM for value in values)
@@ -137,11 +143,18 @@ def latency_table(records: Records) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _is_known(ratio: Sequence[float | None]) -> bool:
+    """Whether a ratio's interval has both ends: its median alone may be anything."""
+    return None not in ratio
+
+
 def _cell(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return ""
     if row.get("ratio"):
         value = row["ratio"][0]
+        if not _is_known(row["ratio"]):
+            return f"~{value:.2g}"
         return f"{value:.2f}" if value >= AIM else f"**{value:.2f}**"
     return row["status"].replace("_", " ") if not row.get("ms") else f"{row['ms']:.3g} ms"
 

@@ -179,14 +179,15 @@ def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
     return executor_runner(_load_package(file), "default")
 
 
-def _load(file: str) -> Any:
-    """The module of a library's file."""
+def _load(file: str, given: str = "") -> Any:
+    """The module of a library's file, which errors call `given`, as the user did."""
     _library()  # its loader must know the modules of backends before the file names them
     try:
         return tvm.runtime.load_module(file)
     except Exception as error:  # whatever TVM's loaders and the linker raise
         reason = _last_line(error).rpartition(" is false: ")[2]  # of TVM's checks
-        raise ValueError(f"{file} is no library that can be loaded here: {reason}") from error
+        name = given or file
+        raise ValueError(f"{name} is no library that can be loaded here: {reason}") from error
 
 
 def _load_package(file: str) -> Any:
@@ -203,7 +204,7 @@ def _load_package(file: str) -> Any:
         for name in _PACKAGE:
             package.extract(name, folder)
         library, graph, params = (Path(folder, name) for name in _PACKAGE)
-        module = _load(str(library))  # which needs its file no more
+        module = _load(str(library), file)  # which needs its own file no more
         weights = tvm.runtime.load_param_dict(params.read_bytes())
         make = get_global_func("tvm.graph_executor_factory.create")
         return make(graph.read_text(), module, "default", *itertools.chain(*weights.items()))

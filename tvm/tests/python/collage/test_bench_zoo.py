@@ -264,6 +264,10 @@ def test_the_page_says_what_the_records_say():
     assert "| squeeze-and-excite | efficientnet_b0 | 224 | 1 | openvino 1 | **0.80** |" in text
     assert "| import | no such operator: a\\|b | llama, bert |" in text
     assert "| dnnl | **reduction by ref:any** | 2 | 70 % | efficientnet_b0 | 16 | 3 | 40 |" in text
+    unknown = made("bert", 9.5)
+    unknown["rows"][0] |= {"ratio": [9.5, 0.0, None], "own": [9.5, 0.0, None]}
+    rough = page.tables([*records[:3], unknown])
+    assert "geometric mean 1.000 over 2," in rough and "| ~9.5 |" in rough and "9.50" not in rough
     assert "2 ended early" in text and "hash" not in text
     whole = page.with_tables(f"# Zoo\n{page.BEGIN}old\n{page.END}after\n", records)
     assert whole == f"# Zoo\n{page.BEGIN}{text}{page.END}after\n"

@@ -478,6 +478,11 @@ def test_files_that_hold_no_library(tmp_path):
         package.add(tmp_path / "text.so", "mod.so")
     with pytest.raises(ValueError, match="net.tar is no package of `tvmc compile` .* mod.so, "):
         collage.load_runner(tmp_path / "net.tar")
+    with tarfile.open(tmp_path / "broken.tar", "w") as package:
+        for name in ("mod.so", "mod.json", "mod.params"):
+            package.add(tmp_path / "text.so", name)
+    with pytest.raises(ValueError, match="broken.tar is no library that can be loaded here"):
+        collage.load_runner(tmp_path / "broken.tar")
     vm = str(tmp_path / "vm.so")
     build_vm(parse("def @main(%x: float32) { %x }"), "llvm").mod.export_library(vm)
     with pytest.raises(ValueError, match="of the graph or AOT executor .* of kind VMExecutable"):
