@@ -93,8 +93,8 @@ def summary_text(records: Records) -> str:
         )
     if len(ratios) < len(bests):
         lines.append(
-            f"- {len(bests) - len(ratios)} more have a ratio whose interval has no end (`~` below): "
-            "too few rounds, or too much other work. They say nothing and count nowhere."
+            f"- {len(bests) - len(ratios)} more have a ratio whose interval has no end (`~` "
+            "below): too few rounds, or too much other work. They say nothing and count nowhere."
         )
     noisy = sum(
         any("noisy" in row.get("message", "") for row in record.get("rows", []))
