@@ -14,24 +14,15 @@ from typing import Any
 
 import tvm
 from tvm import relay
-from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .fold import is_open_function
+from .rewriting import is_call, rewrite_in_place
 
 
 def double_in_place(mod: tvm.IRModule) -> bool:
     """Rewrites the open functions of `mod`, a typed module, which is typed again; returns whether
     anything changed."""
-    changed = False
-    for var, function in mod.functions_items():
-        if is_open_function(function) and _has_sum(function):
-            mod.update_func(var, rewrite(_Doubled(), function, mod))
-            changed = True
-    if changed:
-        # Without instruments: whoever asks may be one.
-        with tvm.transform.PassContext():
-            mod.update(relay.transform.InferType()(mod))
-    return changed
+    return rewrite_in_place(mod, _is_sum, _Doubled)
 
 
 class _Doubled(DFPatternCallback):
@@ -48,17 +39,4 @@ class _Doubled(DFPatternCallback):
 
 
 def _is_sum(node: Any) -> bool:
-    return (
-        isinstance(node, relay.Call)
-        and isinstance(node.op, tvm.ir.Op)
-        and node.op.name == "add"
-        and node.args[0].same_as(node.args[1])
-    )
-
-
-def _has_sum(function: relay.Function) -> bool:
-    found: list[Any] = []
-    relay.analysis.post_order_visit(
-        function, lambda node: found.append(node) if _is_sum(node) else None
-    )
-    return bool(found)
+    return is_call(node, "add") and node.args[0].same_as(node.args[1])

@@ -17,9 +17,9 @@ from typing import Any
 import tvm
 from tvm import autotvm, relay
 from tvm.autotvm.task.dispatcher import FallbackContext
-from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .fold import is_open_function
+from .rewriting import is_call, rewrite_in_place
 
 # Of data and weights, in which these operators are rewritten.
 _PLAIN_LAYOUTS = {"nn.conv1d": ("NCW", "OIW"), "nn.conv2d": ("NCHW", "OIHW")}
@@ -30,18 +30,7 @@ _RECORDS = ("relay.backend.use_auto_scheduler", "relay.backend.use_meta_schedule
 def lay_in_rows(mod: tvm.IRModule) -> bool:
     """Rewrites the open functions of `mod`, a typed module, in place, which is typed again; returns
     whether anything changed."""
-    if _looks_up_records():
-        return False
-    changed = False
-    for var, function in mod.functions_items():
-        if is_open_function(function) and _holds(function):
-            mod.update_func(var, rewrite(_Row(), function, mod))
-            changed = True
-    if changed:
-        # Without instruments: whoever asks may be one.
-        with tvm.transform.PassContext():
-            mod.update(relay.transform.InferType()(mod))
-    return changed
+    return not _looks_up_records() and rewrite_in_place(mod, _is_along_one_axis, _Row)
 
 
 def _looks_up_records() -> bool:
@@ -90,11 +79,9 @@ def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
 
 def _is_along_one_axis(node: Any) -> bool:
     """Of a typed call: is it one that this rewrites?"""
-    if not isinstance(node, relay.Call) or not isinstance(node.op, tvm.ir.Op):
+    if not is_call(node, *_PLAIN_LAYOUTS) or not isinstance(node.args[1], relay.Constant):
         return False
-    plain = _PLAIN_LAYOUTS.get(node.op.name)
-    if plain is None or not isinstance(node.args[1], relay.Constant):
-        return False
+    plain = _PLAIN_LAYOUTS[node.op.name]
     attrs, (data, weight) = node.attrs, (arg.checked_type for arg in node.args)
     return (
         (attrs.data_layout, attrs.kernel_layout) == plain
@@ -106,11 +93,3 @@ def _is_along_one_axis(node: Any) -> bool:
         and all(dim == 1 for dim in [*data.shape[3:], *weight.shape[3:]])
         and _padding(attrs.padding, len(data.shape))[2:] == (0, 0)
     )
-
-
-def _holds(function: relay.Function) -> bool:
-    found: list[Any] = []
-    relay.analysis.post_order_visit(
-        function, lambda node: found.append(node) if _is_along_one_axis(node) else None
-    )
-    return bool(found)

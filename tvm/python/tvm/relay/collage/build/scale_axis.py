@@ -20,9 +20,9 @@ from typing import Any
 
 import tvm
 from tvm import relay
-from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .fold import is_open_function
+from .rewriting import is_call, rewrite_in_place
 
 # An identity that the pass moves nothing across, told from the user's own by its name.
 _FENCE = "annotation.compiler_begin"
@@ -32,12 +32,12 @@ _NAME = "collage.fence"
 def fence_products(mod: tvm.IRModule) -> bool:
     """Fences in, in place, the products of two unknown values of `mod`, a typed module, which is
     typed again; returns whether there are any."""
-    return _rewrite_in_place(mod, _Fence)
+    return rewrite_in_place(mod, _Fence.is_meant, _Fence)
 
 
 def remove_fences(mod: tvm.IRModule) -> bool:
     """Undoes fence_products on what a pass has made of its module."""
-    return _rewrite_in_place(mod, _Open)
+    return rewrite_in_place(mod, _Open.is_meant, _Open)
 
 
 class _Fence(DFPatternCallback):
@@ -65,21 +65,21 @@ class _Open(DFPatternCallback):
 
     @staticmethod
     def is_meant(node: Any) -> bool:
-        return _is_call(node, _FENCE) and str(node.attrs.compiler) == _NAME
+        return is_call(node, _FENCE) and str(node.attrs.compiler) == _NAME
 
     def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
         return post.args[0] if self.is_meant(post) else post
 
 
 def _is_product_of_unknowns(node: Any) -> bool:
-    return _is_call(node, "multiply") and not any(
+    return is_call(node, "multiply") and not any(
         isinstance(operand, relay.Constant) for operand in node.args
     )
 
 
 def _is_scaled_product(node: Any) -> bool:
     """A product of unknowns times one number."""
-    if not _is_call(node, "multiply"):
+    if not is_call(node, "multiply"):
         return False
     numbers = [operand for operand in node.args if _is_number(operand)]
     return len(numbers) == 1 and any(map(_is_product_of_unknowns, node.args))
@@ -91,30 +91,3 @@ def _is_number(expr: Any) -> bool:
 
 def _fenced(expr: Any) -> Any:
     return relay.annotation.compiler_begin(expr, _NAME)
-
-
-def _rewrite_in_place(mod: tvm.IRModule, callback: type) -> bool:
-    """Only functions that hold what a callback means are rewritten: most hold none."""
-    changed = False
-    for var, function in mod.functions_items():
-        if is_open_function(function) and _holds(function, callback.is_meant):
-            mod.update_func(var, rewrite(callback(), function, mod))
-            changed = True
-    if changed:
-        # Without instruments: whoever asks may be one.
-        with tvm.transform.PassContext():
-            mod.update(relay.transform.InferType()(mod))
-    return changed
-
-
-def _holds(function: relay.Function, is_meant: Any) -> bool:
-    found: list[Any] = []
-    relay.analysis.post_order_visit(
-        function, lambda node: found.append(node) if is_meant(node) else None
-    )
-    return bool(found)
-
-
-def _is_call(node: Any, name: str) -> bool:
-    is_op_call = isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
-    return is_op_call and node.op.name == name
