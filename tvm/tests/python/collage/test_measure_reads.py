@@ -13,11 +13,11 @@ from tvm.relay.collage.measure.flows import FLOWS, OWN_RANGE
 from tvm.relay.collage.measure.reads import PLAIN, RANGES, READS
 
 inputs = import_module(measure.__name__ + ".inputs")
-# Not of networks as they are compiled: other languages, what lowering makes, marks of passes, and
-# what other tests of this process have registered.
+# Not of networks as they are compiled: other languages, what lowering makes (and our builds), marks
+# of passes, and what other tests of this process have registered.
 NOT_RELAY = (
     *("relax.", "tir.", "memory.", "vm.", "parser.", "annotation.", "relay.op."),
-    "collage_test.",
+    *("collage.", "collage_test."),
 )
 
 

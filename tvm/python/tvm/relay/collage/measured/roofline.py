@@ -7,8 +7,6 @@ more, so that what is marked is slow on any machine; what a cache would do is no
 test_roofline.py.
 """
 
-from ..measure.cost import format_seconds
-
 # A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.
 _LAUNCH_SECONDS = 2e-5
 _FAR = 10.0
@@ -19,6 +17,7 @@ def roofline_remark(mod, seconds):
     if seconds < _FAR * _LAUNCH_SECONDS:
         return ""
     from ..analytic import Machine, work_of_module
+    from ..measure.cost import format_seconds  # neither at the import of TVM
 
     work = work_of_module(mod)
     bound = Machine(launch_seconds=_LAUNCH_SECONDS).seconds(work)
