@@ -161,6 +161,15 @@ def mutants(description):
             yield found
 
 
+def without_elements(description):
+    """An extent of 0 at the same place of every shape, which is no single change."""
+    for axis in range(max(map(len, description["shapes"]))):
+        found = copy.deepcopy(description)
+        for dims in found["shapes"]:
+            dims[axis : axis + 1] = [0][: len(dims) - axis]
+        yield found
+
+
 def _at(value, path):
     for key in path:
         value = value[key]
@@ -231,10 +240,11 @@ def main(most):
         arrays = [tvm.nd.array(each) for each in constants]
         run = functools.partial(run_changed, kind, arrays)
         saved = cut(create(kind, description, arrays))
-        for attempt, changes in ((run, mutants(description)), (tvm.ir.load_json, saved)):
+        attempts = ((run, mutants(description), most), (tvm.ir.load_json, saved, most))
+        for attempt, changes, at_most in (*attempts, (run, without_elements(description), 0)):
             found = list(changes)
-            if most and len(found) > most:
-                found = [found[i] for i in rng.choice(len(found), most, replace=False)]
+            if at_most and len(found) > at_most:
+                found = [found[i] for i in rng.choice(len(found), at_most, replace=False)]
             tried += len(found)
             for chunk in (found[i : i + 200] for i in range(0, len(found), 200)):
                 if (fatal := survive(attempt, chunk)) is not None:
@@ -325,6 +335,7 @@ WRONG = {
         "transpose_b: 2 is not from 0 to",
     ),
     "extent": ("mean", shape(0, [3, -4]), "tensor 0 cannot have shape 3x-4"),
+    "no elements": ("mean", shape(0, [0, 4]), "tensor 0 has no elements: 0x4"),
     "size": ("mean", shape(0, [2**31] * 3), "tensor 0 cannot have shape"),
     "result": ("mean", shape(1, [5, 4]), r"step 0 \(eltwise\): result: 5x4 where 3x4 is wanted"),
     "tensor": ("mean", field("reduce", "inputs", [9]), r"\(reduce\): inputs: tensor 9 is used"),

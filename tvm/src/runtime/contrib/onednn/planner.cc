@@ -258,7 +258,15 @@ void Planner::StoreOutputs() {
 
 void CheckGraph(const GraphDesc& graph) {
   for (runtime::DataType type : graph.dtypes) ElementType(type);
-  for (const Dims& dims : graph.shapes) ICHECK(!dims.empty()) << "oneDNN knows no rank 0";
+  for (size_t i = 0; i < graph.shapes.size(); ++i) {
+    const Dims& dims = graph.shapes[i];
+    ICHECK(!dims.empty()) << "oneDNN knows no rank 0";
+    // Some kernels of oneDNN's, and of ours, divide by extents.
+    if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
+      partition::Refuse("tensor " + std::to_string(i) +
+                        " has no elements: " + partition::ShapeText(dims));
+    }
+  }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const partition::NodeChecks checks(graph, i);
     GetNodeKind(graph.nodes[i].kind).check(checks);
