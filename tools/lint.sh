@@ -18,6 +18,7 @@ check "ruff format" ruff format --quiet --check .
 check "ruff check" ruff check --quiet .
 check "mypy" mypy
 check "sources" python tools/check_sources.py
+check "includes" python tools/check_includes.py
 if ((${#cpp[@]})); then
   check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
 fi

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# collage_cpp_tests: the pure parts (graph, match, rules, search: no TVM header) and tests/cpp, one program.
+# collage_cpp_tests: the layers that know no TVM (tools/check_includes.py) and tests/cpp, one program.
 # doctest's header is the system's, or lies in COLLAGE_DOCTEST_INCLUDE_DIR.
 
 find_path(COLLAGE_DOCTEST_INCLUDE_DIR doctest/doctest.h)
@@ -11,15 +11,7 @@ endif()
 file(GLOB test_sources CONFIGURE_DEPENDS tests/cpp/*_test.cc)
 file(GLOB pure_sources CONFIGURE_DEPENDS
   src/relay/collage/graph/*.cc src/relay/collage/match/*.cc src/relay/collage/rules/*.cc
-  src/relay/collage/search/*.cc)
-
-# A pure source is one that includes neither a TVM header nor the ffi layer.
-foreach(source IN LISTS pure_sources)
-  file(STRINGS "${source}" tvm_includes REGEX "#include [<\"](tvm/|.*ffi/)")
-  if(tvm_includes)
-    list(REMOVE_ITEM pure_sources "${source}")
-  endif()
-endforeach()
+  src/relay/collage/search/*.cc src/relay/collage/plan/*.cc)
 
 if(NOT test_sources)
   message(STATUS "collage_cpp_tests: no tests/cpp/*_test.cc, left out")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds the runtime headers of the installed base TVM package and defines BaseTVM::headers.
-# The package's version must be the pinned one: our ffi layer leans on symbols of that release.
+# The package's version must be the pinned one: our adapter leans on symbols of that release.
 
 include(LocateDistribution)
 set(_wanted "${BaseTVM_FIND_VERSION}")

@@ -5,15 +5,16 @@
 #include <map>
 #include <string>
 
-#include "ffi/cost_estimator.h"
-#include "ffi/fields.h"
-#include "ffi/gather_specs.h"
-#include "ffi/observe.h"
-#include "ffi/phase_clock.h"
-#include "ffi/placement.h"
-#include "ffi/plan_function.h"
-#include "ffi/rewrite.h"
-#include "ffi/run_counter.h"
+#include "api/candidates.h"
+#include "api/cost_estimator.h"
+#include "api/gather_specs.h"
+#include "api/observe.h"
+#include "api/plan_function.h"
+#include "api/run_counter.h"
+#include "plan/phase_clock.h"
+#include "relay/fields.h"
+#include "relay/placement.h"
+#include "relay/rewrite.h"
 #include "rules/merge_parts.h"
 
 namespace tvm::collage {

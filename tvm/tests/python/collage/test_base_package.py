@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base TVM package has what the ffi layer leans on; one that has not is one clear line."""
+"""The base TVM package has what the adapter leans on; one that has not is one clear line."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ import tvm_collage
 from tvm._ffi import libinfo
 from tvm.relay.collage import _native
 
-# What ffi/base_package.h declares, as g++ mangles it.
+# What relay/base_package.h declares, as g++ mangles it.
 DECLARED = {
     "ReflectionVTable::Global": "_ZN3tvm16ReflectionVTable6GlobalEv",
     "ReflectionVTable::VisitAttrs": (

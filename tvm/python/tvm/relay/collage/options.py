@@ -20,7 +20,7 @@ class Option(NamedTuple):
 
 
 def option_table() -> list[Option]:
-    """Return the rows in the order of the C++ table (ffi/options.h)."""
+    """Return the rows in the order of the C++ table (api/options.h)."""
     rows = get_global_func("collage.OptionTable")()
     return [
         Option(str(name), _plain(default), str(meaning), str(takes))

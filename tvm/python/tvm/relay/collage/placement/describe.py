@@ -57,7 +57,7 @@ def make_placement(
 
 
 def parts_from_rows(rows: Any) -> list[PlacedPart]:
-    """The parts in rows of the pass (ffi/placement.h)."""
+    """The parts in rows of the pass (relay/placement.h)."""
     return [_part(*row) for row in rows]
 
 

@@ -179,7 +179,7 @@ def parts_of(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
 
 
 def _rows(parts_of: Mapping[str, Sequence[PlacedPart]]) -> dict[str, list[Any]]:
-    """Parts as ffi/placement.h takes them."""
+    """Parts as relay/placement.h takes them."""
     return {name: [_row(part) for part in parts] for name, parts in parts_of.items()}
 
 

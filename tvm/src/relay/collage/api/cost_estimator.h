@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// CostEstimator: how the pass asks for the costs of candidates, many at a time; who answers
+// (workers, a mock, a user's function) is Python's business. Test:
+// tvm/tests/python/collage/test_estimator.py.
+#ifndef TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_
+#define TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../plan/estimated_cost.h"
+#include "../relay/fields.h"
+
+namespace tvm::collage {
+
+/*! \brief What is asked: a candidate, and the target that runs it. */
+struct CostRequest {
+  /*! \brief Makes the module whose @main is the candidate; called when the estimator wants it. */
+  std::function<ObjectRef()> module;
+  ObjectRef target;
+  std::string label;      // for people: backend, rule and ops
+  std::string signature;  // equal for candidates that must cost the same
+  // For estimators that need no module, else 0; see rules/work_estimate.h.
+  int num_calls = 0;
+  double operations = 0;
+  double bytes = 0;
+};
+
+class CostEstimatorNode : public Object {
+ public:
+  /*! \brief (modules, targets, labels) -> [[status, seconds, message], ...]. */
+  PackedFunc estimate;
+  /*!
+   * \brief (lines "signature, place in targets, number of calls, operations, bytes", targets) ->
+   * lines "status, seconds, message" with tabs, for estimators that need no module; null for the
+   * others.
+   */
+  PackedFunc price;
+  /*! \brief Told what the pass decided for each function, as a map; may be null. */
+  PackedFunc observe;
+
+  /*!
+   * \brief (tensor types, target) -> seconds of one layout transform of each; null when costs are
+   * not measured, and transitions free.
+   */
+  PackedFunc transition;
+
+  std::vector<EstimatedCost> Estimate(const std::vector<CostRequest>& requests) const;
+  /*! \brief Seconds by the key of each type. */
+  std::map<std::string, double> Transitions(const std::map<std::string, ObjectRef>& types,
+                                            const ObjectRef& target) const;
+
+  static constexpr const char* _type_key = "collage.CostEstimator";
+  TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
+
+ private:
+  std::vector<EstimatedCost> Measure(const std::vector<CostRequest>& requests) const;
+  std::vector<EstimatedCost> Price(const std::vector<CostRequest>& requests) const;
+};
+
+class CostEstimator : public ObjectRef {
+ public:
+  CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe, PackedFunc transition);
+  TVM_DEFINE_OBJECT_REF_METHODS(CostEstimator, ObjectRef, CostEstimatorNode);
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_

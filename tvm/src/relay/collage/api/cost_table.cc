@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost_table.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "../graph/hash.h"
+#include "../relay/candidate_module.h"
+#include "../relay/import_signatures.h"
+#include "../rules/work_estimate.h"
+
+namespace tvm::collage {
+
+CostTable::CostTable(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                     const std::vector<CandidatePartition>& candidates,
+                     const CostEstimator& estimator)
+    : imported_(imported), specs_(specs), candidates_(candidates), estimator_(estimator) {
+  costs_.resize(candidates.size());
+  const Signatures signatures = SignaturesOf(imported);
+  for (size_t id = 0; id < candidates.size(); ++id) {
+    if (IsHost(candidates[id], specs)) {
+      signature_of_.push_back(nullptr);  // never asked for
+      continue;
+    }
+    auto& entry = *equal_.try_emplace(signatures.Of(candidates[id])).first;
+    entry.second.push_back(static_cast<int>(id));
+    signature_of_.push_back(&entry.first);
+    counts_.candidates += !candidates[id].stays_plain;
+  }
+  counts_.distinct = static_cast<int>(equal_.size());
+}
+
+void CostTable::SetHostCosts(CoverSearch* search) {
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    if (!IsHost(candidates_[id], specs_)) continue;
+    const bool is_free = candidates_[id].is_free;
+    costs_[id] = is_free ? EstimatedCost{"estimated", 0.0, ""}
+                         : EstimatedCost{"unsupported", 0.0, "left to the other backends"};
+    search->SetCost(static_cast<int>(id),
+                    is_free ? CandidateCost::Known(0.0) : CandidateCost::Failed());
+  }
+}
+
+bool CostTable::FallBackToHost(CoverSearch* search, NodeIndex node) {
+  int host = -1;
+  double seconds = 0.0;
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    if (!candidates_[id].sub_graph.inside().Contains(node)) continue;
+    if (IsHost(candidates_[id], specs_)) {
+      if (!costs_[id].IsUsable()) host = static_cast<int>(id);
+    } else if (costs_[id].IsUsable()) {
+      seconds = std::max(seconds, costs_[id].seconds);
+    }
+  }
+  if (host < 0) return false;
+  costs_[host] = {"estimated", seconds, "no candidate with a cost fits: left to the host target"};
+  search->SetCost(host, CandidateCost::Known(seconds));
+  return true;
+}
+
+std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
+  std::vector<const Signature*> asked;
+  std::vector<CostRequest> requests;
+  std::unordered_set<const Signature*> is_asked;
+  for (int id : ids) {
+    if (!is_asked.insert(signature_of_[id]).second) continue;
+    asked.push_back(signature_of_[id]);
+    const CandidatePartition& candidate = candidates_[id];
+    const TargetSpec& spec = specs_[candidate.spec];
+    CostRequest request;
+    request.module = [this, &candidate, &spec] {
+      return CandidateModule(imported_, candidate.sub_graph, candidate.is_primitive,
+                             spec.spec.name);
+    };
+    request.target = spec.target;
+    if (estimator_->price == nullptr) request.label = LabelOf(imported_, candidate, specs_);
+    request.signature = Hex(SignatureHash()(*asked.back()));
+    if (estimator_->price != nullptr) {
+      request.num_calls = NumOpCalls(imported_.graph, candidate.sub_graph);
+      request.operations = WorkOf(imported_.graph, candidate.sub_graph);
+      request.bytes = BytesOf(imported_.graph, candidate.sub_graph);
+    }
+    requests.push_back(std::move(request));
+  }
+  std::vector<int> answered;
+  if (requests.empty()) return answered;
+  counts_.asked += static_cast<int>(requests.size());
+  ++counts_.rounds;
+  const std::vector<EstimatedCost> answers = estimator_->Estimate(requests);
+  for (size_t k = 0; k < asked.size(); ++k) {
+    for (int id : equal_.at(*asked[k])) {
+      costs_[id] = answers[k];
+      answered.push_back(id);
+    }
+  }
+  return answered;
+}
+
+void CostTable::EstimateAllIfCheap(CoverSearch* search) {
+  if (estimator_->price == nullptr) return;
+  std::vector<int> all;
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    if (signature_of_[id] != nullptr) all.push_back(static_cast<int>(id));
+  }
+  Estimate(search, all);
+}
+
+int CostTable::GiveUpUnknown(CoverSearch* search) {
+  int distinct = 0;
+  for (const auto& [signature, ids] : equal_) {
+    const int first = ids.front();
+    if (!costs_[first].status.empty()) continue;
+    if (NumOpCalls(imported_.graph, candidates_[first].sub_graph) <= 1) continue;
+    ++distinct;
+    for (int id : ids) {
+      costs_[id].message = "option search_seconds ended the search before";
+      search->SetCost(id, CandidateCost::Failed());
+    }
+  }
+  return distinct;
+}
+
+void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {
+  for (int id : Ask(needed)) {
+    const EstimatedCost& cost = costs_[id];
+    search->SetCost(id,
+                    cost.IsUsable() ? CandidateCost::Known(cost.seconds) : CandidateCost::Failed());
+  }
+}
+
+}  // namespace tvm::collage

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// CostTable: what is known of each candidate's cost, filled as the search asks. Used by
+// plan_function.cc; test: tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_API_COST_TABLE_H_
+#define TVM_RELAY_COLLAGE_API_COST_TABLE_H_
+
+#include <unordered_map>
+#include <vector>
+
+#include "../graph/signature.h"
+#include "../plan/function_plan.h"
+#include "../relay/import_relay.h"
+#include "../search/cover_search.h"
+#include "candidates.h"
+#include "cost_estimator.h"
+#include "target_spec.h"
+
+namespace tvm::collage {
+
+class CostTable {
+ public:
+  /*! \brief All arguments but the estimator must outlive the table. */
+  CostTable(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+            const std::vector<CandidatePartition>& candidates, const CostEstimator& estimator);
+
+  /*! \brief What needs no measuring: glue is free, a kernel is not the host's while others can. */
+  void SetHostCosts(CoverSearch* search);
+  /*!
+   * \brief Lets the host have a node that no cover gets past, for as much as the dearest usable
+   * candidate that holds it (a constant of every plan when there is none): never a bargain.
+   * \return false when the host has it already.
+   */
+  bool FallBackToHost(CoverSearch* search, NodeIndex node);
+  /*!
+   * \brief Asks the estimator for these candidates, none of them the host's, once for all that are
+   * equal. \return them and all others that are equal to one of them, whose costs are now known.
+   */
+  std::vector<int> Ask(const std::vector<int>& ids);
+  /*! \brief Asks for all at once where the estimator needs no modules: then one round does. */
+  void EstimateAllIfCheap(CoverSearch* search);
+  /*!
+   * \brief Takes candidates of unknown cost from the search, but for single operators: with these
+   * each node that a backend takes can still have a cost. \return how many distinct ones.
+   */
+  int GiveUpUnknown(CoverSearch* search);
+  /*! \brief Asks, and tells the search whatever is then known. */
+  void Estimate(CoverSearch* search, const std::vector<int>& needed);
+
+  const EstimatedCost& operator[](int id) const { return costs_[id]; }
+  const CostCounts& counts() const { return counts_; }
+
+ private:
+  const ImportedFunction& imported_;
+  const std::vector<TargetSpec>& specs_;
+  const std::vector<CandidatePartition>& candidates_;
+  const CostEstimator estimator_;
+  std::vector<EstimatedCost> costs_;
+  CostCounts counts_;
+  std::vector<const Signature*> signature_of_;                            // by candidate
+  std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_COST_TABLE_H_

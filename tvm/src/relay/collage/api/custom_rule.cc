@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rule written in Python: it looks at a view of the graph and gives sub-graphs of it.
+// Precondition: it runs inside an ImportScope. Test: tvm/tests/python/collage/test_rules_custom.py.
+#include "../relay/fields.h"
+#include "../relay/user_error.h"
+#include "rule_objects.h"
+#include "user_functions.h"
+#include "view_objects.h"
+
+namespace tvm::collage {
+namespace {
+
+class Custom : public PartitionRule {
+ public:
+  /*! \param find (graph, backend) -> sub-graphs, or a text that says why there are none. */
+  Custom(std::string name, PackedFunc find)
+      : PartitionRule(std::move(name)), find_(std::move(find)) {}
+
+  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
+                                                RuleLog* log) const override {
+    const ImportScope& scope = ImportScope::Current();
+    const std::string& backend = scope.BackendOf(spec);
+    TVMRetValue found = find_(DataflowGraphView(scope.imported()), String(backend));
+    if (found.type_code() == kTVMStr) {
+      log->Refuse(name(), graph.placeable(), found);
+      return {};
+    }
+    CandidateSet result;
+    for (const SubGraphView& view : Array<SubGraphView>(FromPython(found))) {
+      if (view->imported.get() != &scope.imported()) {
+        ThrowUserError("ValueError",
+                       "rule " + name() + " of backend " + backend +
+                           " gave a sub-graph of another graph than it was asked for");
+      }
+      CandidatePartition candidate;
+      candidate.sub_graph = view->sub_graph;
+      candidate.spec = spec;
+      candidate.rule = name();
+      std::string why;
+      if (candidate.sub_graph.IsValid(graph, SubGraphConfig(), &why)) {
+        result.Add(std::move(candidate));
+      } else {
+        log->Refuse(name(), candidate.sub_graph.inside(), why);
+      }
+    }
+    return result.Take();
+  }
+
+  std::string Summary() const override { return "Custom(" + name() + ")"; }
+
+ private:
+  PackedFunc find_;
+};
+
+TVM_REGISTER_GLOBAL("collage.rules.Custom").set_body_typed([](String name, PackedFunc find) {
+  return PartitionRuleRef(std::make_shared<Custom>(name, find));
+});
+
+}  // namespace
+}  // namespace tvm::collage

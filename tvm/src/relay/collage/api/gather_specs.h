@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run.
+// Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule.
+// Test: tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
+#define TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
+
+#include <string>
+#include <vector>
+
+#include "../relay/fields.h"
+#include "options.h"
+#include "target_spec.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief One spec a target, in the targets' order, and the host's last. External kinds are
+ * recognised by their attributes alone (IsExternalKind).
+ */
+std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
+                                    const CollageOptions& options);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
+// Precondition: specs outlive it; seconds come from the estimator, once a tensor
+// type. Test: tvm/tests/python/collage/test_transitions.py.
+#ifndef TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_
+#define TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_
+
+#include <map>
+#include <vector>
+
+#include "../graph/candidate_partition.h"
+#include "../relay/import_relay.h"
+#include "cost_estimator.h"
+#include "target_spec.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief A TVM candidate's cost leaves out the layout transforms at its border, so a value that
+ * passes between a blocked part and any other is charged one transform of its type.
+ *
+ * A TVM part that holds a call of an op that AlterOpLayout rewrites is blocked. One that holds
+ * followers only, ops that keep the layout that they are given, is as its neighbours are: beside
+ * the candidate itself, which is blocked, the search gets a copy that stays plain.
+ *
+ * Assumption: the search picks the one that is charged less. In truth a follower is as what it
+ * reads, and reads blocked values only if it has to change one of them: where its result is larger
+ * than what it reads, a plan may be charged too little.
+ */
+class LayoutTransitions {
+ public:
+  /*! \brief Adds copies that stay plain to the end of `candidates`. */
+  LayoutTransitions(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                    const CostEstimator& estimator, std::vector<CandidatePartition>* candidates);
+
+  /*! \brief Layout class for the search: kBlocked or kPlain. */
+  int ClassOf(const CandidatePartition& candidate) const;
+  /*! \brief Seconds for the node's value between parts of these classes. */
+  double Between(NodeIndex node, int from, int to) const;
+
+  static constexpr int kPlain = 0;
+  static constexpr int kBlocked = 1;
+
+ private:
+  const std::vector<TargetSpec>& specs_;
+  std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
+  std::map<NodeIndex, double> seconds_;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_

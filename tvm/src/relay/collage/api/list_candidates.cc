@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phases 1 and 2 of the pass alone (RFC 0062): what it would choose from, for researchers and
+// authors of backends; nothing is searched. Test: tvm/tests/python/collage/test_views.py.
+#include "../relay/candidate_module.h"
+#include "cost_table.h"
+#include "gather_specs.h"
+#include "json_text.h"
+#include "view_objects.h"
+
+namespace tvm::collage {
+namespace {
+
+Array<PartitionSpecView> ListSpecs(const ObjectRef& compilation_config) {
+  Array<PartitionSpecView> views;
+  for (TargetSpec& spec : GatherSpecs(compilation_config, CollageOptions::Current())) {
+    views.push_back(PartitionSpecView(std::move(spec)));
+  }
+  return views;
+}
+
+/*! \param estimator may be null: costs of kernels are then unknown. */
+std::vector<EstimatedCost> CostsOf(const ImportedFunction& imported,
+                                   const std::vector<CandidatePartition>& candidates,
+                                   const std::vector<TargetSpec>& specs,
+                                   const Optional<CostEstimator>& estimator) {
+  std::vector<EstimatedCost> costs(candidates.size(), EstimatedCost{"unknown", 0.0, ""});
+  std::vector<int> asked;
+  for (size_t k = 0; k < candidates.size(); ++k) {
+    if (candidates[k].is_free) {
+      costs[k] = {"estimated", 0.0, ""};
+    } else if (!IsHost(candidates[k], specs)) {
+      asked.push_back(static_cast<int>(k));
+    }
+  }
+  if (!estimator) return costs;
+  CostTable table(imported, specs, candidates, estimator.value());
+  for (int id : table.Ask(asked)) costs[id] = table[id];
+  return costs;
+}
+
+Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
+                                             const Array<PartitionSpecView>& spec_views,
+                                             const Optional<CostEstimator>& estimator) {
+  std::vector<TargetSpec> specs;
+  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
+  const ImportedPtr imported = ImportFunction(function);
+  std::vector<RuleLog> logs;
+  std::vector<CandidatePartition> candidates = AllCandidates(*imported, specs, &logs);
+  std::vector<EstimatedCost> costs = CostsOf(*imported, candidates, specs, estimator);
+  Array<CandidatePartitionView> views;
+  for (size_t k = 0; k < candidates.size(); ++k) {
+    const PartitionSpecView& spec = spec_views[candidates[k].spec];
+    views.push_back(
+        CandidatePartitionView(imported, std::move(candidates[k]), spec, std::move(costs[k])));
+  }
+  return views;
+}
+
+/*! \return rows of backend, rule, nodes, their operators, reason: what was turned down and why. */
+Array<Array<ObjectRef>> ListRefusals(const ObjectRef& function,
+                                     const Array<PartitionSpecView>& spec_views) {
+  std::vector<TargetSpec> specs;
+  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
+  const ImportedPtr imported = ImportFunction(function);
+  std::vector<RuleLog> logs;
+  AllCandidates(*imported, specs, &logs);
+  Array<Array<ObjectRef>> rows;
+  for (size_t k = 0; k < specs.size(); ++k) {
+    for (const RuleLog::Refusal& refusal : logs[k].refusals) {
+      Array<runtime::Int> nodes;
+      Array<String> ops;
+      refusal.inside.ForEach([&](int index) {
+        nodes.push_back(runtime::Int(index));
+        const Node& node = imported->graph[index];
+        if (node.IsOpCall()) ops.push_back(String(node.name));
+      });
+      rows.push_back(
+          {String(specs[k].spec.name), String(refusal.rule), nodes, ops, String(refusal.reason)});
+    }
+  }
+  return rows;
+}
+
+/*! \brief "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms". */
+std::string SummaryOf(const CandidatePartitionView& view) {
+  const CandidatePartition& candidate = view->candidate;
+  std::string text =
+      view->spec->target_spec.spec.name + " " + candidate.sub_graph.Summary(view->imported->graph);
+  if (!candidate.rule.empty()) text += " by " + candidate.rule;
+  if (view->cost.status != "unknown") text += ", " + view->cost.Summary();
+  return text;
+}
+
+String CandidateFields(const CandidatePartitionView& view) {
+  const CandidatePartition& candidate = view->candidate;
+  const EstimatedCost& cost = view->cost;
+  return JsonObject({
+      {"backend", view->spec->target_spec.spec.name},
+      {"rule", candidate.rule},
+      {"is_primitive", candidate.is_primitive},
+      {"is_joinable", candidate.is_joinable},
+      {"is_free", candidate.is_free},
+      {"cost", std::vector<Json>{cost.status, cost.seconds, cost.message}},
+      {"summary", SummaryOf(view)},
+  });
+}
+
+TVM_REGISTER_GLOBAL("collage.view.Specs").set_body_typed(ListSpecs);
+TVM_REGISTER_GLOBAL("collage.view.PartitionSpecFields").set_body_typed([](PartitionSpecView view) {
+  const PartitionSpec& spec = view->target_spec.spec;
+  return String(JsonObject({{"name", spec.name},
+                            {"is_external", spec.is_external},
+                            {"rule", spec.rule->Summary()},
+                            {"summary", spec.Summary()}}));
+});
+TVM_REGISTER_GLOBAL("collage.view.TargetOf").set_body_typed([](PartitionSpecView view) {
+  return view->target_spec.target;
+});
+TVM_REGISTER_GLOBAL("collage.view.Candidates").set_body_typed(ListCandidates);
+TVM_REGISTER_GLOBAL("collage.view.Refusals").set_body_typed(ListRefusals);
+TVM_REGISTER_GLOBAL("collage.view.CandidatePartitionFields").set_body_typed(CandidateFields);
+TVM_REGISTER_GLOBAL("collage.view.SpecOf").set_body_typed([](CandidatePartitionView view) {
+  return view->spec;
+});
+TVM_REGISTER_GLOBAL("collage.view.SubGraphOf").set_body_typed([](CandidatePartitionView view) {
+  return SubGraphView(view->imported, view->candidate.sub_graph);
+});
+TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionView view) {
+  return CandidateModule(*view->imported, view->candidate.sub_graph, view->candidate.is_primitive,
+                         view->spec->target_spec.spec.name);
+});
+TVM_REGISTER_GLOBAL("collage.view.CanBePartitioned").set_body_typed(CanBePartitioned);
+
+}  // namespace
+}  // namespace tvm::collage

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Observe: tells the estimator's `observe` what the pass decided for a function, for reports.
+// Test: tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_API_OBSERVE_H_
+#define TVM_RELAY_COLLAGE_API_OBSERVE_H_
+
+#include <string>
+#include <vector>
+
+#include "../relay/placement.h"
+#include "plan_function.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief Does nothing when the estimator does not ask to be told. `function` has the plan's parts
+ * as they are deployed, `merged` with all neighbours of one backend joined, `plan` as they were
+ * found.
+ */
+void Observe(const CostEstimator& estimator, const PlacedFunction& function,
+             const std::vector<PlacedPart>& merged, const std::vector<TargetSpec>& specs,
+             const FunctionPlan& plan);
+
+/*! \brief The same for functions that the pass leaves as they are, by name: nothing but why. */
+void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_OBSERVE_H_

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <sstream>
+
+#include "../relay/user_error.h"
+
+namespace tvm::collage {
+namespace {
+
+constexpr char kPrefix[] = "relay.collage.";
+
+// What each C++ type is called for users, the boxed type in the PassContext, and how to unbox it.
+template <typename T>
+struct OptionType;
+
+template <>
+struct OptionType<bool> {
+  static constexpr const char* kName = "a bool";
+  using Boxed = runtime::Bool;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Bool::ContainerType>()) return value;
+    // The IntImm of a bool, as older scripts pass it.
+    if (IsA(value, "IntImm") && Fields(value).DType("dtype").is_bool()) {
+      return ObjectRef(runtime::Bool(Fields(value).Int("value") != 0));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<int64_t> {
+  static constexpr const char* kName = "an int";
+  using Boxed = runtime::Int;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Int::ContainerType>()) return value;
+    if (IsA(value, "IntImm") && !Fields(value).DType("dtype").is_bool()) {
+      return ObjectRef(runtime::Int(Fields(value).Int("value")));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<double> {
+  static constexpr const char* kName = "a float";
+  using Boxed = runtime::Float;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::Float::ContainerType>()) return value;
+    if (auto* number = value.as<runtime::Int::ContainerType>()) {
+      return ObjectRef(runtime::Float(static_cast<double>(number->value)));
+    }
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<std::string> {
+  static constexpr const char* kName = "a str";
+  using Boxed = String;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    if (value.as<runtime::StringObj>()) return value;
+    return tvm::NullOpt;
+  }
+};
+
+template <>
+struct OptionType<Names> {
+  static constexpr const char* kName = "a list of str";
+  using Boxed = Array<String>;
+  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
+    auto* array = value.as<runtime::ArrayNode>();
+    if (array == nullptr) return tvm::NullOpt;
+    for (const ObjectRef& item : *array) {
+      if (!item.as<runtime::StringObj>()) return tvm::NullOpt;
+    }
+    return value;
+  }
+};
+
+// Of values that Legalize gave.
+void Read(const ObjectRef& value, bool* out) { *out = runtime::Downcast<runtime::Bool>(value); }
+void Read(const ObjectRef& value, int64_t* out) { *out = runtime::Downcast<runtime::Int>(value); }
+void Read(const ObjectRef& value, double* out) { *out = runtime::Downcast<runtime::Float>(value); }
+void Read(const ObjectRef& value, std::string* out) { *out = runtime::Downcast<String>(value); }
+void Read(const ObjectRef& value, Names* out) {
+  out->clear();
+  for (const String& name : runtime::Downcast<Array<String>>(value)) out->push_back(name);
+}
+
+/*! \brief As a user would write it in Python. */
+std::string Shown(const ObjectRef& value) {
+  if (!value.defined()) return "None";
+  std::ostringstream text;
+  if (auto* string = value.as<runtime::StringObj>()) {
+    text << "'" << std::string(string->data, string->size) << "'";
+  } else if (auto* number = value.as<runtime::Int::ContainerType>()) {
+    text << number->value;
+  } else if (auto* real = value.as<runtime::Float::ContainerType>()) {
+    text << real->value;
+    if (text.str().find_first_not_of("-0123456789") == std::string::npos) text << ".0";
+  } else if (auto* flag = value.as<runtime::Bool::ContainerType>()) {
+    text << (flag->value ? "True" : "False");
+  } else if (auto* array = value.as<runtime::ArrayNode>()) {
+    text << "[";
+    for (const ObjectRef& item : *array) text << (text.tellp() > 1 ? ", " : "") << Shown(item);
+    text << "]";
+  } else {
+    text << "a " << value->GetTypeKey();
+  }
+  return text.str();
+}
+
+[[noreturn]] void Refuse(const char* kind, const std::string& key, const std::string& takes,
+                         const ObjectRef& value) {
+  ThrowUserError(kind, "option " + key + " takes " + takes + ", got " + Shown(value));
+}
+
+/*! \brief What the option takes, its type if that is all. */
+template <typename T>
+std::string Takes(const OptionRange<T>& range) {
+  return range.is_allowed ? range.takes : OptionType<T>::kName;
+}
+
+template <typename T>
+ObjectRef LegalValue(const std::string& key, const ObjectRef& value) {
+  Optional<ObjectRef> legal = OptionType<T>::Legalize(value);
+  if (!legal) Refuse("TypeError", key, OptionType<T>::kName, value);
+  return legal.value();
+}
+
+/*! \brief Sets `*out` if the config has the option. */
+template <typename T>
+void ReadOption(const Map<String, ObjectRef>& config, const char* name, const OptionRange<T>& range,
+                T* out) {
+  const std::string key = std::string(kPrefix) + name;
+  auto found = config.find(key);
+  if (found == config.end()) return;
+  const ObjectRef value = LegalValue<T>(key, (*found).second);
+  Read(value, out);
+  if (range.is_allowed && !range.is_allowed(*out)) Refuse("ValueError", key, Takes(range), value);
+}
+
+template <typename T>
+void Register(const std::string& name, const Map<String, ObjectRef>& known) {
+  const std::string key = kPrefix + name;
+  if (known.count(key)) return;
+  transform::PassContext::RegisterConfigOption(
+      key.c_str(), OptionType<T>::Boxed::ContainerType::_GetOrAllocRuntimeTypeIndex(),
+      [key](ObjectRef value) { return LegalValue<T>(key, value); });
+}
+
+/*! \brief Defaults as objects, for Python. */
+ObjectRef Box(bool value) { return runtime::Bool(value); }
+ObjectRef Box(int64_t value) { return runtime::Int(value); }
+ObjectRef Box(double value) { return runtime::Float(value); }
+ObjectRef Box(const std::string& value) { return String(value); }
+ObjectRef Box(const Names& value) {
+  Array<String> names;
+  for (const std::string& name : value) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+void RegisterPassOptions() {
+  Map<String, ObjectRef> known = CallGlobal("transform.ListConfigs");
+#define COLLAGE_REGISTER(type, name, default_value, range, meaning) Register<type>(#name, known);
+  COLLAGE_OPTIONS(COLLAGE_REGISTER)
+#undef COLLAGE_REGISTER
+}
+
+CollageOptions CollageOptions::Of(const Map<String, ObjectRef>& config) {
+  CollageOptions options;
+#define COLLAGE_READ(type, name, default_value, range, meaning) \
+  ReadOption<type>(config, #name, range, &options.name);
+  COLLAGE_OPTIONS(COLLAGE_READ)
+#undef COLLAGE_READ
+  return options;
+}
+
+CollageOptions CollageOptions::Current() {
+  ObjectRef context = CallGlobal("transform.GetCurrentPassContext");
+  return Of(RefFieldAs<Map<String, ObjectRef>>(context, "config"));
+}
+
+// [[name, default, meaning, takes], ...] in the order of the table.
+TVM_REGISTER_GLOBAL("collage.OptionTable").set_body_typed([]() {
+  Array<Array<ObjectRef>> table;
+  CollageOptions defaults;
+#define COLLAGE_ROW(type, name, default_value, range, meaning) \
+  table.push_back({String(#name), Box(defaults.name), String(meaning), String(Takes<type>(range))});
+  COLLAGE_OPTIONS(COLLAGE_ROW)
+#undef COLLAGE_ROW
+  return table;
+});
+// Of a PassContext's config, or of what is to be one.
+TVM_REGISTER_GLOBAL("collage.CheckOptions").set_body_typed([](Map<String, ObjectRef> config) {
+  CollageOptions::Of(config);
+});
+
+}  // namespace tvm::collage

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rule_objects.h"
+
+#include "../relay/user_error.h"
+#include "../rules/base_rules.h"
+#include "../rules/rule_registry.h"
+#include "import_pattern.h"
+#include "user_functions.h"
+
+namespace tvm::collage {
+
+TVM_REGISTER_OBJECT_TYPE(PartitionRuleNode);
+TVM_REGISTER_OBJECT_TYPE(CombinerNode);
+
+namespace {
+
+SubGraphConfig ConfigOf(int max_depth, int max_exits, bool allow_taps) {
+  return {max_depth, max_exits, allow_taps};
+}
+
+PartitionRuleRef DFPattern(String name, ObjectRef pattern, PackedFunc predicate) {
+  DataflowPattern imported = ImportPattern(pattern);
+  std::string reason = UnsupportedReason(imported);
+  if (!reason.empty()) LOG(WARNING) << "pattern " << name << " is left out: " << reason;
+  return PartitionRuleRef(DFPatternRule(name, std::move(imported), AsMatchPredicate(predicate)));
+}
+
+PartitionRuleRef OpPredicateOfAttribute(String name, String attribute) {
+  if (!HasOpAttribute(attribute)) {
+    ThrowUserError("ValueError", "rule " + std::string(name) + ": no op has the attribute '" +
+                                     std::string(attribute) + "'");
+  }
+  return PartitionRuleRef(OpPredicateRule(name, AttributePredicate(attribute)));
+}
+
+PartitionRuleRef Union(Array<PartitionRuleRef> sub_rules) {
+  std::vector<RulePtr> rules;
+  for (const PartitionRuleRef& rule : sub_rules) rules.push_back(rule->rule);
+  return PartitionRuleRef(UnionRule(std::move(rules)));
+}
+
+PartitionRuleRef Combine(PartitionRuleRef sub_rule, Array<CombinerRef> combiners, int max_depth,
+                         int max_exits, bool allow_taps, int max_candidates_per_node) {
+  std::vector<CombinerPtr> pointers;
+  for (const CombinerRef& combiner : combiners) pointers.push_back(combiner->combiner);
+  CombineLimits limits;
+  limits.max_depth = max_depth;
+  limits.max_exits = max_exits;
+  limits.allow_taps = allow_taps;
+  limits.max_candidates_per_node = max_candidates_per_node;
+  return PartitionRuleRef(CombineRule(sub_rule->rule, std::move(pointers), limits));
+}
+
+}  // namespace
+
+TVM_REGISTER_GLOBAL("collage.rules.Summary").set_body_typed([](PartitionRuleRef rule) {
+  return String(rule->rule->Summary());
+});
+TVM_REGISTER_GLOBAL("collage.rules.CombinerSummary").set_body_typed([](CombinerRef combiner) {
+  return String(combiner->combiner->Summary());
+});
+
+TVM_REGISTER_GLOBAL("collage.rules.DFPattern").set_body_typed(DFPattern);
+TVM_REGISTER_GLOBAL("collage.rules.OpCallByKind").set_body_typed([] {
+  return PartitionRuleRef(OpCallByKindRule());
+});
+TVM_REGISTER_GLOBAL("collage.rules.OpPredicate").set_body_typed([](String name, PackedFunc takes) {
+  return PartitionRuleRef(OpPredicateRule(name, AsCallPredicate(takes)));
+});
+TVM_REGISTER_GLOBAL("collage.rules.OpPredicateOfAttribute").set_body_typed(OpPredicateOfAttribute);
+TVM_REGISTER_GLOBAL("collage.rules.Glue").set_body_typed([] {
+  return PartitionRuleRef(GlueRule());
+});
+TVM_REGISTER_GLOBAL("collage.rules.Host").set_body_typed([] {
+  return PartitionRuleRef(HostRule());
+});
+
+TVM_REGISTER_GLOBAL("collage.rules.Composite")
+    .set_body_typed([](String label, PartitionRuleRef sub_rule, PackedFunc attrs) {
+      return PartitionRuleRef(CompositeRule(label, sub_rule->rule, AsAttrsGetter(attrs)));
+    });
+TVM_REGISTER_GLOBAL("collage.rules.Primitive").set_body_typed([](PartitionRuleRef sub_rule) {
+  return PartitionRuleRef(PrimitiveRule(sub_rule->rule));
+});
+TVM_REGISTER_GLOBAL("collage.rules.Joinable").set_body_typed([](PartitionRuleRef sub_rule) {
+  return PartitionRuleRef(JoinableRule(sub_rule->rule));
+});
+TVM_REGISTER_GLOBAL("collage.rules.Union").set_body_typed(Union);
+TVM_REGISTER_GLOBAL("collage.rules.OnlyValid")
+    .set_body_typed([](PartitionRuleRef sub_rule, int max_depth, int max_exits, bool allow_taps) {
+      return PartitionRuleRef(
+          OnlyValidRule(ConfigOf(max_depth, max_exits, allow_taps), sub_rule->rule));
+    });
+TVM_REGISTER_GLOBAL("collage.rules.Combine").set_body_typed(Combine);
+TVM_REGISTER_GLOBAL("collage.rules.Region")
+    .set_body_typed([](PartitionRuleRef sub_rule, int max_depth, int max_exits, bool allow_taps,
+                       bool keep_parts, int max_cuts) {
+      return PartitionRuleRef(RegionRule(sub_rule->rule, ConfigOf(max_depth, max_exits, allow_taps),
+                                         keep_parts, max_cuts));
+    });
+
+TVM_REGISTER_GLOBAL("collage.rules.ByKind").set_body_typed([](int upstream, int downstream) {
+  return CombinerRef(
+      ByKindCombiner(static_cast<OpKind>(upstream), static_cast<OpKind>(downstream)));
+});
+TVM_REGISTER_GLOBAL("collage.rules.TupleArg").set_body_typed([] {
+  return CombinerRef(TupleArgCombiner());
+});
+TVM_REGISTER_GLOBAL("collage.rules.TupleProjection").set_body_typed([] {
+  return CombinerRef(TupleProjectionCombiner());
+});
+TVM_REGISTER_GLOBAL("collage.rules.JoinAnything").set_body_typed([] {
+  return CombinerRef(JoinAnythingCombiner());
+});
+TVM_REGISTER_GLOBAL("collage.rules.Constants").set_body_typed([] {
+  return CombinerRef(ConstantsCombiner());
+});
+
+TVM_REGISTER_GLOBAL("collage.rules.Register")
+    .set_body_typed([](String name, PartitionRuleRef rule) {
+      RegisterRule(name, [kept = rule->rule] { return kept; });
+    });
+TVM_REGISTER_GLOBAL("collage.rules.RegisteredNames").set_body_typed([] {
+  Array<String> names;
+  for (const std::string& name : RegisteredRuleNames()) names.push_back(name);
+  return names;
+});
+
+}  // namespace tvm::collage

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unplaced.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "../relay/device_domains.h"
+
+namespace tvm::collage {
+namespace {
+
+constexpr size_t kMostRows = 100;
+constexpr double kNotTiled = -1;
+
+/*! \brief What is known of one kernel and one backend. */
+struct Reason {
+  std::string why;
+  std::string message;
+  std::string rule;
+  int candidate = -1;  // whose seconds are told
+};
+
+class Explainer {
+ public:
+  Explainer(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+            const FunctionPlan& plan)
+      : imported_(imported), graph_(imported.graph), specs_(specs), plan_(plan) {
+    part_of_.assign(graph_.size(), -1);
+    part_seen_by_.assign(plan.parts.size(), -1);
+    for (size_t p = 0; p < plan.parts.size(); ++p) {
+      plan.parts[p].candidate.sub_graph.inside().ForEach(
+          [&](int index) { part_of_[index] = static_cast<int>(p); });
+    }
+    holding_.resize(graph_.size());
+    for (size_t id = 0; id < plan.candidates.size(); ++id) {
+      if (!specs[plan.candidates[id].candidate.spec].spec.is_external) continue;
+      plan.candidates[id].candidate.sub_graph.inside().ForEach(
+          [&](int index) { holding_[index].push_back(static_cast<int>(id)); });
+    }
+    for (size_t id = 0; id < plan.candidates.size(); ++id) Compare(static_cast<int>(id));
+    refused_.resize(specs.size());
+    for (size_t spec = 0; spec < specs.size(); ++spec) {
+      if (specs[spec].spec.is_external) FindRefusals(plan.logs[spec], &refused_[spec]);
+    }
+  }
+
+  bool StaysOnTvm(NodeIndex index) const {
+    return graph_[index].IsKernel() && part_of_[index] >= 0 &&
+           !specs_[plan_.parts[part_of_[index]].candidate.spec].spec.is_external;
+  }
+
+  const PlannedPart& PartOf(NodeIndex index) const { return plan_.parts[part_of_[index]]; }
+  int PartNumber(NodeIndex index) const { return part_of_[index]; }
+
+  Reason Why(NodeIndex index, int spec) const {
+    if (!IsAllowedOn(specs_[spec].device, graph_[index])) {
+      return {"device", "the program wants it on " + graph_[index].device, "", -1};
+    }
+    Reason reason;
+    if (FromCosts(index, spec, &reason) || FromRefusals(index, spec, &reason)) return reason;
+    return FromTheNode(index);
+  }
+
+  double SecondsOf(int candidate) const { return plan_.candidates[candidate].cost.seconds; }
+  /*! \brief Seconds of the parts that the plan has in place of a candidate that they tile. */
+  double SecondsInPlaceOf(int candidate) const { return instead_[candidate]; }
+
+  std::string OpOf(NodeIndex index) const {
+    return graph_[index].IsOpCall() ? graph_[index].name : "call of a function";
+  }
+
+ private:
+  /*! \brief Do parts of the plan tile the candidate, so that costs compare, and what are theirs? */
+  void Compare(int id) {
+    instead_.push_back(kNotTiled);
+    const PlannedPart& candidate = plan_.candidates[id];
+    if (!specs_[candidate.candidate.spec].spec.is_external || !candidate.cost.IsUsable()) return;
+    double seconds = 0;
+    int num_nodes = 0;
+    candidate.candidate.sub_graph.inside().ForEach([&](int index) {
+      const int part = part_of_[index];
+      if (part < 0 || part_seen_by_[part] == id) return;
+      part_seen_by_[part] = id;
+      seconds += plan_.parts[part].cost.seconds;
+      num_nodes += plan_.parts[part].candidate.sub_graph.size();
+    });
+    if (num_nodes == candidate.candidate.sub_graph.size()) instead_[id] = seconds;
+  }
+
+  /*! \brief For each node the refusal of the fewest nodes: it is the one most about this node. */
+  void FindRefusals(const RuleLog& log, std::vector<const RuleLog::Refusal*>* of_node) const {
+    of_node->resize(graph_.size(), nullptr);
+    std::vector<int> sizes(graph_.size(), 0);
+    for (const RuleLog::Refusal& refusal : log.refusals) {
+      const int size = refusal.inside.Count();
+      refusal.inside.ForEach([&](int index) {
+        if ((*of_node)[index] != nullptr && sizes[index] <= size) return;
+        (*of_node)[index] = &refusal;
+        sizes[index] = size;
+      });
+    }
+  }
+
+  /*! \brief The candidates that hold the node: the nearest to being chosen tells why. */
+  bool FromCosts(NodeIndex index, int spec, Reason* reason) const {
+    int slower = -1, usable = -1, unknown = -1, failed = -1;
+    double least = 0;
+    for (int id : holding_[index]) {
+      const PlannedPart& candidate = plan_.candidates[id];
+      if (candidate.candidate.spec != spec) continue;
+      if (candidate.cost.status.empty()) {
+        if (unknown < 0) unknown = id;
+      } else if (!candidate.cost.IsUsable()) {
+        if (failed < 0) failed = id;
+      } else if (instead_[id] >= 0) {
+        const double loss = SecondsOf(id) - SecondsInPlaceOf(id);
+        if (slower < 0 || loss < least) slower = id, least = loss;
+      } else if (usable < 0) {
+        usable = id;
+      }
+    }
+    if (slower >= 0) {
+      const bool is_slower = least >= 0;
+      *reason = {is_slower ? "slower" : "no_better_plan",
+                 is_slower ? "what the plan has in its place is as fast or faster"
+                           : "faster by itself, but not with its neighbours and borders",
+                 "", slower};
+    } else if (usable >= 0) {
+      *reason = {"no_better_plan", "measured, and no plan with it is faster", "", usable};
+    } else if (failed >= 0) {
+      const EstimatedCost& cost = plan_.candidates[failed].cost;
+      *reason = {cost.status, cost.message, "", failed};
+    } else if (unknown >= 0) {
+      *reason = {"not_measured", WhyUnknown(plan_.candidates[unknown].cost), "", unknown};
+    } else {
+      return false;
+    }
+    reason->rule = plan_.candidates[reason->candidate].candidate.rule;
+    return true;
+  }
+
+  std::string WhyUnknown(const EstimatedCost& cost) const {
+    if (!cost.message.empty()) return cost.message;
+    return plan_.is_optimal ? "even if it took no time, no plan with it would be faster"
+                            : "the plan was found without its cost";
+  }
+
+  bool FromRefusals(NodeIndex index, int spec, Reason* reason) const {
+    const RuleLog::Refusal* refusal = refused_[spec][index];
+    if (refusal == nullptr) return false;
+    *reason = {"refused", refusal->reason + DynamicText(index), refusal->rule, -1};
+    return true;
+  }
+
+  /*! \brief Often the cause of a refusal that gives no other. */
+  std::string DynamicText(NodeIndex index) const {
+    for (const TensorType& type : graph_[index].types) {
+      for (int64_t dim : type.shape) {
+        if (dim == TensorType::kDynamic) return "; its shape is dynamic";
+      }
+    }
+    return "";
+  }
+
+  Reason FromTheNode(NodeIndex index) const {
+    const Node& node = graph_[index];
+    if (!node.IsOpCall()) {
+      return {"partitioned", "a kernel's or a backend's function already", "", -1};
+    }
+    const std::string message = "the backend has no pattern for it here" + DynamicText(index);
+    return {node.kind == OpKind::kOpaque ? "opaque" : "no_pattern", message, "", -1};
+  }
+
+  const ImportedFunction& imported_;
+  const DataflowGraph& graph_;
+  const std::vector<TargetSpec>& specs_;
+  const FunctionPlan& plan_;
+  std::vector<int> part_of_;               // node -> part of the plan
+  std::vector<std::vector<int>> holding_;  // node -> external candidates that hold it
+  std::vector<int> part_seen_by_;          // part -> the last candidate that Compare looked at
+  std::vector<double> instead_;            // candidate -> seconds of the parts in its place
+  std::vector<std::vector<const RuleLog::Refusal*>> refused_;  // spec, node -> the nearest refusal
+};
+
+/*! \brief A row that grows; parts and candidates count once in it. */
+struct Group {
+  Unplaced row;
+  std::set<int> parts;
+  std::set<int> candidates;
+};
+
+}  // namespace
+
+UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+                           const FunctionPlan& plan) {
+  Explainer explain(imported, specs, plan);
+  using Key = std::tuple<std::string, int, std::string, std::string, std::string, double, double>;
+  std::map<Key, Group> groups;
+  imported.graph.placeable().ForEach([&](NodeIndex index) {
+    if (!explain.StaysOnTvm(index)) return;
+    for (size_t spec = 0; spec < specs.size(); ++spec) {
+      if (!specs[spec].spec.is_external) continue;
+      const Reason reason = explain.Why(index, static_cast<int>(spec));
+      const std::string op = explain.OpOf(index);
+      const bool is_slower = reason.why == "slower";
+      const double there = is_slower ? explain.SecondsOf(reason.candidate) : 0;
+      const double instead = is_slower ? explain.SecondsInPlaceOf(reason.candidate) : 0;
+      Group& group = groups[{op, static_cast<int>(spec), reason.why, reason.message, reason.rule,
+                             there, instead}];
+      Unplaced& row = group.row;
+      if (row.count++ == 0) {
+        row.op = op;
+        row.backend = specs[spec].spec.name;
+        row.why = reason.why;
+        row.message = reason.message;
+        row.rule = reason.rule;
+        row.backend_seconds = there;
+        row.instead_seconds = instead;
+      }
+      if (group.parts.insert(explain.PartNumber(index)).second) {
+        row.seconds += explain.PartOf(index).cost.seconds;
+      }
+      if (is_slower && group.candidates.insert(reason.candidate).second) ++row.regions;
+    }
+  });
+  UnplacedReport report;
+  for (auto& [key, group] : groups) report.rows.push_back(std::move(group.row));
+  std::stable_sort(report.rows.begin(), report.rows.end(),
+                   [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  for (size_t k = kMostRows; k < report.rows.size(); ++k) {
+    report.num_left_out += report.rows[k].count;
+  }
+  if (report.rows.size() > kMostRows) report.rows.resize(kMostRows);
+  return report;
+}
+
+}  // namespace tvm::collage

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "user_functions.h"
+
+#include <algorithm>
+
+#include "../relay/construct.h"
+#include "../relay/import_attrs.h"
+
+namespace tvm::collage {
+namespace {
+
+thread_local const ImportScope* current_scope = nullptr;
+
+const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
+
+bool IsText(const TVMRetValue& answer) {
+  return answer.type_code() == kTVMStr || answer.IsObjectRef<String>();
+}
+
+/*!
+ * What an asked function raises is a text by the time that it comes here (predicates.py), and what
+ * it gives is a bool or a text: whatever is thrown all the same, an interrupt or a want of memory,
+ * ends the pass.
+ */
+Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
+  TVMRetValue answer = predicate(expr);
+  if (IsText(answer)) {
+    std::string reason = answer.operator String();
+    return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
+  }
+  if (answer.type_code() == kTVMNullptr) {
+    // TVM's FFI gives nothing where it has lost an interrupt.
+    CallGlobal("tvm.relay.collage.raise_if_interrupted");
+    return Verdict::Refuse("unsupported: its predicate gave nothing");
+  }
+  const bool accepted = answer;
+  return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
+}
+
+/*! \brief Asks unless it is known what the answer is. */
+Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
+                const IndexSet& inside) {
+  return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
+                                              [&] { return Ask(predicate, ExprOf(root)); });
+}
+
+/*! \brief Can it be written into a function and into a file? */
+bool IsPlain(const AttrValue& value) {
+  if (const auto* list = std::get_if<AttrList>(&value)) {
+    return std::all_of(list->begin(), list->end(), IsPlain);
+  }
+  return !std::holds_alternative<std::monostate>(value) &&
+         !std::holds_alternative<AttrObject>(value);
+}
+
+Verdict ReadAttrs(const TVMRetValue& value, Attrs* attrs) {
+  if (IsText(value)) return Verdict::Refuse(value.operator String());
+  if (!value.IsObjectRef<ObjectRef>()) {
+    CallGlobal("tvm.relay.collage.raise_if_interrupted");
+    return Verdict::Refuse("unsupported: its attrs getter gave no dict");
+  }
+  const ObjectRef answer = value;
+  if (!answer.as<runtime::MapNode>()) {
+    return Verdict::Refuse("unsupported: its attrs getter gave no dict");
+  }
+  for (const auto& [any_key, value] : runtime::Downcast<Map<ObjectRef, ObjectRef>>(answer)) {
+    const auto* text = any_key.as<runtime::StringObj>();
+    if (!text) return Verdict::Refuse("unsupported: its attrs getter gave a name that is no str");
+    const std::string key(text->data, text->size);
+    AttrValue plain = ImportAttr(value);
+    if (!IsPlain(plain)) {
+      return Verdict::Refuse("unsupported: its attrs getter gave '" + key +
+                             "' a value that is no int, float, str or list of such");
+    }
+    if (key == "Composite") {
+      return Verdict::Refuse("unsupported: its attrs getter gave 'Composite', the label's own");
+    }
+    attrs->emplace_back(key, std::move(plain));
+  }
+  std::sort(attrs->begin(), attrs->end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return Verdict::Accept();
+}
+
+}  // namespace
+
+ImportScope::ImportScope(const ImportedFunction* imported, const std::vector<TargetSpec>* specs)
+    : imported_(imported), specs_(specs), outer_(current_scope), verdicts_(*imported) {
+  current_scope = this;
+}
+
+// A user's function may itself run the pass, so scopes nest.
+ImportScope::~ImportScope() { current_scope = outer_; }
+
+const ImportScope& ImportScope::Current() {
+  ICHECK(current_scope) << "InternalError: a user's function was asked outside of the pass";
+  return *current_scope;
+}
+
+PackedFunc Guarded(const PackedFunc& raw) {
+  if (raw == nullptr) return raw;
+  return PackedFunc([raw](runtime::TVMArgs args, TVMRetValue* answer) {
+    *answer = CallGlobal("tvm.relay.collage.ask", raw, args[0].operator ObjectRef());
+  });
+}
+
+MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local) {
+  if (predicate == nullptr) return {};
+  return [predicate, is_local](const DataflowGraph&, const Match& match) {
+    return AskOnce(predicate, is_local, match.root, match.inside);
+  };
+}
+
+CallPredicate AsCallPredicate(const PackedFunc& predicate) {
+  return [predicate](const DataflowGraph& graph, NodeIndex index) {
+    return AskOnce(predicate, false, index, IndexSet(graph.size(), {index}));
+  };
+}
+
+bool HasOpAttribute(const std::string& attribute) {
+  // TVM asks for an op even where the question is about all of them.
+  return CallGlobal("ir.OpHasAttr", CallGlobal("ir.GetOp", String("add")).operator ObjectRef(),
+                    String(attribute));
+}
+
+CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
+  return [attribute, is_local](const DataflowGraph& graph, NodeIndex index) {
+    const ObjectRef& call = ExprOf(index);
+    TVMRetValue takes = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
+    if (takes.type_code() != kTVMPackedFuncHandle) {
+      return Verdict::Refuse("");  // it says nothing of this op: no reason worth keeping
+    }
+    const PackedFunc predicate = takes;
+    return ImportScope::Current().verdicts().Of(predicate, is_local, index,
+                                                IndexSet(graph.size(), {index}),
+                                                [&] { return Ask(Guarded(predicate), call); });
+  };
+}
+
+AttrsGetter AsAttrsGetter(const PackedFunc& getter) {
+  if (getter == nullptr) return {};
+  return [getter](const DataflowGraph&, const SubGraph& sub_graph, Attrs* attrs) {
+    return ReadAttrs(getter(ExprOf(sub_graph.inside().Last())), attrs);
+  };
+}
+
+}  // namespace tvm::collage

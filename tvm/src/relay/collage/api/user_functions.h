@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Users' functions as rules ask them: predicates and attrs getters. What they raise or give wrongly
+// is a refusal with a reason, of which Python makes a text (predicates.py); an interrupt ends the
+// pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
+// given here is guarded, in Python or by Guarded: what any other raises ends the pass. Test:
+// tvm/tests/python/collage/test_rules.py, test_refusals.py.
+#ifndef TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
+#define TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "../relay/import_relay.h"
+#include "../rules/verdict.h"
+#include "target_spec.h"
+#include "verdict_memo.h"
+
+namespace tvm::collage {
+
+/*! \brief While it lives, users' functions find the expressions of this function's graph. */
+class ImportScope {
+ public:
+  /*! \brief Both must outlive the scope; `specs` are those whose numbers candidates carry. */
+  ImportScope(const ImportedFunction* imported, const std::vector<TargetSpec>* specs);
+  ~ImportScope();
+  ImportScope(const ImportScope&) = delete;
+  ImportScope& operator=(const ImportScope&) = delete;
+
+  static const ImportScope& Current();
+  const ImportedFunction& imported() const { return *imported_; }
+  const std::string& BackendOf(int spec) const { return (*specs_)[spec].spec.name; }
+  VerdictMemo& verdicts() const { return verdicts_; }
+
+ private:
+  const ImportedFunction* imported_;
+  const std::vector<TargetSpec>* specs_;
+  const ImportScope* outer_;
+  mutable VerdictMemo verdicts_;
+};
+
+/*! \brief A predicate that its owner gave as it was, so that what it raises is a text; or null. */
+PackedFunc Guarded(const PackedFunc& raw);
+/*!
+ * \brief Asks with the matched expression: true accepts, false refuses, a text is why not. Each
+ * match is asked for once; when `is_local`, so are all that are equal (see HasLocalPredicates).
+ */
+MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local = false);
+/*! \brief Asks with the call. */
+CallPredicate AsCallPredicate(const PackedFunc& predicate);
+/*! \brief Has any op the attribute? One that no op has ever had is an error to ask for in TVM. */
+bool HasOpAttribute(const std::string& attribute);
+/*! \brief Asks the function that the call's op has as this attribute; without one it refuses. */
+CallPredicate AttributePredicate(const std::string& attribute, bool is_local = false);
+/*!
+ * \brief Asks with the composite's last expression for a dictionary of str to int, float, str or
+ * lists of such.
+ */
+AttrsGetter AsAttrsGetter(const PackedFunc& getter);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_

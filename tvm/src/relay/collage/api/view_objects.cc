@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view_objects.h"
+
+#include "../graph/hash.h"
+#include "../relay/function_key.h"
+#include "../relay/user_error.h"
+#include "json_text.h"
+
+namespace tvm::collage {
+
+TVM_REGISTER_OBJECT_TYPE(DataflowGraphNode);
+TVM_REGISTER_OBJECT_TYPE(SubGraphNode);
+TVM_REGISTER_OBJECT_TYPE(PartitionSpecNode);
+TVM_REGISTER_OBJECT_TYPE(CandidatePartitionNode);
+
+DataflowGraphView::DataflowGraphView(ImportedPtr imported) {
+  auto node = runtime::make_object<DataflowGraphNode>();
+  node->imported = std::move(imported);
+  data_ = std::move(node);
+}
+
+SubGraphView::SubGraphView(ImportedPtr imported, SubGraph sub_graph) {
+  auto node = runtime::make_object<SubGraphNode>();
+  node->imported = std::move(imported);
+  node->sub_graph = std::move(sub_graph);
+  data_ = std::move(node);
+}
+
+PartitionSpecView::PartitionSpecView(TargetSpec target_spec) {
+  auto node = runtime::make_object<PartitionSpecNode>();
+  node->target_spec = std::move(target_spec);
+  data_ = std::move(node);
+}
+
+CandidatePartitionView::CandidatePartitionView(ImportedPtr imported, CandidatePartition candidate,
+                                               PartitionSpecView spec, EstimatedCost cost) {
+  auto node = runtime::make_object<CandidatePartitionNode>();
+  node->imported = std::move(imported);
+  node->candidate = std::move(candidate);
+  node->spec = std::move(spec);
+  node->cost = std::move(cost);
+  data_ = std::move(node);
+}
+
+Array<ObjectRef> BoxedInts(const std::vector<int>& numbers) {
+  Array<ObjectRef> boxed;
+  for (int number : numbers) boxed.push_back(runtime::Int(number));
+  return boxed;
+}
+
+IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& indexes) {
+  IndexSet set(graph.size());
+  for (const runtime::Int& boxed : indexes) {
+    const int64_t index = boxed->value;
+    if (index < 0 || index >= graph.size()) {
+      ThrowUserError("ValueError",
+                     "node " + std::to_string(index) + " is not in the " + graph.Summary());
+    }
+    if (!graph.placeable().Contains(static_cast<int>(index))) {
+      ThrowUserError("ValueError", graph.Summary(static_cast<int>(index)) +
+                                       " cannot be placed: a sub-graph holds calls, tuples, "
+                                       "projections, functions and control flow");
+    }
+    set.Add(static_cast<int>(index));
+  }
+  return set;
+}
+
+namespace {
+
+String NodeFields(const DataflowGraphView& view, int64_t number) {
+  const DataflowGraph& graph = view.graph();
+  const NodeIndex index = static_cast<NodeIndex>(number);
+  const Node& node = graph[index];
+  return JsonObject({
+      {"index", index},
+      {"type", NameOf(node.type)},
+      {"name", node.name},
+      {"kind", static_cast<int>(node.kind)},
+      {"attrs", node.attrs},
+      {"types", node.types},
+      {"is_tuple", node.is_tuple_typed},
+      {"projection", node.projection},
+      {"inputs", node.inputs},
+      {"outputs", node.outputs},
+      {"dominator", node.dominator},
+      {"region", node.region},
+      {"num_bytes", node.NumBytes()},
+      {"is_placeable", node.IsPlaceable()},
+      {"is_result", node.is_external},
+      {"summary", graph.Summary(index)},
+  });
+}
+
+SubGraphView MakeSubGraph(const DataflowGraphView& view, const Array<runtime::Int>& inside,
+                          const Array<String>& labels,
+                          const Array<Array<runtime::Int>>& composites) {
+  std::vector<NestedSubGraph> nested;
+  for (size_t k = 0; k < labels.size(); ++k) {
+    nested.push_back({labels[k], ImportIndexes(view.graph(), composites[k])});
+  }
+  return SubGraphView(
+      view->imported,
+      SubGraph::Make(view.graph(), ImportIndexes(view.graph(), inside), std::move(nested)));
+}
+
+String SubGraphFields(const SubGraphView& view) {
+  const SubGraph& sub_graph = view->sub_graph;
+  std::vector<std::vector<Json>> nested;
+  for (const NestedSubGraph& part : sub_graph.nested()) {
+    nested.push_back({part.composite, part.inside.ToVector(), part.attrs});
+  }
+  return JsonObject({
+      {"inside", sub_graph.inside().ToVector()},
+      {"entries", sub_graph.entries()},
+      {"exits", sub_graph.exits()},
+      {"inputs", sub_graph.inputs()},
+      {"outputs", sub_graph.outputs()},
+      {"constants", sub_graph.constants()},
+      {"nested", nested},
+      {"kind", static_cast<int>(sub_graph.kind())},
+      {"depth", sub_graph.depth()},
+      {"has_taps", sub_graph.HasTaps(view.graph())},
+      {"summary", sub_graph.Summary(view.graph())},
+  });
+}
+
+/*! \brief Why a sub-graph is not valid; empty when it is. */
+String WhyInvalid(const SubGraphView& view, int64_t max_depth, int64_t max_exits, bool allow_taps) {
+  std::string why;
+  const SubGraphConfig config{static_cast<int>(max_depth), static_cast<int>(max_exits), allow_taps};
+  return view->sub_graph.IsValid(view.graph(), config, &why) ? "" : why;
+}
+
+TVM_REGISTER_GLOBAL("collage.view.DataflowGraph").set_body_typed([](ObjectRef function) {
+  return DataflowGraphView(ImportFunction(function));
+});
+TVM_REGISTER_GLOBAL("collage.view.DataflowGraphFields").set_body_typed([](DataflowGraphView view) {
+  const DataflowGraph& graph = view.graph();
+  return String(JsonObject({{"size", graph.size()},
+                            {"result", graph.result()},
+                            {"placeable", graph.placeable().ToVector()},
+                            {"summary", graph.Summary()}}));
+});
+// [structure, weights]: of one function, the same in every process.
+TVM_REGISTER_GLOBAL("collage.view.Hashes").set_body_typed([](DataflowGraphView view) {
+  const FunctionKey key = KeyOf(*view->imported);
+  return Array<String>{Hex(key.structure), Hex(key.weights)};
+});
+TVM_REGISTER_GLOBAL("collage.view.NodeFields").set_body_typed(NodeFields);
+TVM_REGISTER_GLOBAL("collage.view.Expr").set_body_typed([](DataflowGraphView view, int64_t index) {
+  return view->imported->exprs[index];
+});
+TVM_REGISTER_GLOBAL("collage.view.Function").set_body_typed([](DataflowGraphView view) {
+  return view->imported->function;
+});
+TVM_REGISTER_GLOBAL("collage.view.SubGraph").set_body_typed(MakeSubGraph);
+TVM_REGISTER_GLOBAL("collage.view.SubGraphFields").set_body_typed(SubGraphFields);
+TVM_REGISTER_GLOBAL("collage.view.WhyInvalid").set_body_typed(WhyInvalid);
+TVM_REGISTER_GLOBAL("collage.view.GraphOf").set_body_typed([](SubGraphView view) {
+  return DataflowGraphView(view->imported);
+});
+TVM_REGISTER_GLOBAL("collage.view.IndexSetSummary").set_body_typed([](Array<runtime::Int> members) {
+  IndexSet set(members.empty() ? 0 : static_cast<int>(members.back()->value) + 1);
+  for (const runtime::Int& index : members) set.Add(static_cast<int>(index->value));
+  return String(set.Summary());
+});
+
+}  // namespace
+}  // namespace tvm::collage

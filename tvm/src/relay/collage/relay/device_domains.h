@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device a program wants each value on: `on_device`, `device_copy` and virtual devices of
+// variables and functions, spread to all that must then be on the same device.
+// Precondition: nodes are in post-dfs order, expressions beside them. Test:
+// tvm/tests/python/collage/test_device_constraints.py.
+#ifndef TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
+#define TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
+
+#include <string>
+#include <vector>
+
+#include "../graph/dataflow_graph.h"
+#include "fields.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief "cpu:0", "cuda:1 global.texture"; empty where nothing is demanded, "several devices" where
+ * demands meet. A call's arguments and result are on one device, as those of a kernel are, unless
+ * the call is `on_device` or `device_copy`. Coarser than TVM's own planning where functions and
+ * control flow are concerned, thus never less careful.
+ */
+std::vector<std::string> DevicesOf(const ObjectRef& function, const std::vector<Node>& nodes,
+                                   const std::vector<ObjectRef>& exprs, NodeIndex result);
+
+/*! \brief The device that a target's code runs on. */
+std::string DeviceOfTarget(const ObjectRef& target);
+
+/*! \brief May a backend that runs on `device` have a node of this demand? */
+inline bool IsAllowedOn(const std::string& device, const Node& node) {
+  return node.device.empty() || node.device == device;
+}
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_

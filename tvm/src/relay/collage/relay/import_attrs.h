@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of TVM's calls, operators and functions -> AttrValue; every attribute has one.
+// Precondition: libtvm.so is loaded. Test: tvm/tests/python/collage/test_import_attrs.py.
+#ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
+#define TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
+
+#include <string>
+
+#include "../graph/attr_value.h"
+#include "fields.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief Numbers, texts and lists of them as data, anything else as its structural hash. Objects
+ * that cannot be hashed (a packed function) differ from all but themselves.
+ */
+AttrValue ImportAttr(const ObjectRef& value);
+
+/*! \brief All fields of an attributes object; of a dictionary, its entries. Null has none. */
+Attrs ImportAttrs(const ObjectRef& attrs);
+
+/*! \brief What is registered for an operator under that name; monostate when nothing is. */
+AttrValue ImportOpAttr(const ObjectRef& op, const std::string& name);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Relay function -> DataflowGraph, with the expression of each node kept beside it.
+// Precondition: the function is typed (InferType). Test: tvm/tests/python/collage/test_import.py.
+#ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
+#define TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../graph/dataflow_graph.h"
+#include "fields.h"
+
+namespace tvm::collage {
+
+/*! \brief Always owned by a shared_ptr, since views of it may outlive the pass. */
+struct ImportedFunction : std::enable_shared_from_this<ImportedFunction> {
+  ObjectRef function;            // relay.Function
+  DataflowGraph graph;           // parameters first, then the body; the function itself is no node
+  std::vector<ObjectRef> exprs;  // node -> expression
+};
+using ImportedPtr = std::shared_ptr<const ImportedFunction>;
+
+/*!
+ * \brief Flattens a function. Bodies of functions that are partitioned already (attributes
+ * Primitive, Composite or Compiler) stay closed: such a function is one node without inputs.
+ */
+ImportedPtr ImportFunction(const ObjectRef& function);
+
+/*! \brief Has every expression in the module's functions a type already? */
+bool IsTyped(const ObjectRef& mod);
+
+/*! \brief Is it Relay, and not an op's or a backend's kernel already? */
+bool CanBePartitioned(const ObjectRef& function);
+/*! \brief Why it cannot, for reports; empty when it can. */
+std::string WhyNotPartitioned(const ObjectRef& function);
+
+/*! \brief Has the function been given to a kernel or a backend before? */
+bool IsPartitioned(const ObjectRef& function);
+
+/*! \brief A type as plain tensors, tuples flattened; empty for functions, references and ADTs. */
+std::vector<TensorType> ImportType(const ObjectRef& type);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement: which nodes of each function of a module run where. The search makes one, a file holds
+// one, and rewriting needs nothing else. Test: tvm/tests/python/collage/test_placement_parts.py.
+#ifndef TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
+#define TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "../graph/sub_graph.h"
+#include "../plan/estimated_cost.h"
+#include "import_relay.h"
+
+namespace tvm::collage {
+
+struct PlacedPart {
+  SubGraph sub_graph;  // with its composites
+  std::string backend;
+  std::string rule;
+  std::string label;  // for people: "<backend>(nn.conv2d, add)"
+  /*! \brief Is it a function of its own that the backend compiles, or left in the body? */
+  bool is_primitive = false;
+  EstimatedCost cost;
+};
+
+struct PlacedFunction {
+  ObjectRef global_var;
+  ImportedPtr imported;
+  /*! \brief Disjoint; a node that none holds stays in the body for the host target. */
+  std::vector<PlacedPart> parts;
+};
+
+struct Placement {
+  ObjectRef mod;
+  /*! \brief By name; functions that are somebody else's already are left out. */
+  std::vector<PlacedFunction> functions;
+};
+
+/*! \brief The module's functions that can be partitioned, without parts yet. \param mod typed. */
+Placement EmptyPlacement(const ObjectRef& mod);
+
+/*!
+ * \brief Parts as rows [backend, rule, label, nodes, composites, is_primitive, status, seconds,
+ * message]; nodes are a ShapeTuple, a composite is [name, nodes, {attribute: value}].
+ */
+Array<ObjectRef> PartRows(const std::vector<PlacedPart>& parts);
+
+/*!
+ * \brief Fills in the parts from rows by function name.
+ * \throw PlacementError, in one line, when rows name a function or a node that is not there, or
+ * parts that overlap, leave their region, or cannot run one after the other.
+ */
+void SetParts(const Map<String, Array<ObjectRef>>& rows_of, Placement* placement);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
