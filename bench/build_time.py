@@ -4,7 +4,8 @@
 
 Each build runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then
 both libraries run in processes that are woken one at a time, on the same input, in TVM's own
-runtime: what is compared there is the libraries. See docs/build.md for what the columns mean.
+runtime: what is compared there is the libraries. See docs/build.md for what the columns mean. Test:
+test_bench_build_time.py.
 """
 
 from __future__ import annotations
@@ -98,29 +99,6 @@ def child_build(side: str, model: str, library_path: str) -> dict:
     }
 
 
-def child_serve(model: str, library_path: str, output_path: str) -> None:
-    """Runs a library whenever a line arrives, and answers with the seconds that a run took."""
-    import numpy as np
-    import tvm
-    from tvm.contrib import graph_executor
-
-    factory = tvm.runtime.load_module(library_path)
-    executor = graph_executor.GraphModule(factory["default"](tvm.cpu()))
-    shape = MODELS[model][2]
-    executor.set_input("data", np.random.RandomState(0).randn(*shape).astype("float32"))
-    for _ in range(3):
-        executor.run()
-    np.save(output_path, executor.get_output(0).numpy())
-    print("ready", flush=True)
-    for line in sys.stdin:
-        runs = int(line)
-        executor.run()  # the other process has used the caches
-        started = time.perf_counter()
-        for _ in range(runs):
-            executor.run()
-        print((time.perf_counter() - started) / runs, flush=True)
-
-
 def environment(side: str) -> dict[str, str]:
     """Variables of a child: all usable cores, no download of schedules."""
     cores = str(len(os.sched_getaffinity(0)))
@@ -141,40 +119,36 @@ def run_build(side: str, model: str, library_path: Path) -> dict:
 
 
 def compare_latency(model: str, folder: Path, rounds: int) -> dict:
-    """Outputs and interleaved latencies of both libraries."""
+    """Outputs and interleaved latencies of both libraries; RuntimeError for one that fails."""
     import numpy as np
+    from peer.contestants import untouched_variables
+    from peer.served import stock_library
+    from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure.comparison import paired_ratio
+    from tvm.relay.collage.measure.resolve import path_of
 
-    servers = {}
-    for side in SIDES:
-        paths = [str(folder / f"{side}.so"), str(folder / f"{side}.npy")]
-        servers[side] = subprocess.Popen(
-            [sys.executable, __file__, "--serve", "--model", model, *paths],
-            env=environment("stock"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+    inputs = str(folder / "inputs.npz")
+    np.savez(inputs, data=np.random.default_rng(0).standard_normal(MODELS[model][2], "float32"))
+    contestants = [
+        Contestant(
+            side,
+            path_of(stock_library),
+            {"library": str(folder / f"{side}.so"), "inputs": inputs},
+            {"TVM_NUM_THREADS": environment("stock")["TVM_NUM_THREADS"], **untouched_variables()},
         )
-        if servers[side].stdout.readline().strip() != "ready":
-            raise SystemExit(f"build_time: the library of '{side}' does not run")
-    latency = {side: [] for side in SIDES}
-    for index in range(rounds):
-        for side in SIDES if index % 2 else SIDES[::-1]:
-            time.sleep(0.02)  # the other side's threads stop spinning
-            servers[side].stdin.write("3\n")
-            servers[side].stdin.flush()
-            latency[side].append(float(servers[side].stdout.readline()))
-    for server in servers.values():
-        server.stdin.close()
-        server.wait(timeout=30)
-    ours, stock = (np.load(folder / f"{side}.npy") for side in SIDES)
-    ratios = np.array(latency["ours"]) / np.array(latency["stock"])
-    rng = np.random.RandomState(0)
-    medians = np.median(rng.choice(ratios, (2000, len(ratios))), axis=1)
+        for side in SIDES
+    ]
+    found = {item.name: item for item in compare(contestants, "stock", rounds, rtol=None)}
+    for item in found.values():
+        if not item.cost.is_usable:
+            raise RuntimeError(item.Summary())
+    ours, stock = (found[side] for side in SIDES)
+    ratio, *interval = paired_ratio(ours.samples, stock.samples)
     return {
-        "output_difference": float(np.abs(ours - stock).max() / np.abs(stock).max()),
-        "latency_ms": {side: 1e3 * statistics.median(latency[side]) for side in SIDES},
-        "latency_ratio": float(np.median(ratios)),
-        "latency_ratio_95": [float(q) for q in np.percentile(medians, [2.5, 97.5])],
+        "output_difference": ours.output_error,
+        "latency_ms": {side: 1e3 * found[side].cost.seconds for side in SIDES},
+        "latency_ratio": ratio,
+        "latency_ratio_95": interval,
         "latency_rounds": rounds,
     }
 
@@ -195,7 +169,7 @@ def report(result: dict) -> None:
 
 
 def main() -> None:
-    """Parent: builds, compares, reports; with --child or --serve one side's process."""
+    """Parent: builds, compares, reports; with --child one side's process."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", choices=sorted(MODELS), default="resnet50")
     parser.add_argument("--rounds", type=int, default=3, help="builds of ours (the median counts)")
@@ -203,14 +177,10 @@ def main() -> None:
     parser.add_argument("--latency-rounds", type=int, default=30)
     parser.add_argument("--output", type=Path, default=ROOT / "build/bench/build_time.json")
     parser.add_argument("--child", choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("paths", nargs="*", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         print(json.dumps(child_build(args.child, args.model, *args.paths)))
-        return
-    if args.serve:
-        child_serve(args.model, *args.paths)
         return
     if min(args.rounds, args.stock_rounds, args.latency_rounds) < 1:
         parser.error("every number of rounds must be at least 1")

@@ -24,8 +24,9 @@ import models
 from peer.build import COLLAGE, build
 from peer.contestants import PEERS
 from peer.neighbour import LOOP, beside
-from peer.record import ratio_text, row_of
+from peer.record import interval_text, row_of
 from peer.served import cpp_library, runtime_library
+from peer.sides import with_threads
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.resolve import path_of
 
@@ -72,8 +73,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         )
         if built.failure:
             raise RuntimeError(built.failure)
-        count = str(options.threads)
-        environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+        environment = with_threads(options.threads)
         library = built.libraries[COLLAGE]
         ours = Contestant.of_library(PYTHON, library, inputs, environment=environment)
         spins = [_with_spins(ours, count) for count in options.spins]
@@ -181,7 +181,7 @@ def text(record: dict[str, Any]) -> str:
             continue
         line = f"  {row['name']:32}{1e3 * row['seconds']:11.3f}"
         if row["ratio"]:
-            line += f"  {ratio_text(row['ratio'])}"
+            line += f"  {interval_text(row['ratio'])}"
             line += f" of {row['base']}"
             if " beside " in row["name"]:
                 line += verdict(row["ratio"], record["other_work"])

@@ -18,7 +18,7 @@ import dataclasses
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +26,11 @@ import onnx
 import tvm
 from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
+from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.onnx_model import export_function
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.arrays import save_arrays
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm_collage.threads import default_threads
 
 ORIGINAL, EXPORTED, RUNTIME = "original", "exported", "through our runtime"
@@ -52,21 +52,20 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = set(options.libraries) - set(LIBRARIES)
     if unknown:
         parser.error(f"--libraries: {', '.join(sorted(unknown))}: choose of {list(LIBRARIES)}")
-    status = 0
-    for file in options.files:
-        try:
-            with tempfile.TemporaryDirectory(prefix="collage-exported-") as folder:
-                beside_each_other(file, Path(folder), options)
-        except (OSError, RuntimeError, UnsupportedOpError, tvm.TVMError) as error:
-            last = (str(error).strip() or repr(error)).splitlines()[-1]
-            print(f"{file.stem}: left out: {last}", file=sys.stderr)
-            status = 1
-    return status
+    left_out = (OSError, RuntimeError, UnsupportedOpError, tvm.TVMError)
+    return print_each(
+        options.files, lambda file: file.stem, lambda file: lines_of(file, options), left_out
+    )
 
 
-def beside_each_other(file: Path, folder: Path, options: argparse.Namespace) -> None:
-    """Prints a file's lines. UnsupportedOpError where the net has what is not exported, TVMError
-    where it is not imported, RuntimeError for a side that fails or whose outputs are others."""
+def lines_of(file: Path, options: argparse.Namespace) -> Iterator[str]:
+    """A file's lines. UnsupportedOpError where the net has what is not exported, TVMError where it
+    is not imported, RuntimeError for a side that fails or whose outputs are others."""
+    with tempfile.TemporaryDirectory(prefix="collage-exported-") as folder:
+        yield from beside_each_other(file, Path(folder), options)
+
+
+def beside_each_other(file: Path, folder: Path, options: argparse.Namespace) -> Iterator[str]:
     model = onnx.load(file)
     mod = prepared(model)
     ours = folder / "exported.onnx"
@@ -75,14 +74,13 @@ def beside_each_other(file: Path, folder: Path, options: argparse.Namespace) -> 
     given, numbered = str(folder / "given.npz"), str(folder / "numbered.npz")
     save_arrays(Path(given), inputs)
     save_arrays(Path(numbered), {f"input_{i}": inputs[name] for i, name in enumerate(names)})
-    count = str(options.threads)
-    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    environment = with_threads(options.threads)
     for library in options.libraries:
         # Whole, with what the backend would leave to TVM.
         preferred = get_backend(library).preferred_operators
         onnx.save(export_function(mod["main"], library, preferred=preferred), ours)
         before, after = (LIBRARIES[library](path, folder) for path in (file, ours))
-        print(f"{file.stem:24s}{library:12s}{text_of_counts(before, after)}", flush=True)
+        yield f"{file.stem:24s}{library:12s}{text_of_counts(before, after)}"
         if not options.rounds:
             continue
         peer = PEERS[library]
@@ -94,7 +92,7 @@ def beside_each_other(file: Path, folder: Path, options: argparse.Namespace) -> 
             built = str(folder / f"{library}.so")
             build_alone(mod, library).export_library(built)
             sides.append(Contestant.of_library(RUNTIME, built, given, environment=environment))
-        print(text_of_times(compare(sides, ORIGINAL, options.rounds, _RTOL)), flush=True)
+        yield text_of_times(compare(sides, ORIGINAL, options.rounds, _RTOL))
 
 
 def made_up_inputs(model: onnx.ModelProto) -> dict[str, np.ndarray]:
@@ -151,13 +149,9 @@ def text_of_counts(before: Counter[str], after: Counter[str]) -> str:
 
 def text_of_times(found: list[Comparison]) -> str:
     """Each side's median and ratio to the original. RuntimeError for a side that failed."""
-    by_name = {item.name: item for item in found}
-    lines = []
+    lines, by_name = [], usable_by_name(found)
     for item in found:
-        if not item.cost.is_usable:
-            raise RuntimeError(f"{item.name}: {item.cost.Summary()}")
-        ratio, low, high = paired_ratio(item.samples, by_name[ORIGINAL].samples)
-        figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio:.3f} [{low:.3f}, {high:.3f}]"
+        figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio_text(item, by_name[ORIGINAL], '.3f')}"
         lines.append(f"  {item.name:22s}{figures}  off by {item.output_error:.1e}")
     return "\n".join(lines)
 

@@ -23,9 +23,9 @@ from typing import Any
 import models
 import onnx
 import tvm
+from peer.sides import print_each
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.errors import last_line
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,14 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
         *((net.name, lambda net=net: net.build(1)) for net in options.nets),
         *((path.name, lambda path=path: onnx.load(path)) for path in options.files),
     ]
-    status = 0
-    for name, load in sources:
-        try:
-            print(measure(name, load(), options.rounds, options.skip_stock), flush=True)
-        except Exception as error:  # noqa: BLE001 - of a file, or of TVM about a model
-            print(f"{name}: left out: {last_line(error)}", file=sys.stderr)
-            status = 1
-    return status
+    # Any error: of a file, or of TVM about a model.
+    return print_each(
+        sources,
+        lambda source: source[0],
+        lambda source: [measure(source[0], source[1](), options.rounds, options.skip_stock)],
+        (Exception,),
+    )
 
 
 def measure(name: str, model: onnx.ModelProto, rounds: int, skip_stock: bool) -> str:

@@ -15,15 +15,16 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import models
 from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
 from peer.paused import paused
+from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from tvm.relay.collage.backends import require_backend
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.plans import TVM_ALONE
 from tvm_collage.threads import default_threads
 
@@ -43,22 +44,14 @@ def main(arguments: list[str] | None = None) -> int:
             require_backend(options.backend)
         except (ValueError, RuntimeError) as error:  # RuntimeError: it cannot run here
             parser.error(str(error))
-    status = 0
-    for net in options.nets:
-        try:
-            measure(net, options)
-        except (FileNotFoundError, RuntimeError) as error:
-            print(f"{net.name}: left out: {error}", file=sys.stderr)
-            status = 1
-    return status
+    return print_each(options.nets, lambda net: net.name, lambda net: measure(net, options))
 
 
-def measure(net: models.Net, options: argparse.Namespace) -> None:
-    """Prints a net's lines. FileNotFoundError for a real net that is not there, RuntimeError for a
+def measure(net: models.Net, options: argparse.Namespace) -> Iterator[str]:
+    """A net's lines. FileNotFoundError for a real net that is not there, RuntimeError for a
     side of ours that failed."""
     model = net.build(1)
-    count = str(options.threads)
-    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    environment = with_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="collage-pauses-") as folder:
         file, inputs = models.save(net, model, Path(folder))
         library = str(Path(folder) / "net.so")
@@ -79,20 +72,17 @@ def measure(net: models.Net, options: argparse.Namespace) -> None:
             chosen = [paused(side, pause) for side in sides] if pause else sides
             settings = {"warm_seconds": 0.0, "sample_seconds": 1e-6} if pause else {}
             found = compare(chosen, UNTOUCHED, options.rounds, 1e-3, **settings)
-            print(text_of(net.name, pause, found), flush=True)
+            yield text_of(net.name, pause, found)
 
 
 def text_of(net: str, pause: float, found: list[Comparison]) -> str:
     """The lines of one pause. RuntimeError for a side of ours that failed."""
-    by_name = {item.name: item for item in found}
-    for name in (OURS, UNTOUCHED):
-        if not by_name[name].cost.is_usable:
-            raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
+    by_name = usable_by_name(found, [OURS, UNTOUCHED])
     lines = [f"{net}, a pause of {1e3 * pause:g} ms before each run: median, and ratio to ours"]
     for item in found:
         if item.cost.is_usable:
-            ratio, low, high = paired_ratio(item.samples, by_name[OURS].samples)
-            figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio:.2f} [{low:.2f}, {high:.2f}]"
+            ratio = ratio_text(item, by_name[OURS])
+            figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio}"
         else:
             figures = item.cost.Summary()
         lines.append(f"  {item.name:18s}{figures}")

@@ -23,6 +23,7 @@ from peer.contestants import PEERS, untouched_variables
 from peer.record import failed_alone, make_record, ours_failed, slowest_parts
 from peer.report import net_text, plot, summary_text
 from peer.served import stock_library
+from peer.sides import with_threads
 from peer.versions import versions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,8 +84,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         file, inputs = models.save(net, model, folder)
         del model
         contestants, failures, facts = [], {}, {}
-        count = str(options.threads)
-        environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+        environment = with_threads(options.threads)
         for side in (COLLAGE, STOCK):
             if side not in options.contestants:
                 continue

@@ -19,6 +19,7 @@ import argparse
 import dataclasses
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import models
@@ -28,11 +29,12 @@ from peer import called
 from peer.alone import build_alone, prepared
 from peer.contestants import PEERS
 from peer.paused import paused
+from peer.record import interval_text
+from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from peers import describe_machine
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.measure.resolve import path_of
-from tvm.relay.collage.measure.statistics import Interval, median_interval
+from tvm.relay.collage.measure.statistics import median_interval
 from tvm_collage.threads import default_threads
 
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"
@@ -41,8 +43,8 @@ OURS = {
     GRAPH_MODULE: called.graph_module_called,
     RUN_ALONE: called.only_run,
 }
-PEER = PEERS["onnxruntime"]
-BOUND = dataclasses.replace(PEER, name="onnxruntime, bound", factory="onnxruntime_bound")
+PEER = dataclasses.replace(PEERS["onnxruntime"], factory="onnxruntime_called")
+BOUND = dataclasses.replace(PEERS["onnxruntime"], name="onnxruntime, bound")
 
 
 def two_inputs(batch: int) -> onnx.ModelProto:
@@ -65,22 +67,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     machine = describe_machine()
     print(f"{machine['cpu']}, {machine['cores']} CPUs, {options.threads} threads", flush=True)
-    status = 0
-    for net in options.nets:
-        try:
-            print(measure(net, options), flush=True)
-        except (FileNotFoundError, RuntimeError) as error:
-            print(f"{net.name}: left out: {error}", file=sys.stderr)
-            status = 1
-    return status
+    return print_each(options.nets, lambda net: net.name, lambda net: measure(net, options))
 
 
-def measure(net: models.Net, options: argparse.Namespace) -> str:
+def measure(net: models.Net, options: argparse.Namespace) -> Iterator[str]:
     """A net's lines. FileNotFoundError for a real net that is not there, RuntimeError for a side of
     ours that failed."""
     model = net.build(1)
-    count = str(options.threads)
-    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    environment = with_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="collage-runner-") as folder:
         file, inputs = models.save(net, model, Path(folder))
         library = str(Path(folder) / "net.so")
@@ -99,7 +93,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
         found = {
             way: compare(chosen, RUN_ALONE, options.rounds, 1e-3) for way, chosen in ways.items()
         }
-    return text_of(net.name, found)
+    yield text_of(net.name, found)
 
 
 def text_of(net: str, ways: dict[str, list[Comparison]]) -> str:
@@ -116,11 +110,8 @@ def text_of(net: str, ways: dict[str, list[Comparison]]) -> str:
 
 def _column(found: list[Comparison]) -> dict[str, str]:
     """The figures of each side by name, for one way to run."""
-    by_name = {item.name: item for item in found}
-    for name in OURS:
-        if not by_name[name].cost.is_usable:
-            raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
-    alone, runner = by_name[RUN_ALONE].samples, by_name[RUNNER].samples
+    by_name = usable_by_name(found, list(OURS))
+    alone = by_name[RUN_ALONE].samples
     figures = {}
     for name in [*OURS, *(name for name in (PEER.name, BOUND.name) if name in by_name)]:
         item = by_name[name]
@@ -130,15 +121,10 @@ def _column(found: list[Comparison]) -> dict[str, str]:
         beyond = ""
         if name in OURS and name != RUN_ALONE:
             differences = [1e6 * (a - b) for a, b in zip(item.samples, alone, strict=True)]
-            beyond = f"{_text(median_interval(differences), '+.1f')} us"
-        ratio = _text(paired_ratio(item.samples, runner), ".2f")
+            beyond = f"{interval_text(median_interval(differences), '+.1f')} us"
+        ratio = ratio_text(item, by_name[RUNNER])
         figures[name] = f"{1e6 * item.cost.seconds:9.1f}  {beyond:32}{ratio:18}"
     return figures
-
-
-def _text(interval: Interval, form: str) -> str:
-    value, low, high = (format(each, form) for each in interval)
-    return f"{value} [{low}, {high}]"
 
 
 def _nets(names: str) -> list[models.Net]:

@@ -1,38 +1,47 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed load of TVM kernels and oneDNN calls: one thread pool against two.
+"""Mixed load of TVM's kernels and a library's products: one thread pool, or one beside the other.
 
-Each side is a process of its own; they are woken one at a time, in a new random order each round.
-  one             TVM's kernels on libtvm_collage_pool.so, which shares oneDNN's OpenMP threads
-  two             stock: TVM's own pool beside oneDNN's OpenMP threads, only their counts set
-  two_same_spins  stock, with the variables that "one" sets (GOMP_SPINCOUNT, TVM_BIND_THREADS)
-Needs the environment that `make build` makes. Run: python bench/thread_pool.py [--help].
+For oneDNN: `one`, TVM's kernels on libtvm_collage_pool.so, which shares oneDNN's OpenMP threads;
+`two`, stock: TVM's own pool beside them; `two, same spins`, stock with the variables that `one`
+sets. For OpenBLAS: `one`, products by tvm.contrib.cblas.matmul, divided over the pool that TVM's
+kernels run on; `own`, products by OpenBLAS with its own threads beside that pool.
+
+Each side and load is a process of its own; they are woken one at a time, in a new random order each
+round. Printed: medians, the mixed load over the sum of its parts and over that of `one`, both round
+by round with 95 % intervals. Needs the environment that `make build` makes.
+Run: python bench/thread_pool.py --library onednn. Test: test_bench_thread_pool.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
-import platform
-import random
-import subprocess
+import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer.served import Served, answer_requests
 
-CALLS = 100  # of each kind in a mixed load
-MIN_ROUNDS = 20
-SETTINGS = {"GOMP_SPINCOUNT": "1000", "TVM_BIND_THREADS": "0"}
-SIDES: dict[str, dict[str, str]] = {"one": SETTINGS, "two": {}, "two_same_spins": SETTINGS}
-THREAD_VARIABLES = ("OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "TVM_THREAD_POOL_SPIN_COUNT")
-
-
-# ---- A side: prepares both calls, then measures whenever it reads a line. ----
+CALLS = 100  # of each kind in a load
+SPINS = {"GOMP_SPINCOUNT": "1000", "TVM_BIND_THREADS": "0"}
+STOCK = {"COLLAGE_DISABLE": "1", "TOPHUB_LOCATION": "NONE"}
+# By library and side: whether the libraries share TVM's pool, and the variables of its process.
+SIDES: dict[str, dict[str, tuple[bool, dict[str, str]]]] = {
+    "onednn": {
+        "one": (True, {**STOCK, **SPINS}),
+        "two": (False, STOCK),
+        "two, same spins": (False, {**STOCK, **SPINS}),
+    },
+    "openblas": {"one": (True, {}), "own": (False, {})},
+}
+LOADS = ("mixed", "tvm", "library")
 
 
 def make_tvm_call(size: int) -> Callable[[], None]:
@@ -51,10 +60,10 @@ def make_tvm_call(size: int) -> Callable[[], None]:
     schedule[c].parallel(row)
     target = f"llvm -mcpu={tvm.target.codegen.llvm_get_system_cpu()}"
     kernel = tvm.build(schedule, [a, b, c], target=target)
-    inputs = [np.random.default_rng(i).standard_normal((size, size), "float32") for i in (0, 1)]
-    arrays = [tvm.nd.array(value) for value in inputs] + [tvm.nd.empty((size, size))]
+    left, right, wanted = _operands(size)
+    arrays = [tvm.nd.array(left), tvm.nd.array(right), tvm.nd.empty((size, size))]
     kernel(*arrays)
-    np.testing.assert_allclose(arrays[2].numpy(), inputs[0] @ inputs[1], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(arrays[2].numpy(), wanted, rtol=1e-3, atol=1e-3)
     return lambda: kernel(*arrays)
 
 
@@ -64,16 +73,16 @@ class ExecArgument(ctypes.Structure):
     _fields_ = [("arg", ctypes.c_int), ("memory", ctypes.c_void_p)]
 
 
-def make_dnnl_call(library: str, size: int) -> Callable[[], None]:
+def make_onednn_call(size: int, _shares_pool: bool) -> Callable[[], None]:
     """A matmul of size x size float32 by oneDNN's C API (version 3); checked by numpy."""
-    dnnl = ctypes.CDLL(library)
+    dnnl = ctypes.CDLL(f"{sys.prefix}/lib/libdnnl.so.3")
     cpu, f32, format_ab, src, weights, dst = 1, 3, 3, 1, 33, 17  # enumerators of dnnl_types.h
 
     def create(function: str, *arguments: Any) -> ctypes.c_void_p:
         handle = ctypes.c_void_p()
         status = getattr(dnnl, function)(ctypes.byref(handle), *arguments)
         if status != 0:
-            raise RuntimeError(f"{function} of {library} failed with status {status}")
+            raise RuntimeError(f"{function} failed with status {status}")
         return handle
 
     engine = create("dnnl_engine_create", cpu, ctypes.c_size_t(0))
@@ -82,172 +91,154 @@ def make_dnnl_call(library: str, size: int) -> Callable[[], None]:
     layout = create("dnnl_memory_desc_create_with_tag", 2, shape, f32, format_ab)
     matmul = create("dnnl_matmul_primitive_desc_create", engine, layout, layout, None, layout, None)
     primitive = create("dnnl_primitive_create", matmul)
-    arrays = [np.random.default_rng(i).standard_normal((size, size), "float32") for i in (2, 3, 4)]
+    left, right, wanted = _operands(size)
+    arrays = (left, right, np.zeros_like(wanted))
     arguments = (ExecArgument * 3)()
     for slot, (kind, array) in enumerate(zip((src, weights, dst), arrays, strict=True)):
         pointer = array.ctypes.data_as(ctypes.c_void_p)
         arguments[slot] = ExecArgument(kind, create("dnnl_memory_create", layout, engine, pointer))
 
-    def call(owner_of_the_data: list[np.ndarray] = arrays) -> None:
+    def call(_owners: tuple[np.ndarray, ...] = arrays) -> None:
         dnnl.dnnl_primitive_execute(primitive, stream, 3, arguments)
         dnnl.dnnl_stream_wait(stream)
 
     call()
-    np.testing.assert_allclose(arrays[2], arrays[0] @ arrays[1], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(arrays[2], wanted, rtol=1e-3, atol=1e-3)
     return call
 
 
-def seconds_of(*calls: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    for _ in range(CALLS):
-        for call in calls:
-            call()
-    return time.perf_counter() - start
+def make_openblas_call(size: int, shares_pool: bool) -> Callable[[], None]:
+    """A matmul of size x size float32, by our runtime or by OpenBLAS itself; checked by numpy."""
+    left, right, wanted = _operands(size)
+    if shares_pool:
+        import tvm
 
+        matmul = tvm.get_global_func("tvm.contrib.cblas.matmul")
+        a, b, c = (tvm.nd.array(each) for each in (left, right, wanted * 0))
+        matmul(a, b, c, False, False)
+        np.testing.assert_allclose(c.numpy(), wanted, rtol=1e-3, atol=1e-3)
+        return lambda: matmul(a, b, c, False, False)
+    package = importlib.util.find_spec("scipy_openblas32")
+    if package is None or package.origin is None:
+        raise RuntimeError("scipy-openblas32 is not installed: run `make build`")
+    library = ctypes.CDLL(str(Path(package.origin).parent / "lib/libscipy_openblas.so"))
+    arrays = (left, right, np.zeros_like(wanted))
+    a, b, c = (each.ctypes.data_as(ctypes.c_void_p) for each in arrays)
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
 
-def run_side(options: argparse.Namespace) -> None:
-    pool = ctypes.CDLL(options.pool, mode=ctypes.RTLD_GLOBAL) if options.side == "one" else None
-    tvm_call = make_tvm_call(options.tvm_size)
-    dnnl_call = make_dnnl_call(options.dnnl, options.size)
-    if pool is not None and pool.CollagePoolLaunchCount() == 0:
-        raise RuntimeError(f"TVM does not use {options.pool}")
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        seconds_of(tvm_call, dnnl_call)
-        measured = {
-            "mixed": min(seconds_of(tvm_call, dnnl_call) for _ in range(options.repeats)),
-            "tvm": min(seconds_of(tvm_call) for _ in range(options.repeats)),
-            "dnnl": min(seconds_of(dnnl_call) for _ in range(options.repeats)),
-        }
-        print(json.dumps(measured), flush=True)
-
-
-# ---- The parent: starts the sides, wakes them in turn, compares. ----
-
-
-def start(side: str, options: argparse.Namespace) -> subprocess.Popen[str]:
-    dropped = {*SETTINGS, *THREAD_VARIABLES}
-    env = {key: value for key, value in os.environ.items() if key not in dropped}
-    count = str(options.threads)
-    env.update(COLLAGE_DISABLE="1", TOPHUB_LOCATION="NONE", TVM_NUM_THREADS=count)
-    env.update(OMP_NUM_THREADS=count, **SIDES[side])
-    command = [sys.executable, __file__, *sys.argv[1:], "--side", side]
-    command += ["--pool", options.pool, "--dnnl", options.dnnl]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return subprocess.Popen(command, env=env, text=True, **pipes)
-
-
-def ask(process: subprocess.Popen[str]) -> dict[str, float]:
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-    line = process.stdout.readline()
-    if not line:
-        sys.exit("thread_pool.py: a side ended early; its error is above")
-    return json.loads(line)
-
-
-def measure(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds by side and load, one a round."""
-    processes = {side: start(side, options) for side in SIDES}
-    samples: dict[str, dict[str, list[float]]] = {side: {} for side in SIDES}
-    try:
-        for process in processes.values():
-            assert process.stdout is not None
-            if process.stdout.readline() != "ready\n":
-                sys.exit("thread_pool.py: a side did not start; its error is above")
-        order = list(SIDES)
-        deadline = time.monotonic() + options.seconds
-        for done in range(options.rounds):
-            if done >= MIN_ROUNDS and time.monotonic() > deadline:
-                break
-            random.shuffle(order)
-            for side in order:
-                for load, seconds in ask(processes[side]).items():
-                    samples[side].setdefault(load, []).append(seconds * 1e3)
-                time.sleep(0.02)  # until the threads of this side have gone to sleep
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-    return samples
-
-
-def ratio_of_medians(above: list[float], below: list[float]) -> dict[str, float]:
-    """The ratio, with a 95 % bootstrap interval over rounds."""
-    a, b = np.array(above), np.array(below)
-    picks = np.random.default_rng(0).integers(0, len(a), (10000, len(a)))
-    ratios = np.median(a[picks], axis=1) / np.median(b[picks], axis=1)
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    return {"ratio": float(np.median(a) / np.median(b)), "low": float(low), "high": float(high)}
-
-
-def report(samples: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> None:
-    medians = {
-        side: {load: float(np.median(values)) for load, values in loads.items()}
-        for side, loads in samples.items()
-    }
-    print(f"{CALLS} TVM kernels and {CALLS} oneDNN calls, {options.threads} threads, medians in ms")
-    print(f"{'pools':16}{'mixed':>9}{'tvm':>9}{'dnnl':>9}{'tvm+dnnl':>10}")
-    for side, loads in medians.items():
-        parts = loads["tvm"] + loads["dnnl"]
-        print(f"{side:16}{loads['mixed']:9.2f}{loads['tvm']:9.2f}{loads['dnnl']:9.2f}{parts:10.2f}")
-    rounds = len(samples["one"]["mixed"])
-    ratios = {}
-    for side in [side for side in SIDES if side != "one"]:
-        found = ratio_of_medians(samples[side]["mixed"], samples["one"]["mixed"])
-        ratios[f"{side}/one"] = found
-        print(
-            f"mixed, {side} / one: {found['ratio']:.2f} "
-            f"(95 % interval {found['low']:.2f} to {found['high']:.2f}, {rounds} rounds)"
+    def call(_owners: tuple[np.ndarray, ...] = arrays) -> None:
+        library.scipy_cblas_sgemm(
+            101, 111, 111, size, size, size, one, a, size, b, size, zero, c, size
         )
-    result = {
-        "threads": options.threads,
-        "rounds": rounds,
-        "calls_of_each_kind": CALLS,
-        "dnnl_size": options.size,
-        "tvm_size": options.tvm_size,
-        "machine": platform.platform(),
-        "load_average_at_end": os.getloadavg()[0],
-        "medians_ms": medians,
-        "mixed_ratios": ratios,
-        "samples_ms": samples,
+
+    call()
+    np.testing.assert_allclose(arrays[2], wanted, rtol=1e-3, atol=1e-3)
+    return call
+
+
+MAKERS = {"onednn": make_onednn_call, "openblas": make_openblas_call}
+
+
+def _operands(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two matrices and their product."""
+    left, right = (np.random.default_rng(k).standard_normal((size, size), "f4") for k in (0, 1))
+    return left, right, left @ right
+
+
+def serve(request: dict[str, Any]) -> None:
+    """The process of one side and load."""
+    shares_pool = request["shares_pool"]
+    # Collage's hook loads it, but for stock TVM.
+    by_hand = shares_pool and os.environ.get("COLLAGE_DISABLE")
+    pool = ctypes.CDLL(request["pool"], mode=ctypes.RTLD_GLOBAL) if by_hand else None
+    calls = {
+        "tvm": make_tvm_call(request["tvm_size"]),
+        "library": MAKERS[request["library"]](request["size"], shares_pool),
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written to {options.output}")
+    if pool is not None and pool.CollagePoolLaunchCount() == 0:
+        raise RuntimeError(f"TVM does not use {request['pool']}")
+    chosen = calls.values() if request["load"] == "mixed" else [calls[request["load"]]]
+
+    def run() -> None:
+        for _ in range(CALLS):
+            for call in chosen:
+                call()
+
+    answer_requests(run)
 
 
-def default_pool() -> str:
-    try:
-        from tvm_collage import library_path
-    except ImportError:
-        return ""
-    return library_path("tvm_collage_pool") or ""
+def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Seconds of each round by side and load. RuntimeError for a side that failed."""
+    # Not above: in a process of stock TVM there is no Collage.
+    from peer.contestants import untouched_variables
+    from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure.resolve import path_of
+    from tvm_collage import library_path
+
+    common = {"library": options.library, "size": options.size, "tvm_size": options.tvm_size}
+    common["pool"] = library_path("tvm_collage_pool")
+    names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    threads = dict.fromkeys(names, str(options.threads))
+    contestants = []
+    for side, (shares_pool, variables) in SIDES[options.library].items():
+        # A stock process has what the user set; ours sets its own.
+        users = untouched_variables() if "COLLAGE_DISABLE" in variables else {}
+        for load in LOADS:
+            request = json.dumps({**common, "shares_pool": shares_pool, "load": load})
+            arguments = {
+                "command": [sys.executable, __file__, "--serve", request],
+                "environment": {**threads, **users, **variables},
+            }
+            contestants.append(Contestant(f"{side}/{load}", path_of(Served), arguments))
+    found = {item.name: item for item in compare(contestants, rounds=options.rounds)}
+    for item in found.values():
+        if not item.cost.is_usable:
+            raise RuntimeError(item.Summary())
+    return {
+        side: {load: found[f"{side}/{load}"].samples for load in LOADS}
+        for side in SIDES[options.library]
+    }
 
 
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=60, help="no round after, but 20 at least")
-    parser.add_argument("--repeats", type=int, default=3, help="of a load in a round; least counts")
-    parser.add_argument("--size", type=int, default=256, help="of oneDNN's matmul")
+def report(samples: dict[str, dict[str, tuple[float, ...]]], options: argparse.Namespace) -> str:
+    from tvm.relay.collage.measure.statistics import ratio_interval
+
+    def ratio(above: tuple[float, ...], below: Any) -> str:
+        return "{:.2f} [{:.2f}, {:.2f}]".format(*ratio_interval(above, list(below)))
+
+    lines = [
+        f"{CALLS} TVM kernels and {CALLS} products by {options.library}, "
+        f"{options.threads} threads, {options.rounds} rounds, medians in ms",
+        f"{'side':18}" + "".join(f"{load:>9}" for load in LOADS)
+        + f"{'mixed / (tvm + library)':>28}{'mixed / one':>24}",
+    ]  # fmt: skip
+    for side, loads in samples.items():
+        parts = map(sum, zip(loads["tvm"], loads["library"], strict=True))
+        medians = "".join(f"{1e3 * statistics.median(loads[load]):9.2f}" for load in LOADS)
+        over_one = ratio(loads["mixed"], samples["one"]["mixed"])
+        lines.append(f"{side:18}{medians}{ratio(loads['mixed'], parts):>28}{over_one:>24}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", choices=list(SIDES), default="onednn")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--size", type=int, default=256, help="of the library's matmul")
     parser.add_argument("--tvm-size", type=int, default=128, help="of TVM's matmul")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--pool", default=default_pool(), help="libtvm_collage_pool.so")
-    parser.add_argument("--dnnl", default=f"{sys.prefix}/lib/libdnnl.so.3")
-    parser.add_argument("--output", type=Path, default=Path("build/bench/thread_pool.json"))
-    parser.add_argument("--side", choices=list(SIDES), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    for name, path in (("pool", options.pool), ("dnnl", options.dnnl)):
-        if not os.path.isfile(path):
-            parser.error(f"no library at '{path}': run `make build`, or give its path by --{name}")
-    return options
+    parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.serve:
+        serve(options.serve)
+        return 0
+    try:
+        print(report(measure(options), options), flush=True)
+    except RuntimeError as error:
+        print(f"bench/thread_pool.py: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    chosen = parse_options()
-    if chosen.side:
-        run_side(chosen)
-    else:
-        report(measure(chosen), chosen)
+    sys.exit(main())

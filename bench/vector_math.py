@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import tvm
 from peer.functions import FUNCTIONS, Function, all_floats, numpy_called, ulps_off
+from peer.sides import ratio_text, usable_by_name, with_threads
 from peers import describe_machine
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
@@ -32,7 +33,6 @@ from tvm.relay.collage.build import build_library, prepare
 from tvm.relay.collage.external import is_external_function
 from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measure.arrays import save_arrays
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm.relay.collage.measure.resolve import path_of
 from tvm_collage.threads import default_threads
 
@@ -60,8 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(function: Function, options: argparse.Namespace) -> str:
     """A function's lines. RuntimeError for a side that failed."""
     libraries = build_sides(function, options.count)
-    count = str(options.threads)
-    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    environment = with_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="collage-vector-math-") as folder:
         inputs = str(Path(folder) / "inputs.npz")
         save_arrays(inputs, function.usual_inputs(options.count))
@@ -71,17 +70,14 @@ def measure(function: Function, options: argparse.Namespace) -> str:
             file = str(Path(folder) / f"{name}.so")
             library.export_library(file)
             sides.append(Contestant.of_library(name, file, inputs, environment=environment))
-        found = {item.name: item for item in compare(sides, OURS, options.rounds, _ANY_ERROR)}
+        found = usable_by_name(compare(sides, OURS, options.rounds, _ANY_ERROR))
     lines = [f"{function.name}: median, ratio to ours, worst error"]
     for name in (*libraries, NUMPY):
         item = found[name]
-        if not item.cost.is_usable:
-            raise RuntimeError(f"{function.name}: {name}: {item.cost.Summary()}")
-        ratio, low, high = paired_ratio(item.samples, found[OURS].samples)
         call = numpy_side(function) if name == NUMPY else library_side(libraries[name])
         off, at = worst_error(function, call, options)
         lines.append(
-            f"  {name:7s}{1e6 * item.cost.seconds:10.1f} us {ratio:7.2f} [{low:.2f}, {high:.2f}]"
+            f"  {name:7s}{1e6 * item.cost.seconds:10.1f} us {ratio_text(item, found[OURS]):>22}"
             f"  {off:.2f} ulp at {at!r}"
         )
     return "\n".join(lines)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import models
 from peer.alone import build_alone, prepared
+from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from tvm.relay.collage.measure import Contestant, compare
-from tvm.relay.collage.measure.comparison import paired_ratio
 from tvm_collage.threads import default_threads
 
 SIDES = ("never", "auto")
@@ -31,23 +32,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=default_threads())
     options = parser.parse_args(arguments)
-    status = 0
-    for net in options.nets:
-        try:
-            print(measure(net, options), flush=True)
-        except (FileNotFoundError, RuntimeError) as error:
-            print(f"{net.name}: left out: {error}", file=sys.stderr)
-            status = 1
-    return status
+    return print_each(options.nets, lambda net: net.name, lambda net: measure(net, options))
 
 
-def measure(net: models.Net, options: argparse.Namespace) -> str:
+def measure(net: models.Net, options: argparse.Namespace) -> Iterator[str]:
     """One net's line; FileNotFoundError for a real net that is not there, RuntimeError for a side
     that failed."""
     model = net.build(options.batch)
     mod = prepared(model)
-    count = str(options.threads)
-    environment = {"TVM_NUM_THREADS": count, "OMP_NUM_THREADS": count}
+    environment = with_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="collage-winograd-") as name:
         folder = Path(name)
         inputs = models.save_inputs(net, model, folder)
@@ -57,14 +50,11 @@ def measure(net: models.Net, options: argparse.Namespace) -> str:
             build_alone(mod, f"dnnl -winograd={side}").export_library(file)
             contestants.append(Contestant.of_library(side, file, inputs, environment=environment))
         found = compare(contestants, SIDES[0], options.rounds, 1e-3)
-    never, auto = ({item.name: item for item in found}[side] for side in SIDES)
-    for item in (never, auto):
-        if not item.cost.is_usable:
-            raise RuntimeError(f"{item.name}: {item.cost.status}: {item.cost.message}")
-    ratio, low, high = paired_ratio(never.samples, auto.samples)
-    return (
+    by_name = usable_by_name(found)
+    never, auto = (by_name[side] for side in SIDES)
+    yield (
         f"{net.name}: oneDNN {1e3 * never.cost.seconds:.2f} ms, with Winograd "
-        f"{1e3 * auto.cost.seconds:.2f} ms: {ratio:.3f} [{low:.3f}, {high:.3f}] times as fast, "
+        f"{1e3 * auto.cost.seconds:.2f} ms: {ratio_text(never, auto, '.3f')} times as fast, "
         f"error {auto.output_error:.1e}"
     )
 

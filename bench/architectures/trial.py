@@ -91,6 +91,7 @@ def at_seconds(request: dict[str, Any], note: Note) -> None:
     import onnx
     from peer.alone import build_alone, prepared
     from peer.contestants import PEERS as FRAMEWORKS
+    from peer.sides import with_threads
     from tvm.relay.collage.errors import last_line
     from tvm.relay.collage.measure import Contestant, compare
 
@@ -116,7 +117,7 @@ def at_seconds(request: dict[str, Any], note: Note) -> None:
         except Exception as error:  # noqa: BLE001 - one row of the record, not the end of it
             failures[name] = last_line(error)
     note(stage="measure")
-    environment = {name: str(request["threads"]) for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
+    environment = with_threads(request["threads"])
     contestants = [
         Contestant.of_library(name, library, inputs, environment=environment)
         for name, library in libraries.items()

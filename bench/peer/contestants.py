@@ -58,15 +58,16 @@ def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
     return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
 
 
-def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
-    """onnxruntime on its own CPU provider."""
+def onnxruntime_called(model: str, inputs: str, threads: int) -> Any:
+    """onnxruntime as its `run` is called, with arrays and for arrays."""
     session = _session(model, threads)
     values = arrays_of(inputs)
     return Runnable(lambda: session.run(None, values), lambda answer: answer)
 
 
-def onnxruntime_bound(model: str, inputs: str, threads: int) -> Any:
-    """The same on arrays that are bound once: a run neither takes nor gives any."""
+def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
+    """onnxruntime on its own CPU provider, on arrays that are bound once: a run neither takes nor
+    gives any, as nobody's does."""
     session = _session(model, threads)
     binding = session.io_binding()
     for name, value in arrays_of(inputs).items():

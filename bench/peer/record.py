@@ -76,10 +76,10 @@ def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
     }
 
 
-def ratio_text(ratio: Sequence[float | None]) -> str:
-    """A row's ratio: 1.234 [1.200, 1.260], or what too few rounds give."""
-    value, low, high = ratio
-    return f"{value:.3f} [{low:.3f}, {'inf' if high is None else f'{high:.3f}'}]"
+def interval_text(interval: Sequence[float | None], form: str = ".3f") -> str:
+    """1.234 [1.200, 1.260]; too few rounds give no upper end."""
+    value, low, high = ("inf" if each is None else format(each, form) for each in interval)
+    return f"{value} [{low}, {high}]"
 
 
 def _failed_row(name: str, message: str, is_peer: bool) -> dict[str, Any]:

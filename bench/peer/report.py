@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .record import OURS, best_framework, geometric_means, ratio_text, verdict
+from .record import OURS, best_framework, geometric_means, interval_text, verdict
 
 
 def net_text(record: Mapping[str, Any]) -> str:
@@ -111,4 +111,4 @@ def plot(records: Sequence[Mapping[str, Any]], file: Path) -> bool:
 
 
 def _ratio(ratio: Sequence[float | None] | None) -> str:
-    return ratio_text(ratio) if ratio else "-"
+    return interval_text(ratio) if ratio else "-"

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,8 @@ _RUNTIME_ALONE = "TVM_USE_RUNTIME_LIB"
 
 class Served:
     """run() and seconds(number) of a process that answers a number on stdin with "seconds" and
-    those of so many runs. printed: the other lines that it wrote."""
+    those of so many runs. printed: the other lines that it wrote. It has no outputs to compare:
+    it checks its own, or a subclass asks for them."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         pipe, merged = subprocess.PIPE, {**os.environ, **environment}
@@ -38,6 +39,9 @@ class Served:
 
     def seconds(self, number: int) -> float:
         return self._ask(str(number))
+
+    def outputs(self) -> list[np.ndarray]:
+        return []
 
     def _ask(self, request: str) -> float:
         try:
@@ -106,7 +110,7 @@ def cpp_library(program: str, library: str, inputs: str) -> Served:
 
 
 def serve(library: str, inputs: str) -> None:
-    """Run the library as often as each line of stdin says. Ends with stdin."""
+    """Answer requests for runs of the library."""
     import tvm
     from tvm.contrib.graph_executor import GraphModule
 
@@ -121,16 +125,25 @@ def serve(library: str, inputs: str) -> None:
     with np.load(inputs, allow_pickle=False) as values:
         for name in values.files:  # not as keywords: an input may be called "key"
             executor.set_input(name, values[name])
-    run = executor.module["run"]
+
+    def save(file: str) -> None:
+        count = executor.get_num_outputs()
+        np.savez(file, *(executor.get_output(k).numpy() for k in range(count)))
+
+    answer_requests(executor.module["run"], save)
+
+
+def answer_requests(run: Callable[[], object], save: Callable[[str], None] | None = None) -> None:
+    """What a served process does: a number on stdin is so many runs, a file's name wants outputs
+    there. Ends with stdin."""
     for line in sys.stdin:
         request = line.strip()
         began = time.perf_counter()
         if request.isdigit():
             for _ in range(int(request)):
                 run()
-        else:
-            count = executor.get_num_outputs()
-            np.savez(request, *(executor.get_output(k).numpy() for k in range(count)))
+        elif save is not None:
+            save(request)
         print("seconds", time.perf_counter() - began, flush=True)
 
 
