@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# One command per job: build, test, fuzz, demo, bench, lint, clean. Each is quick when nothing changed.
+# One command per job: build, test, test-all, fuzz, demo, bench, lint, clean. Each is quick when nothing
+# changed.
 # PYTHON, CXX and VENV can be set: `make build PYTHON=/opt/python3.11/bin/python3.11`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -23,7 +24,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-python test-cpp fuzz test-upstream demo bench zoo-environment lint clean lock
+.PHONY: build test test-all test-python test-cpp fuzz test-upstream demo bench zoo-environment lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -56,8 +57,13 @@ $(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
 
 test: test-cpp test-python
 
+# With the slow tests as well: docs/testing.md lists them.
+test-all: SELECTED =
+test-all: test-cpp test-python
+
+SELECTED = -m "not slow"
 test-python: build
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(SELECTED) $(ARGS)
 
 test-cpp: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(CPP_TESTS)

@@ -19,6 +19,7 @@ check "ruff check" ruff check --quiet .
 check "mypy" mypy
 check "sources" python tools/check_sources.py
 check "includes" python tools/check_includes.py
+check "tests" python tools/check_tests.py
 if ((${#cpp[@]})); then
   check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
 fi

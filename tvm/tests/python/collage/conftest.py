@@ -32,6 +32,18 @@ def quiet_machine():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_workers():
+    """Worker processes are forked from a clean process that has imported TVM (tvm_forks.py)."""
+    import tvm_forks
+    from tvm.relay.collage.measure import launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", tvm_forks.WORKERS)
+        yield
+    tvm_forks.close()
+
+
 @pytest.fixture(scope="module")
 def forked_workers():
     """Worker processes are forked from this one and need not import TVM, nor can they run its

@@ -64,10 +64,8 @@ BATCH = nn.batch_matmul(var("x", 3, 4, 8), var("y", 1, 16, 8))
         ),
     ],
 )  # fmt: skip
-def test_greedy(body, wanted):
-    for name in ("cblas", "mkl"):
-        if backends.get_backend(name).available() is None:
-            assert taken(name, body) == [f"{name}.{each}" for each in wanted]
+def test_greedy(backend, body, wanted):  # noqa: F811
+    assert taken(backend, body) == [f"{backend}.{each}" for each in wanted]
 
 
 def test_reasons_are_given():

@@ -211,7 +211,7 @@ def test_a_model_that_fails_is_a_line_and_the_others_run(tmp_path, monkeypatch, 
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a real net searched, built and timed on each backend; a small one is not slow")
 @pytest.mark.timeout(600)
 def test_angle_classification_quickly(tmp_path):
     code, report = run(tmp_path, "--quick", "--models", "cls")

@@ -193,7 +193,7 @@ def test_source_check_names_file_and_fault(tmp_path):
     assert problems(good) == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("pip makes a wheel and a virtual environment")
 def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     """Make a wheel around the libraries that are already built, install it, remove it."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
