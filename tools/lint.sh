@@ -20,6 +20,7 @@ check "mypy" mypy
 check "sources" python tools/check_sources.py
 check "includes" python tools/check_includes.py
 check "tests" python tools/check_tests.py
+check "imports" python tools/check_imports.py
 if ((${#cpp[@]})); then
   check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
 fi

@@ -9,7 +9,8 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, is_external, partition
 from tvm import relay
-from tvm.relay.collage import AnalyticCostEstimator, Machine, views
+from tvm.relay import collage
+from tvm.relay.collage import AnalyticCostEstimator, Machine
 from tvm.relay.collage.analytic import work_of_module
 from tvm.relay.collage.estimators import Work
 from tvm.target import Target
@@ -93,7 +94,7 @@ def test_more_work_costs_more():
 
 def test_a_block_of_resnet_is_cheaper_fused():
     """Of any two candidates that are a third one's halves, the halves cost no less together."""
-    found = views.candidates(block(), [LLVM, DNNL], AnalyticCostEstimator())
+    found = collage.candidates(block(), [LLVM, DNNL], AnalyticCostEstimator())
     priced = {}
     for candidate in found:
         inside, cost = frozenset(candidate.sub_graph.inside), candidate.cost

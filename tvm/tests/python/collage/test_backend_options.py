@@ -16,10 +16,10 @@ from tvm.relay.collage import (
     candidates,
     register_backend,
 )
-from tvm.relay.collage.backends.greedy import take_all
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.build import build_library
+from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measured import measure_batch, measuring_session
 from tvm.relay.collage.optimizer import partition as partition_for

@@ -7,8 +7,8 @@ import tvm
 from relay_text import assert_same_outputs, parse, undo_partition
 from tvm import relay
 from tvm.relay.collage import backends
-from tvm.relay.collage.backends.greedy import take_all
 from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 

@@ -9,8 +9,7 @@ import tvm
 from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
-from tvm.relay.collage.backends import greedy
+from tvm.relay.collage import CollageOptions, MockCostEstimator, greedy, optimizer
 from tvm.relay.collage.build import prepare
 from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval

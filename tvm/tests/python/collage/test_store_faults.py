@@ -108,7 +108,7 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
         pass
     monkeypatch.delenv("COLLAGE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("tvm.relay.collage.measured.warn_once._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
     for _ in range(2):
         with measuring_session(CollageOptions()) as estimator:
             assert "store" not in estimator.Summary()

@@ -13,11 +13,13 @@ from relay_text import parse
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.collage import host_target
 from tvm.relay.collage.backends import Backend, registry
-from tvm.relay.collage.backends.greedy import greedy_partition
+from tvm.relay.collage.greedy import greedy_partition
+from tvm.relay.collage.machine import environment
+from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
 from tvm.relay.collage.measured import TRANSITION, TVM_BACKEND, stored_version
-from tvm.relay.collage.store import Environment, environment
-from tvm.relay.collage.store.environment import cpu_model, measuring_text, thread_text
+from tvm.relay.collage.store import Environment
+from tvm.relay.collage.store.environment import measuring_text
 from tvm_collage.threads import CpuSet
 
 
@@ -144,7 +146,7 @@ def test_schedules_from_elsewhere_are_another_key(monkeypatch):
 
 def test_versions_of_backends(monkeypatch, caplog):
     monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
-    monkeypatch.setattr("tvm.relay.collage.measured.warn_once._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
 
     class Own(Backend):
         name = "store_own"

@@ -10,8 +10,9 @@ from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.build import build_library
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.measure.process import wait
-from tvm.relay.collage.tuning import load_records, read_log, step
-from tvm.relay.collage.tuning.trial import seconds_of_kernel
+from tvm.relay.collage.tuner import step
+from tvm.relay.collage.tuner.trial import seconds_of_kernel
+from tvm.relay.collage.tuning import load_records, read_log
 
 SMALL = {"channels": 4, "size": 4}
 
@@ -35,7 +36,7 @@ def worker():
 
 
 def call(worker, function, **arguments):
-    """Ask a worker for a function of tuning/step.py; does not wait."""
+    """Ask a worker for a function of tuner/step.py; does not wait."""
     worker.send(
         "call", {"function": f"{step.__name__}:{function}", "arguments": arguments}, seconds=200
     )

@@ -5,8 +5,8 @@ import pytest
 from tuning_nets import TARGET, dense, some_lines
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, OptionError, UnknownBackendError, update_tuning_log
+from tvm.relay.collage.tuner.session import given_records
 from tvm.relay.collage.tuning import TuningLogError, load_records
-from tvm.relay.collage.tuning.session import given_records
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from tuning_fakes import TARGET, workload
 from tvm.relay.collage.errors import BackendUnavailableError
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.measure.pool import WorkerPool
-from tvm.relay.collage.tuning import TuningRecords, load_records, session
+from tvm.relay.collage.tuner import session
+from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
+from tvm.relay.collage.tuning import TuningRecords, load_records
 from tvm.relay.collage.tuning.logs import read_log
-from tvm.relay.collage.tuning.tuner import TuneOptions, Tuner
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import signal
 import time
 
 import tvm
+from tvm.relay.collage.tuner.step import trials_in
 from tvm.relay.collage.tuning.logs import append_line
-from tvm.relay.collage.tuning.step import trials_in
 
 TARGET = str(tvm.target.Target("llvm"))
 TRIALS = [None, 3e-3, 2e-3, 1e-3, 5e-3, 4e-3]

@@ -11,15 +11,6 @@ from ._lazy import lazy_attributes
 _native.load()
 
 from . import backends, integration  # noqa: E402 - needs the libraries
-from .analytic import AnalyticCostEstimator, Machine  # noqa: E402
-from .collage import (  # noqa: E402
-    MEASURE_NUMBER,
-    MEASURE_REPEAT,
-    WARMUP_MIN_REPEAT_MS,
-    CostEstimator,
-    CustomCostEstimator,
-    MockCostEstimator,
-)
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,
@@ -38,6 +29,14 @@ integration.install()
 
 # Public name -> the submodule that holds it, imported at the first use.
 _LAZY = {
+    "AnalyticCostEstimator": "analytic",
+    "CostEstimator": "estimators",
+    "CustomCostEstimator": "estimators",
+    "MEASURE_NUMBER": "collage",
+    "MEASURE_REPEAT": "collage",
+    "Machine": "work",
+    "MockCostEstimator": "estimators",
+    "WARMUP_MIN_REPEAT_MS": "collage",
     "host_target": "build",
     "available_targets": "targets",
     "find_device": "rpc",
@@ -47,7 +46,7 @@ _LAZY = {
     "register_backend": "backends",
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
-    "update_tuning_log": "tuning.standing_logs",
+    "update_tuning_log": "tuner.standing_logs",
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",
@@ -61,47 +60,42 @@ _LAZY = {
     "load_runner": "built",
     "Runner": "built",
     "CandidatePartition": "views",
-    "Match": "matches",
-    "find_matches": "matches",
+    "Match": "inspect",
+    "find_matches": "inspect",
     "DataflowGraph": "views",
     "IndexSet": "views",
     "OpKind": "views",
     "PartitionSpec": "views",
     "SubGraph": "views",
     "SubGraphConfig": "views",
-    "candidates": "views",
+    "candidates": "inspect",
     "compare_kernels": "report.kernels",
-    "dataflow_graph": "views",
-    "partition_specs": "views",
-    "Refusal": "refusal",
-    "refusals": "refusal",
+    "dataflow_graph": "inspect",
+    "partition_specs": "inspect",
+    "Refusal": "inspect",
+    "refusals": "inspect",
 }
 
 __all__ = [
-    "AnalyticCostEstimator",
-    "Machine",
     "BackendUnavailableError",
     "CollageError",
-    "CostEstimator",
-    "CustomCostEstimator",
     "DeviceError",
     "ExecutorError",
     "HostTargetError",
-    "MEASURE_NUMBER",
-    "MEASURE_REPEAT",
-    "MockCostEstimator",
     "ModelError",
     "ModuleError",
     "OptionError",
     "PlacementError",
     "UnknownBackendError",
-    "WARMUP_MIN_REPEAT_MS",
     *_LAZY,
 ]
 
 
-__getattr__ = lazy_attributes(__name__, _LAZY)
+# Those that users reach as attributes: collage.rules.Union, and TVM's own collage.collage.
+_MODULES = ("analytic", "collage", "estimators", "options", "rules", "targets")
+
+__getattr__ = lazy_attributes(__name__, _LAZY, _MODULES)
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODULES})

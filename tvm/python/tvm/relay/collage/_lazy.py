@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public names of a package that are imported at their first use. Test: test_collage_package.py."""
+"""Names that are imported at their first use, since TVM imports us in every process.
 
+Test: test_collage_package.py.
+"""
+
+import functools
 import importlib
+import operator
 import sys
 
 
-def lazy_attributes(package, submodules):
-    """Return a module ``__getattr__``: ``submodules`` maps each name to its submodule."""
+def lazy_attributes(package, submodules, modules=()):
+    """Return a module ``__getattr__``: ``submodules`` maps each name to its submodule; ``modules``
+    are submodules that are attributes themselves."""
 
     def getattr_of_package(name):
+        if name in modules:
+            return importlib.import_module(f".{name}", package)
         if name not in submodules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f".{submodules[name]}", package), name)
@@ -16,3 +24,15 @@ def lazy_attributes(package, submodules):
         return value
 
     return getattr_of_package
+
+
+def late_function(package, where):
+    """Return a function that hands over to the one that "submodule:name" names, from its first call
+    on."""
+    module, _, name = where.partition(":")
+
+    @functools.cache
+    def found():
+        return operator.attrgetter(name)(importlib.import_module(f".{module}", package))
+
+    return lambda *args, **kwargs: found()(*args, **kwargs)

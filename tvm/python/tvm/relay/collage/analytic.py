@@ -1,35 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heuristic costs from operations and bytes (the roofline model), where nothing can be measured.
+"""Heuristic costs from operations and bytes, where nothing can be measured.
 
-Assumption: a candidate is one kernel that keeps what is inside it in caches, and reaches either the
-peak of arithmetic or that of memory. Backends differ only by the machines given for them. Test:
-test_analytic.py.
+Backends differ only by the machines given for them. Test: test_analytic.py.
 """
 
 import math
-from typing import NamedTuple
 
 import tvm
-from tvm import relay
-from tvm._ffi import get_global_func
 
-from .estimators import CostEstimator, Work
-from .external import is_external_function
-
-
-class Machine(NamedTuple):
-    """Peaks of a machine, or of a backend on it: 1e9 operations a second, 1e9 bytes a second, and
-    seconds to start a kernel. The defaults are of the order of two cores of a server."""
-
-    gflops: float = 100.0
-    gigabytes_per_second: float = 20.0
-    launch_seconds: float = 2e-6
-
-    def seconds(self, work: Work) -> float:
-        """The longer of arithmetic and memory traffic, after the start."""
-        arithmetic = work.operations / (self.gflops * 1e9)
-        traffic = work.bytes / (self.gigabytes_per_second * 1e9)
-        return self.launch_seconds + max(arithmetic, traffic)
+from .estimators import CostEstimator
+from .work import Machine, Work, work_of_module
 
 
 class AnalyticCostEstimator(CostEstimator):
@@ -70,12 +50,3 @@ class AnalyticCostEstimator(CostEstimator):
 
     def _machine_of(self, target):
         return self._machines.get(target.kind.name, self._machine)
-
-
-def work_of_module(mod):
-    """The Work of a module's @main, external functions that it calls included, as one candidate."""
-    external = [var for var, function in mod.functions_items() if is_external_function(function)]
-    inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
-    main = relay.transform.InferType()(inlined)["main"]
-    calls, operations, size = get_global_func("collage.WorkOfFunction")(main)
-    return Work(int(calls), float(operations), float(size))

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 import tvm
-from tvm._ffi import register_func
 
 from . import _ffi_api
+from .backends.rule import make_byoc_partition_rule
 from .estimators import CostEstimator, CustomCostEstimator, MockCostEstimator
-from .rules import make_byoc_partition_rule, make_labelled_dfpattern_partition_rule_wrapper
+from .rules import make_labelled_dfpattern_partition_rule_wrapper
 
 __all__ = [
     "CostEstimator",
@@ -59,7 +59,6 @@ def _estimator():
     return CostEstimator()
 
 
-@register_func("tvm.relay.collage.estimate_seconds", override=True)
 def estimate_seconds(mod, target):
     """Return the median seconds of @main on ``target``, infinity when it cannot be run.
 

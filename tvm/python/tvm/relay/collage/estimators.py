@@ -7,7 +7,6 @@ global function of (module, target) that returns seconds, still works. Test: tes
 
 import functools
 import operator
-from typing import NamedTuple
 
 import tvm
 from tvm import relay
@@ -17,22 +16,12 @@ from tvm.runtime import Object
 from ._plain import plain
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
+from .measure.cost import MOST_SECONDS, Cost
 from .measured import LazySession, measure_batch, measure_transitions
+from .work import Work
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
 _FUSION_BENEFIT = 0.9
-
-
-class Work(NamedTuple):
-    """What a candidate does, from shapes alone.
-
-    num_calls: of operators. operations: of products and convolutions, arithmetic ones; of others,
-    elements read and written. bytes: read and written, each tensor at its border once.
-    """
-
-    num_calls: int
-    operations: float
-    bytes: float
 
 
 def measured(seconds):
@@ -216,8 +205,6 @@ class CustomCostEstimator(FunctionCosts):
 
 def _answer(cost):
     """What a cost function gave, seconds or a Cost, as an answer of the batch protocol."""
-    from .measure.cost import MOST_SECONDS, Cost
-
     if isinstance(cost, Cost):
         return [cost.status, cost.seconds or 0.0, cost.message]
     if 0 <= float(cost) <= MOST_SECONDS:

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions of a module are a backend's. Test: test_build_library.py."""
+"""What is a backend's and what is TVM's: targets, functions, names in reports and costs.
+
+Test: test_build_library.py, test_target_kind.py.
+"""
 
 from typing import Any
 
 from tvm import relay
+from tvm._ffi import get_global_func
+
+# The backend, in candidates, costs and reports, of what TVM compiles itself.
+TVM_BACKEND = "tvm"
+# Not TVM_BACKEND: a layout transform alone is all border.
+TRANSITION = "transition"
+
+
+def is_external(target):
+    """Tell whether a backend with its own compiler serves the target, rather than TVM."""
+    return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
 def is_external_function(function: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import tvm
 
-from .accuracy import check_budget, traders_in, without_traders
+from .backends.accuracy import check_budget, traders_in, without_traders
 from .build import build_library, prepare
 from .built import Built
 from .estimators import CostEstimator
@@ -37,8 +37,8 @@ from .result import Result
 from .run_pass import is_all_measured, options_set, partition
 from .sample_inputs import check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
+from .tuner.session import given_records
 from .tuning import TuningRecords, records_in_force
-from .tuning.session import given_records
 
 _logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from typing import Any
 import tvm
 
 from .errors import UnknownBackendError, last_line
+from .greedy import take_all
 from .measure import Cost
 from .placement import Machine, PartCost, PlacedPart, Placement
 from .placement.describe import make_placement, parts_from_rows
@@ -85,8 +86,6 @@ class Plans:
 
         A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
         """
-        from .backends.greedy import take_all
-
         for target in self._targets.external:
             name = target.kind.name
             try:

@@ -10,21 +10,18 @@ import logging
 import re
 
 import tvm
-from tvm._ffi import get_global_func
 from tvm.target import Target, codegen
 
+from .backends import find_backend, list_backends, why_unavailable
+from .build import host_target
 from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
+from .external import is_external
 
 _logger = logging.getLogger(__name__)
 _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
 
 
 _CPU = 1  # DLPack's number
-
-# The backend, in candidates, costs and reports, of what TVM compiles itself.
-TVM_BACKEND = "tvm"
-# Not TVM_BACKEND: a layout transform alone is all border.
-TRANSITION = "transition"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +42,6 @@ def parse_targets(target, target_host=None):
 
     UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
     """
-    from .backends import find_backend, why_unavailable
-
     if isinstance(target, (list, tuple)) and not target:
         raise HostTargetError(
             "the target list is empty: give a host target, e.g. [collage.host_target(), ...]"
@@ -91,8 +86,6 @@ def available_targets(accuracy_budget=0.0):
     Those that cannot are left out, which is logged with the reason; so are, unless there is an
     ``accuracy_budget`` (the option's value), those that trade accuracy.
     """
-    from .build import host_target
-
     return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
 
 
@@ -119,8 +112,6 @@ def warn_host_alone(host, options):
 
 def _available_names(accuracy_budget):
     """Names of the backends of available_targets."""
-    from .backends import list_backends, why_unavailable
-
     names = []
     for backend in list_backends():
         reason = why_unavailable(backend)
@@ -131,11 +122,6 @@ def _available_names(accuracy_budget):
         else:
             _logger.info("backend %s is left out: %s", backend.name, reason)
     return names
-
-
-def is_external(target):
-    """Tell whether a backend with its own compiler serves the target, rather than TVM."""
-    return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
 def _check_hosts(hosts, external):
@@ -179,8 +165,6 @@ def _check_cpu(host):
 
 def _as_unknown_backend(error):
     """The user's error for TVM's, when a target kind is not known; else TVM's own."""
-    from .backends import list_backends
-
     found = _UNKNOWN_KIND.search(str(error))
     if not found:
         return error

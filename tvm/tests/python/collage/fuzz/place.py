@@ -11,9 +11,9 @@ import tvm
 from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage import CostEstimator
-from tvm.relay.collage.backends.greedy import greedy_partition
 from tvm.relay.collage.build import prepare
 from tvm.relay.collage.build.library import build_library
+from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.run_pass import partition
 from tvm.relay.collage.targets import parse_targets
 

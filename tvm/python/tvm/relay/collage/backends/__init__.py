@@ -7,7 +7,7 @@ everything but the target kinds waits for its first use. Test: test_backends.py.
 
 from tvm._ffi import get_global_func, register_func
 
-from .._lazy import lazy_attributes
+from .._lazy import late_function, lazy_attributes
 from ..interrupts import carried
 from .stock import serve_tvms_partitioning
 
@@ -22,7 +22,7 @@ BUILTIN = {
     "mkl": (_CPU, ".blas", "MklBackend"),
 }
 
-# Public name -> the submodule that holds it.
+# Public name -> the submodule that holds it; with a leading dot, a module above this package.
 _LAZY = {
     "Backend": "interface",
     "add_pattern_rule": "extend",
@@ -36,7 +36,7 @@ _LAZY = {
     "UnsupportedOpError": "errors",
     "find_backend": "registry",
     "get_backend": "registry",
-    "greedy_partition": "greedy",
+    "greedy_partition": ".greedy",
     "list_backends": "registry",
     "register_backend": "registry",
     "registered_function_module": "own_code",
@@ -61,11 +61,11 @@ def register_builtin():
 
 def _register_late(global_name, backend, method):
     def late(*args):
-        from .registry import get_backend
-
-        return getattr(get_backend(backend), method)(*args)
+        return getattr(_get_backend(backend), method)(*args)
 
     register_func(global_name, carried(late), override=True)
 
+
+_get_backend = late_function(__name__, "registry:get_backend")
 
 __getattr__ = lazy_attributes(__name__, _LAZY)

@@ -8,8 +8,9 @@ candidate fails with the codegen's message. Test: test_backend_extend.py.
 
 from collections.abc import Iterable
 
+from ..rules import PatternRule
+from ..rules.pattern_entry import check_entries
 from .interface import Backend
-from .pattern_entry import check_entries
 from .registry import get_backend, tell_tvm
 
 
@@ -46,8 +47,6 @@ def add_pattern_rule(
     the backend alone. A second rule of that name replaces the first. UnknownBackendError, TypeError
     or ValueError, naming the backend, for what is none.
     """
-    from ..rules import PatternRule
-
     backend = get_backend(backend_name)
     if not isinstance(name, str) or not name:
         raise ValueError(

@@ -6,14 +6,13 @@ Test: test_backends.py.
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import relay
 from tvm.ir import IRModule
 from tvm.runtime import Module
 
-if TYPE_CHECKING:
-    from ..measure import Cost
+from ..measure.cost import Cost
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -98,7 +97,7 @@ class Backend:
         By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may
         take that as a part of its own. ``options``: the current CollageOptions.
         """
-        from ..rules import backend_rule
+        from .rule import backend_rule  # which knows backends
 
         return backend_rule(self)
 

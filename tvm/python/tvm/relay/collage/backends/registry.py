@@ -10,14 +10,14 @@ from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
 from ..errors import last_line
+from ..external import TRANSITION, TVM_BACKEND, is_external
 from ..interrupts import carried
 from ..measure.tolerance import RELATIVE
-from ..targets import TRANSITION, TVM_BACKEND, is_external
+from ..rules.pattern_entry import check_entries
+from ..rules.predicates import never_raises
 from . import BUILTIN
 from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
-from .pattern_entry import check_entries
-from .predicates import never_raises
 from .target_options import check_options, options_in, register_options
 
 _BACKENDS: dict[str, Backend] = {}
@@ -186,6 +186,12 @@ def require_backend(name: str) -> Backend:
     if reason is not None:
         raise BackendUnavailableError(f"backend {name!r} is not available: {reason}")
     return backend
+
+
+def why_not_here(name: str) -> str | None:
+    """Return why the backend of that name cannot run here; None when it can, or is not known."""
+    backend = find_backend(name)
+    return None if backend is None else why_unavailable(backend)
 
 
 def list_backends() -> list[Backend]:

@@ -6,9 +6,13 @@ Cheap, as it runs in every process. Test: test_onednn_stock.py.
 """
 
 import tvm
+import tvm.relay.op.contrib  # which registers TVM's predicates
 from tvm import ir, relay
 
+from .._lazy import late_function
+
 _LETTERS = "abcdef"
+_get_backend = late_function(__package__, "registry:get_backend")
 
 
 def serve_tvms_partitioning(backends):
@@ -22,8 +26,6 @@ def serve_tvms_partitioning(backends):
 
 
 def _replace_predicates(backend):
-    import tvm.relay.op.contrib  # noqa: F401 - which registers TVM's
-
     attribute = f"target.{backend}"
     for op in map(ir.Op.get, ir.Op.list_op_names()):
         if op.has_attr(attribute):
@@ -33,9 +35,7 @@ def _replace_predicates(backend):
 
 def _late_predicate(backend, op, attribute):
     def late(call):
-        from .registry import get_backend
-
-        get_backend(backend)  # which puts its own predicates in place
+        _get_backend(backend)  # which puts its own predicates in place
         predicate = op.get_attr(attribute)
         return predicate is not None and predicate(call)
 

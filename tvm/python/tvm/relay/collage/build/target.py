@@ -8,14 +8,12 @@ Test: tests/python/collage/test_build_target.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import tvm
 
 from ..errors import BackendUnavailableError
-
-if TYPE_CHECKING:
-    from ..rpc import DeviceInfo
+from ..machine.environment import read_cpu_flags
 
 # LLVM features that a CPU's name implies but a virtual machine may hide, by the kernel's name.
 _MASKABLE_X86 = {
@@ -43,9 +41,14 @@ _MASKABLE_X86 = {
 _UNFIT_FOR_TVM = ("avx512vnni", "avxvnni", "amx-int8")
 
 
-def host_target(
-    num_cores: int | None = None, *, device: DeviceInfo | None = None
-) -> tvm.target.Target:
+class Device(Protocol):
+    """What find_device gives."""
+
+    def host_target(self, num_cores: int | None = None) -> tvm.target.Target:
+        """The target of its CPU."""
+
+
+def host_target(num_cores: int | None = None, *, device: Device | None = None) -> tvm.target.Target:
     """The `llvm` target of this machine's CPU; `num_cores` (threads) is a hint to schedulers.
 
     `device`: what find_device gave; then the target of its CPU.
@@ -94,15 +97,3 @@ def _implied_features(target: str) -> set[str]:
 def maskable_features() -> frozenset[str]:
     """The kernel's names of the vector instructions that decide what compilers emit."""
     return frozenset(_MASKABLE_X86.values())
-
-
-def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-    """Feature flags that Linux reports for an x86 CPU; empty elsewhere."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("flags"):
-                    return frozenset(line.partition(":")[2].split())
-    except OSError:
-        pass
-    return frozenset()

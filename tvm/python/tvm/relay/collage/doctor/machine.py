@@ -21,10 +21,10 @@ from tvm_collage.threads import cgroup_quota, default_threads
 from ..backends import list_backends
 from ..backends.listing import describe_backend
 from ..denormals import thread_pool
+from ..machine.environment import cpu_model
 from ..measure.compiler import find_compiler, why_it_does_not_link
 from ..measure.load import LoadMeter
 from ..store import CostStore, StoreError, StoreOlderError, store_path
-from ..store.environment import cpu_model
 from .noise import Noise, measure_noise, measure_sharing
 
 _CPU = "sys/devices/system/cpu"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tvm
 
-from .. import accuracy
+from ..backends import accuracy
 from ..errors import MachineError, last_line
 from ..external import is_external_function
 from ..interrupts import interrupts_kept

@@ -217,6 +217,12 @@ def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) 
     return leaves_read_by(nodes, mod)
 
 
+def kept_constants(nodes: Iterable[Any]) -> list[Any]:
+    """For the pass: constants that decide how long calls take which read places, whatever their
+    size; of these calls and the lets of their function."""
+    return list(leaves_read_by(nodes).constants)
+
+
 def leaves_read_by(nodes: Iterable[Any], mod: tvm.IRModule | None = None) -> Leaves:
     """leaves_read of these nodes alone: calls that read, calls of functions and lets are enough."""
     waiting: list[tuple[Any, Need]] = []

@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 from tvm.relay.analysis import post_order_visit
 
-from ..targets import TVM_BACKEND
+from ..external import TVM_BACKEND
 from .borders import is_kernel
 
 # Attributes of a kernel's TIR that name it or hash the Relay function that it was made of.

@@ -20,6 +20,7 @@ from ..errors import MachineError
 from .compiler import why_it_does_not_link
 from .cost import MACHINE_FAULT, Cost, Unsupported
 from .reply import Reply
+from .resolve import resolve
 from .text import describe
 
 MEMORY, KILLED = "memory", "killed"
@@ -34,6 +35,8 @@ ADVICE = {
     COMPILER: "install g++, or set CXX to a C++ compiler that works",
     LIBRARY: "install what is missing, or leave the backend out of the target list",
 }
+# Who knows of backends, which stand above measuring: a function of a backend's name, as text.
+_WHY_UNAVAILABLE = "tvm.relay.collage.backends.registry:why_not_here"
 # Those that need not hit the next candidate as well.
 PASSING = (MEMORY, KILLED)
 
@@ -157,13 +160,10 @@ def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
 @contextlib.contextmanager
 def blaming_the_library(backend: str) -> Iterator[None]:
     """Around a backend's work: MachineFault where the backend cannot run here any more."""
-    from ..backends import find_backend, why_unavailable
-
     try:
         yield
     except Exception as error:
-        found = find_backend(backend)
-        reason = why_unavailable(found) if found is not None else None
+        reason = resolve(_WHY_UNAVAILABLE)(backend)
         if reason is not None:
             raise MachineFault(LIBRARY, f"backend {backend!r}: {reason}") from error
         raise

@@ -353,3 +353,8 @@ PLAIN = names(
     zeros_like
     """
 )
+
+
+def reading_ops() -> list[str]:
+    """For the pass: operators to which some numbers are places, shapes or structure."""
+    return list(READS)

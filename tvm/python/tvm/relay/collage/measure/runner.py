@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from ..machine.environment import Machine
 from .candidate import CandidateModule
 from .comparison import Comparison, compare
 from .cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
@@ -13,9 +14,6 @@ from .interleave import Contestant
 from .load import LoadMeter
 from .pool import Job, OnReply, WorkerPool, drive
 from .spent import phase
-
-if TYPE_CHECKING:
-    from ..placement import Machine
 
 
 class Runner(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..targets import TVM_BACKEND
+from ..external import TVM_BACKEND
 from .candidate import CandidateModule
 from .cost import Cost
 from .failure import failed_cost

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pass's batches answered by the measuring workers, which live as long as a session does.
+"""The pass's batches answered by the measuring workers, which live as long as a session does."""
 
-Imported with TVM, so what measures is imported at its first use.
-"""
-
-from ..targets import TRANSITION, TVM_BACKEND
+from ..external import TRANSITION, TVM_BACKEND
+from ..store.versions import stored_version
 from .as_built import build_options, tuning_records, tuning_records_in_force
 from .batch import measure_batch
 from .from_options import default_workers, own_backend_modules
 from .session import LazySession, measuring_session
-from .stored import stored_version
 from .transitions import measure_transitions, transition_candidates
 from .tuned import tune_whole, tuning
 

@@ -6,13 +6,14 @@ Test: test_measure_context.py, test_tuning_records.py.
 
 import tvm
 
-from .warn_once import warn_once
+from ..logs import warn_once
+from ..measure import context_to_json
+from ..tuner.session import active_tuner
+from ..tuning import records_in_force
 
 
 def build_options():
     """Keywords for a worker's build, so that it builds what the current PassContext would."""
-    from ..measure import context_to_json
-
     context = tvm.transform.PassContext.current()
     fields, left_out = context_to_json(context)
     for name in left_out:
@@ -26,8 +27,6 @@ def build_options():
 def tuning_records(target):
     """The tuning records that a build for the target would use, and what the search's tuner has
     found, for workers."""
-    from ..tuning.session import active_tuner
-
     records, left_out = tuning_records_in_force(target)
     for name in left_out:
         warn_once(
@@ -43,6 +42,4 @@ def tuning_records(target):
 
 def tuning_records_in_force(target):
     """tuning.records_in_force, imported when something is measured."""
-    from ..tuning import records_in_force
-
     return records_in_force(target)

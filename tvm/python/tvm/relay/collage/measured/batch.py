@@ -7,6 +7,9 @@ Precondition: candidates carry their weights as constants. Test: test_collage_me
 import functools
 import logging
 
+from ..backends.own_cost import own_cost
+from ..measure import Cost
+from ..measure.spent import phase
 from .as_built import build_options, tuning_records
 from .from_options import own_backend_modules
 from .roofline import roofline_remark
@@ -24,10 +27,6 @@ def measure_batch(mods, targets, labels):
     cannot even be written down as a candidate is unsupported, with the reason. Messages say which
     times are far from the machine's peaks.
     """
-    from ..backends.own_cost import own_cost
-    from ..measure import Cost
-    from ..measure.spent import phase
-
     rows = [Row(*row) for row in zip(mods, targets, labels, strict=True)]
     given = ((k, own_cost(row.mod, row.target)) for k, row in enumerate(rows) if row.external)
     costs = {k: cost for k, cost in given if cost is not None}

@@ -3,16 +3,16 @@
 
 import os
 
+from ..backends import BUILTIN, find_backend
 from ..errors import BackendUnavailableError
-from .warn_once import warn_once
+from ..logs import warn_once
+from ..measure import MeasureOptions
 
 # More builds at once gain little and each holds a TVM in memory.
 _MOST_WORKERS = 8
 
 
 def measure_options(options):
-    from ..measure import MeasureOptions
-
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,
@@ -37,8 +37,6 @@ def own_backend_modules(external_targets):
     A script itself is none: its backends cannot be measured, which is logged. In place of one that
     comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
     """
-    from ..backends import BUILTIN, find_backend
-
     modules = set()
     for name in {target.kind.name for target in external_targets}:
         backend = find_backend(name)

@@ -2,10 +2,13 @@
 """Marks costs that are many times what the machine's peaks allow: a kernel without vectors, a
 library's reference code, a bad schedule. It marks them for people and chooses nothing.
 
-The roofline is low on purpose, that of two ordinary cores (`analytic.Machine`) and no faster on
+The roofline is low on purpose, that of two ordinary cores (`work.Machine`) and no faster on
 more, so that what is marked is slow on any machine; what a cache would do is not counted. Test:
 test_roofline.py.
 """
+
+from ..measure.cost import format_seconds
+from ..work import Machine, work_of_module
 
 # A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.
 _LAUNCH_SECONDS = 2e-5
@@ -16,9 +19,6 @@ def roofline_remark(mod, seconds):
     """What is to be said of a candidate's measured time; "" where its kernels may be good ones."""
     if seconds < _FAR * _LAUNCH_SECONDS:
         return ""
-    from ..analytic import Machine, work_of_module
-    from ..measure.cost import format_seconds  # neither at the import of TVM
-
     work = work_of_module(mod)
     bound = Machine(launch_seconds=_LAUNCH_SECONDS).seconds(work)
     if seconds < _FAR * bound:

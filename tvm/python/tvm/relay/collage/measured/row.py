@@ -3,8 +3,11 @@
 
 import tvm
 
+from ..backends import find_backend
+from ..backends.accuracy import trades_accuracy
+from ..external import TVM_BACKEND, is_external
+from ..measure import Unsupported, candidate_module, describe
 from ..options import CollageOptions
-from ..targets import TVM_BACKEND, is_external
 
 
 class Row:
@@ -20,9 +23,6 @@ class Row:
 
 def written_down(row, keywords, records_for):
     """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target."""
-    from ..accuracy import trades_accuracy
-    from ..measure import Unsupported, candidate_module, describe
-
     try:
         mode = CollageOptions.current().verify
         return candidate_module(
@@ -42,7 +42,5 @@ def written_down(row, keywords, records_for):
 def _is_verified(backend, mode):
     """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
     no option helps it."""
-    from ..backends import find_backend
-
     found = find_backend(backend)
     return mode != "none" or (found is not None and found.can_be_wrong)

@@ -7,7 +7,9 @@ import dataclasses
 import logging
 
 from ..errors import DeviceError
+from ..measure import MeasuredCostEstimator, WorkerOptions, make_progress
 from ..options import CollageOptions
+from ..rpc import DeviceRunner
 from .from_options import measure_options, own_backend_modules
 from .stored import open_store
 
@@ -85,8 +87,6 @@ def _as_session(estimator):
 
 
 def _new_estimator(options, external_targets):
-    from ..measure import MeasuredCostEstimator, make_progress
-
     imports = own_backend_modules(external_targets)
     measuring = dataclasses.replace(measure_options(options), imports=imports)
     runner = _device_runner(options, measuring)
@@ -112,9 +112,6 @@ def _device_runner(options, measuring):
                 "tracker's 'host:port' as well, or neither"
             )
         return None
-    from ..measure import WorkerOptions
-    from ..rpc import DeviceRunner
-
     worker_options = WorkerOptions(
         imports=measuring.imports,
         memory_limit_bytes=measuring.memory_limit_bytes,

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of costs that the options name, and what keys a backend's rows in it.
+"""The store of costs that the options name. Test: test_store_build.py."""
 
-Test: test_store_key.py, test_store_build.py.
-"""
-
-from ..targets import TRANSITION, TVM_BACKEND
-from .warn_once import warn_once
+from ..logs import warn_once
+from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
+from ..store.versions import stored_version
 
 
 def open_store(options, measure_options, device):
@@ -14,8 +12,6 @@ def open_store(options, measure_options, device):
     A file that the user named must do: StoreError otherwise. Without the default one, a search
     just measures.
     """
-    from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
-
     path, is_named = store_path(options.store)
     if path is None:
         return None
@@ -40,25 +36,3 @@ def open_store(options, measure_options, device):
         retry_failed=options.retry_failed,
         environment=environment,
     )
-
-
-def stored_version(backend):
-    """The version that keys a backend's stored costs; None when they cannot be stored.
-
-    TVM's own candidates are keyed by TVM's build.
-    """
-    from ..backends import find_backend
-
-    if backend in (TVM_BACKEND, TRANSITION):
-        return ""
-    found = find_backend(backend)
-    # What is defined in a script fails in workers: true now, wrong once it has a module of its own.
-    if found is None or type(found).__module__ == "__main__":
-        return None
-    try:
-        return found.version() or None
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its rows alone
-        warn_once(f"backend {backend!r} has no version, so its costs are not stored: {error}")
-        return None

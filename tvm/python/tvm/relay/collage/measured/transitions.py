@@ -3,7 +3,8 @@
 
 import tvm
 
-from ..targets import TRANSITION
+from ..external import TRANSITION
+from ..measure import candidate_module
 from .as_built import build_options
 from .session import measuring_session
 
@@ -22,8 +23,6 @@ def measure_transitions(types, target):
 
 def transition_candidates(types, target):
     """What is measured for a layout transform of each tensor type."""
-    from ..measure import candidate_module
-
     keywords = build_options()
     return [
         candidate_module(

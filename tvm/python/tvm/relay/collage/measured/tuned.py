@@ -7,6 +7,7 @@ Test: test_tuning_search.py.
 import contextlib
 import functools
 
+from ..tuner.session import active_tuner, tuning_session
 from .as_built import build_options, tuning_records_in_force
 from .from_options import default_workers, own_backend_modules
 from .row import Row, written_down
@@ -19,8 +20,6 @@ def tuning(options, target, external_targets, runner):
 
     ValueError where they run on another machine.
     """
-    from ..tuning.session import tuning_session
-
     if options.tune and not runner.is_here:
         raise ValueError(
             f"tune={options.tune} searches on this machine, but candidates run on devices: tune "
@@ -35,8 +34,6 @@ def tuning(options, target, external_targets, runner):
 
 def tune_rows(rows, estimator):
     """Let the search's tuner, if it has one, tune the candidates that TVM compiles."""
-    from ..tuning.session import active_tuner
-
     tuner = active_tuner()
     if tuner is None:
         return

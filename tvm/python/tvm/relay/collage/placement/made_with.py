@@ -12,8 +12,8 @@ from typing import Any
 import tvm
 import tvm_collage
 
-from ..build.target import maskable_features, read_cpu_flags
-from ..store.environment import cpu_model, tvm_build
+from ..build.target import maskable_features
+from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
 from ..tuning import TuningRecords, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning
 

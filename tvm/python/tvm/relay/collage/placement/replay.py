@@ -15,9 +15,9 @@ import tvm
 from tvm._ffi import get_global_func
 
 from ..errors import PlacementError
+from ..external import is_external
 from ..options import CollageOptions
-from ..targets import is_external
-from ..tuning.session import given_records
+from ..tuner.session import given_records
 from .describe import describe_functions
 from .file import load_placement
 from .made_with import current_opt_level, differences
@@ -83,7 +83,7 @@ def check_placement(
 
 def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[Any]]:
     """Rows of parts by function for the pass that compiles `mod`; `placement_allow` holds."""
-    placement = load_placement(path)
+    placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     options = CollageOptions.current()
     with given_records(options, config.host_target).in_force():

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from typing import Any, NewType
 
+from ..machine.environment import Machine
 from ..measure.cost import STATUSES
 
 KEY = {"pattern": "^[0-9a-f]{16}$"}
@@ -80,15 +81,6 @@ class PlacedFunction:
     weights: str = _field("hash of the values of its weights", **KEY)
     nodes: tuple[Node, ...] = _field("by index")
     parts: tuple[PlacedPart, ...] = _field("disjoint; what none holds runs on the host target")
-
-
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """What decides about speed on the machine."""
-
-    cpu: str = _field("the CPU's name, family and model")
-    features: tuple[str, ...] = _field("its vector instructions that compilers use, sorted")
-    threads: int = _field("threads of TVM's runtime", minimum=1)
 
 
 @dataclasses.dataclass(frozen=True)

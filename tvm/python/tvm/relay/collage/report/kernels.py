@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import tvm
 
 from ..build import build_library, host_target, prepare
+from ..external import TVM_BACKEND
 from ..measure.build_step import build_module
 from ..measure.candidate import CandidateModule, candidate_module, deployable_module
 from ..measure.kernels import Kernel, kernels_of
@@ -25,7 +26,6 @@ from ..measure.options import MeasureOptions
 from ..measured import build_options, tuning_records
 from ..placement import PlacedPart, Placement
 from ..placement.replay import apply_placement, part_modules, parts_of
-from ..targets import TVM_BACKEND
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {

@@ -15,11 +15,11 @@ import tvm
 import tvm_collage
 from tvm.target import codegen
 
-from ..build.target import hidden_features, maskable_features, read_cpu_flags
+from ..build.target import hidden_features, maskable_features
 from ..build.target import host_target as local_host_target
 from ..errors import DeviceError, HostTargetError
+from ..machine.environment import cpu_model, read_cpu_flags, thread_text
 from ..measure.options import MEASURING_VERSION
-from ..store.environment import cpu_model, thread_text
 
 
 @dataclasses.dataclass(frozen=True)

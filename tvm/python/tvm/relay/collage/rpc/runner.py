@@ -10,11 +10,11 @@ from typing import Any
 import tvm
 
 from ..errors import DeviceError
+from ..machine.environment import Machine
 from ..measure import CandidateModule, Comparison, Contestant
 from ..measure.pool import Job, OnReply, WorkerPool, drive
 from ..measure.process import WorkerOptions
 from ..measure.spent import phase
-from ..placement import Machine
 from .comparison import compare_on_device
 from .device_info import DeviceInfo, check_compiler
 from .device_pool import DevicePool

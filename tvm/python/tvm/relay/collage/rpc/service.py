@@ -2,7 +2,8 @@
 """What a device does for whoever has a session with it: runs jobs in a worker of its own, the same
 worker that measures locally, so that nothing a candidate does ends the session.
 
-Its methods take and give JSON, as packed functions (functions.py). Test: test_rpc_devices.py.
+Its methods take and give JSON, as the packed functions PREFIX + name
+(integration.py). Test: test_rpc_devices.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ..measure.pool import Job, WorkerPool, step
 from ..measure.process import WorkerOptions
 from ..measure.reply import Reply
 from ..measure.worker import die_with_parent
+
+PREFIX = "collage.device."
 
 
 class Service:
@@ -58,6 +61,9 @@ class Service:
         if self._pool is None:
             raise RuntimeError("collage.device.open comes first")
         return self._pool
+
+
+SERVICE = Service()
 
 
 def _with_files(value: Any, files: dict[str, str]) -> Any:

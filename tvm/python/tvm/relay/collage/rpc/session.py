@@ -20,7 +20,7 @@ from ..errors import DeviceError
 from ..measure.pool import Job
 from ..measure.resolve import path_of
 from .device_info import describe_this_device
-from .functions import PREFIX
+from .service import PREFIX
 from .tracker import Address, Tracker
 
 # Seconds that a device may stay silent; a poll asks it to answer after one.

@@ -11,14 +11,11 @@ A backend brings its own by overriding ``Backend.partition_rule``; a target by i
 
 from .._lazy import lazy_attributes
 
-# Submodule -> its public names; all wait for their first use, since tvm.relay imports this package
+# Submodule (with a leading dot, another unit's, whose names users know by this one) -> its public
+# names; all wait for their first use, since tvm.relay imports this package
 # before itself is complete.
 _NAMES = {
-    "byoc": (
-        "backend_rule",
-        "make_byoc_partition_rule",
-        "make_labelled_dfpattern_partition_rule_wrapper",
-    ),
+    ".backends.rule": ("backend_rule", "make_byoc_partition_rule"),
     "combiners": (
         "ByKind",
         "Combiner",
@@ -29,6 +26,7 @@ _NAMES = {
         "tvm_combiners",
     ),
     "custom": ("Custom",),
+    "pattern_entry": ("make_labelled_dfpattern_partition_rule_wrapper",),
     "pattern_rule": ("PatternRule",),
     "rule": (
         "Combine",

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 from tvm import relay
 
-from ..backends.predicates import never_raises
 from ..options import CollageOptions
 from ..views import DataflowGraph, Node, SubGraph
 from .checks import check, check_function
 from .custom import Custom
+from .predicates import never_raises
 from .rule import PartitionRule
 
 _logger = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from tvm._ffi import get_global_func
 from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
-from ..backends.predicates import attrs_or_reason, raised_is_reason
 from .checks import check, check_function, check_limit
 from .combiners import Combiner
+from .predicates import attrs_or_reason, raised_is_reason
 
 
 @tvm._ffi.register_object("collage.PartitionRule")

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..measured import stored_version
 from .environment import Environment
 from .key import CostKey
 from .row import StoredCost
+from .versions import stored_version
 
 _WHILE_BUSY = " only while the machine is busy"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 
-from ..measured import stored_version
 from .environment import Environment
 from .row import StoredCost, utc
+from .versions import stored_version
 
 
 def measured_before(rows: Sequence[StoredCost], days: float) -> list[StoredCost]:

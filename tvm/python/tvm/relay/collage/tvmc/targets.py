@@ -23,7 +23,8 @@ from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
 from ..build import host_target
 from ..errors import CollageError, last_line
-from ..targets import is_external, parse_targets
+from ..external import is_external
+from ..targets import parse_targets
 from .compilation import current
 
 # Whether TVM's lists of target kinds and of their options are to be those of TVM alone.

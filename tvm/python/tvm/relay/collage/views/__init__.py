@@ -10,7 +10,6 @@ Handles on the C++ objects that the pass itself works with; nothing is computed 
 """
 
 from .graph import DataflowGraph, Node
-from .look import candidates, dataflow_graph, partition_specs
 from .partition import CandidatePartition, PartitionSpec
 from .sub_graph import NestedSubGraph, SubGraph, SubGraphConfig
 from .values import IndexSet, OpKind, TensorType
@@ -26,7 +25,4 @@ __all__ = [
     "SubGraph",
     "SubGraphConfig",
     "TensorType",
-    "candidates",
-    "dataflow_graph",
-    "partition_specs",
 ]

@@ -16,8 +16,8 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
-from .ansor_records import flat_key
-from .logs import Line, append_line
+from ..tuning.ansor_records import flat_key
+from ..tuning.logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Trials that are chosen at once, by one fit of the cost model.

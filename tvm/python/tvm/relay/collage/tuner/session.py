@@ -19,12 +19,12 @@ from typing import Any
 import platformdirs
 
 from ..errors import BackendUnavailableError
+from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..measure import WorkerOptions
 from ..measure.pool import WorkerPool
 from ..progress import steps
-from ..store.environment import cpu_model, thread_text, tvm_build
-from .logs import load_records
-from .records import TuningRecords, mode, records_in_force
+from ..tuning.logs import load_records
+from ..tuning.records import TuningRecords, mode, records_in_force
 from .standing_logs import logs_of
 from .tuner import TuneOptions, Tuner
 

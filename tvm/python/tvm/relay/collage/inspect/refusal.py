@@ -12,8 +12,8 @@ import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
 
-from .errors import ModuleError
-from .views import partition_specs
+from ..errors import ModuleError
+from .look import partition_specs
 
 
 class Refusal(NamedTuple):

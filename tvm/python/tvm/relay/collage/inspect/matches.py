@@ -18,7 +18,8 @@ from tvm import relay
 from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern
 
-from .views import DataflowGraph, IndexSet, dataflow_graph
+from ..views import DataflowGraph, IndexSet
+from .look import dataflow_graph
 
 
 @dataclasses.dataclass(frozen=True)

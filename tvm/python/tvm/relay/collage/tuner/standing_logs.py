@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from ..backends import find_backend
 from ..errors import OptionError, UnknownBackendError
-from .logs import read_log
+from ..tuning.logs import read_log
 
 # Who has TVM's kernels, in reports and here.
 _TVM = "tvm"
@@ -27,8 +28,6 @@ def update_tuning_log(
     build whose option ``tuning_log`` names logs uses these instead. TuningLogError for what is no
     log, UnknownBackendError or OptionError for a backend that has none; then nothing changes.
     """
-    from ..backends import find_backend
-
     if backend_name != _TVM:
         if find_backend(backend_name) is None:
             raise UnknownBackendError(

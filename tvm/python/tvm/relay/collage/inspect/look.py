@@ -9,10 +9,11 @@ import tvm
 from tvm import relay
 from tvm.target import make_compilation_config
 
+from ..errors import ModuleError
 from ..targets import parse_targets
-from .graph import DataflowGraph
-from .handle import call
-from .partition import CandidatePartition, PartitionSpec
+from ..views.graph import DataflowGraph
+from ..views.handle import call
+from ..views.partition import CandidatePartition, PartitionSpec
 
 
 def dataflow_graph(function: relay.Function) -> DataflowGraph:
@@ -60,6 +61,4 @@ def candidates(
 
 
 def _not_relay(value: object) -> Exception:
-    from ..errors import ModuleError
-
     return ModuleError(f"expected a relay.Function, got {type(value).__name__}")

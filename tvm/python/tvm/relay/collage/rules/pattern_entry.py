@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entry of a backend's pattern table, checked when the backend is registered and when its rule
-is made, since a table may change. Test: test_backends.py, test_rules_backend.py.
+"""An entry of a backend's pattern table, and its rule.
+
+It is (name, pattern), (name, pattern, predicate) or (name, pattern, predicate, attrs getter). The
+predicate gets the matched expression and answers with a bool, or a text that says why not; the
+attrs getter gets it too and gives a dict of further attributes of the composite function. Entries
+are checked when the backend is registered and when its rule is made, since a table may change.
+Test: test_backends.py, test_rules.py, test_rules_backend.py.
 """
 
 from __future__ import annotations
@@ -8,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern
+
+from .predicates import attrs_or_reason, raised_is_reason
 
 
 class PatternEntry(NamedTuple):
-    """(name, pattern), (name, pattern, predicate) or (name, pattern, predicate, attrs getter)."""
+    """The fields of one."""
 
     name: str
     pattern: DFPattern
@@ -53,6 +61,17 @@ def check_entries(backend: str, entries: Iterable[Any]) -> None:
             raise ValueError(
                 f"backend {backend}: composite name {name!r} must begin with '{backend}.'"
             )
+
+
+def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
+    """Return the rule of one pattern-table entry of ``compiler``.
+
+    ValueError or TypeError, naming the backend and the entry, for one that is none.
+    """
+    name, pattern, predicate, attrs = pattern_entry(compiler, pattern_tuple)
+    predicate = predicate and raised_is_reason(predicate)
+    attrs = attrs and attrs_or_reason(attrs)
+    return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
 
 
 def _check(backend: str, entry: PatternEntry, field: str, is_right: bool, wanted: str) -> None:

@@ -15,7 +15,7 @@ import tvm
 from ..build import fast_passes
 from ..measure.candidate import CandidateModule
 from ..measure.pass_context import context_from_json
-from .logs import Line, read_log
+from ..tuning.logs import Line, read_log
 
 
 class Searcher(Protocol):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm._ffi import register_func
 
 from ..interrupts import carried, interrupts_kept
 
@@ -66,9 +65,7 @@ def _verdict(answer: Any) -> Any:
     return f"{_FAULT}predicate gave {kind}: a predicate gives a bool, or a text of why not"
 
 
-@register_func("tvm.relay.collage.ask", override=True)
-@carried
-def _ask_raw(predicate: Callable, expr: Any) -> Any:
+def ask(predicate: Callable, expr: Any) -> Any:
     """Asked by C++: a predicate that its owner gave to TVM as it was."""
     with interrupts_kept():
         return _ask(predicate, (expr,), "predicate", _verdict)

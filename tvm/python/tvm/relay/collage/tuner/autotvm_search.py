@@ -13,7 +13,7 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
 from ..build.exact_bytes import exact_bytes
-from .logs import Line, append_line
+from ..tuning.logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Configurations that are chosen at once, by one fit of the cost model.

@@ -24,8 +24,8 @@ from ..measure.cpu_lock import OnWait, cpus_for_measuring
 from ..measure.pool import Job, WorkerPool
 from ..measure.reply import Reply
 from ..progress import OnStep, steps_untold
-from .logs import Line, best_lines, lines_of, read_log, records_of
-from .records import TuningRecords
+from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
+from ..tuning.records import TuningRecords
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"

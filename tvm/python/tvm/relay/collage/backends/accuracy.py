@@ -4,10 +4,10 @@
 Docs: docs/accuracy.md. Test: test_accuracy.py.
 """
 
-from .backends import find_backend
-from .backends.target_options import options_in, options_of
-from .errors import OptionError
-from .external import is_external_function
+from ..errors import OptionError
+from ..external import is_external_function
+from .registry import find_backend
+from .target_options import options_in, options_of
 
 OPTION = "relay.collage.accuracy_budget"
 

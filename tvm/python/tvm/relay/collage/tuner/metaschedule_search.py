@@ -14,8 +14,8 @@ from tvm.meta_schedule.builder import BuilderResult
 from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
 from tvm.meta_schedule.utils import derived_object
 
-from .logs import Line, append_line
-from .metaschedule_records import read_pairs, write_pairs
+from ..tuning.logs import Line, append_line
+from ..tuning.metaschedule_records import read_pairs, write_pairs
 from .trial import build_kernel, seconds_of_kernel
 
 # Trials that are chosen at once, by one fit of the cost model.

@@ -12,12 +12,13 @@ from typing import Any
 import tvm
 from tvm import IRModule, relay
 
-from ..build import host_target
-from ..build.library import inline_external_functions
-from ..estimators import CostEstimator
-from ..run_pass import partition
-from ..targets import TargetList, is_external, parse_targets
-from .registry import require_backend
+from .backends.registry import require_backend
+from .build import host_target
+from .build.library import inline_external_functions
+from .estimators import CostEstimator
+from .external import is_external
+from .run_pass import partition
+from .targets import TargetList, parse_targets
 
 # A call that is left to TVM costs more than any number of parts does.
 _CALL, _PART = 1.0, 1e-6

@@ -1,34 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pattern tables and op predicates -> partition rules, for each external target kind.
+"""A backend -> its partition rule, for each external target kind.
 
-An entry is (name, pattern), (name, pattern, predicate) or (name, pattern, predicate, attrs getter).
-The predicate gets the matched expression and answers with a bool, or a text that says why not; the
-attrs getter gets it too and gives a dict of further attributes of the composite function.
 Test: test_rules.py, test_rules_backend.py.
 """
 
-from tvm._ffi import get_global_func, register_func
+from tvm._ffi import get_global_func
+from tvm.relay.op import contrib
 from tvm.target import Target
 
-from ..backends.pattern_entry import pattern_entry
-from ..backends.predicates import attrs_or_reason, raised_is_reason
 from ..errors import UnknownBackendError
-from ..interrupts import carried
+from ..options import CollageOptions
+from ..rules.pattern_entry import make_labelled_dfpattern_partition_rule_wrapper
+from ..rules.rule import Composite, PartitionRule
+from .accuracy import check_budget
+from .interface import GRAPH_LEVEL
+from .registry import find_backend
+from .target_options import attrs_with_options, entries_with_options, options_of
 
 
-def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
-    """Return the rule of one pattern-table entry of ``compiler``.
-
-    ValueError or TypeError, naming the backend and the entry, for one that is none.
-    """
-    name, pattern, predicate, attrs = pattern_entry(compiler, pattern_tuple)
-    predicate = predicate and raised_is_reason(predicate)
-    attrs = attrs and attrs_or_reason(attrs)
-    return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
-
-
-@register_func("tvm.relay.collage.make_byoc_partition_rule", override=True)
-@carried
 def make_byoc_partition_rule(compiler, target=None):
     """Return the partition rule of the external target kind ``compiler``.
 
@@ -38,14 +27,6 @@ def make_byoc_partition_rule(compiler, target=None):
     UnknownBackendError when there is nothing, OptionError for a backend that trades accuracy where
     the option accuracy_budget is 0.
     """
-    # Through the package's attribute: TVM's tests replace it.
-    import tvm.relay.op.contrib as contrib
-
-    from ..accuracy import check_budget
-    from ..backends import find_backend
-    from ..backends.target_options import options_of
-    from ..options import CollageOptions
-    from .rule import PartitionRule
 
     compiler = str(compiler)
     backend = find_backend(compiler)
@@ -60,7 +41,7 @@ def make_byoc_partition_rule(compiler, target=None):
                 f"got {type(rule).__name__}"
             )
         return rule
-    table = contrib.get_pattern_table(compiler)
+    table = contrib.get_pattern_table(compiler)  # through its module: TVM's tests replace it
     if table is None and not get_global_func("collage.HasOpAttribute")(f"target.{compiler}"):
         raise UnknownBackendError(
             f"backend {compiler!r} has no patterns: register it with "
@@ -75,10 +56,6 @@ def backend_rule(backend):
 
     Its limits are those of the current options.
     """
-    from ..backends import GRAPH_LEVEL
-    from ..backends.target_options import attrs_with_options, entries_with_options
-    from .rule import Composite
-
     # A graph-level backend merges by regions; joining a few composites at a time is not its way.
     regions = backend.default_rule() == GRAPH_LEVEL
     entries = _entries(backend.name, entries_with_options(backend))

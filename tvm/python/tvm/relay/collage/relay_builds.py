@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `relay.build`, `relay.vm.compile` and `create_executor` do with the option enable_collage.
+
+Each gets TVM's own function first, then its arguments. Test: test_integration.py.
+"""
+
+import dataclasses
+import functools
+
+import tvm
+
+from .build import build_library, build_vm
+from .build.library import inline_external_functions
+from .built import Built
+from .errors import ExecutorError
+from .module_check import check_fixed_shapes
+from .optimizer import optimize
+from .options import CollageOptions
+from .targets import parse_targets, warn_host_alone
+from .tuner.standing_logs import logs_of
+
+
+def build(
+    stock,
+    ir_mod,
+    target=None,
+    target_host=None,
+    executor=None,
+    runtime=None,
+    workspace_memory_pools=None,
+    constant_memory_pools=None,
+    params=None,
+    mod_name="default",
+):
+    """`relay.build` under the option; the library carries the decision as ``.collage``."""
+    targets = parse_targets(target, target_host)
+    kind = executor.name if executor is not None else "graph"
+    _check_executor(kind, targets)
+    check_fixed_shapes(ir_mod, params, kind)
+    options = {
+        "executor": executor,
+        "runtime": runtime,
+        "workspace_memory_pools": workspace_memory_pools,
+        "constant_memory_pools": constant_memory_pools,
+        "mod_name": None if mod_name == "default" else mod_name,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    # The guard loads what it builds, which a library for another runtime than ours does not allow.
+    is_loadable = runtime is None or runtime.name == "cpp"
+    build_options = options if is_loadable else {}
+    result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
+    library = result.library if is_loadable else None
+    if library is None:
+        level = tvm.transform.PassContext.current().opt_level
+        with result.records.in_force():
+            library = build_library(result.mod, result.host, opt_level=level, **options)
+    built = Built.of_library(library, result.mod)
+    library.collage = dataclasses.replace(
+        result, make_built=(lambda: built) if is_loadable else None
+    )
+    return library
+
+
+def compile_vm(stock, mod, target=None, target_host=None, params=None):
+    """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
+    result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
+    level = tvm.transform.PassContext.current().opt_level
+    with result.records.in_force():
+        executable = build_vm(result.mod, result.host, opt_level=level)
+    built = Built(executable.mod, result.mod)
+    executable.collage = dataclasses.replace(result, make_built=lambda: built)
+    return executable
+
+
+def create_executor(stock, kind="debug", mod=None, device=None, target="llvm", params=None):
+    """`create_executor` under the option: decides at once, since TVM's executors build later,
+    perhaps outside the PassContext."""
+    targets = parse_targets(target)
+    options = CollageOptions.current()
+    is_tuned = options.tune or logs_of(options)
+    if not (targets.external or is_tuned or options.placement):
+        warn_host_alone(targets.host, options)
+        return stock(kind, mod, device, target, params)
+    _check_executor(kind, targets)
+    if kind in ("graph", "aot"):
+        check_fixed_shapes(mod, params, kind)
+    result = optimize(_as_module(mod), params, targets.all)
+    executor = stock(kind, inline_external_functions(result.mod), device, result.host)
+    executor.collage = result
+    if result.records:
+        executor._make_executor = functools.partial(
+            _make_tuned, executor._make_executor, result.records
+        )
+    return executor
+
+
+def _make_tuned(make, records, expr=None):
+    """What TVM's executor builds when it is first evaluated, with the tuning records."""
+    with records.in_force():
+        return make(expr)
+
+
+def _as_module(mod):
+    return tvm.IRModule.from_expr(mod) if isinstance(mod, tvm.relay.Function) else mod
+
+
+def _check_executor(kind, targets):
+    """Refuse executors that cannot call an external backend's part."""
+    if targets.external and kind not in ("graph", "vm"):
+        names = ", ".join(item.kind.name for item in targets.external)
+        raise ExecutorError(
+            f"the {kind} executor cannot call parts of external backends ({names}): use the graph "
+            "executor or the VM, or give the host target alone"
+        )
