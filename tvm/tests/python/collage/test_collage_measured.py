@@ -10,7 +10,7 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, is_external, parse
 from tvm import relay
-from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, measured
+from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, logs, measured
 from tvm.relay.collage.backends import Backend, greedy_partition, registry
 from tvm.relay.collage.collage import _estimator, estimate_seconds
 from tvm.relay.collage.measure import WorkerProcess
@@ -197,7 +197,7 @@ class OwnBackend(Backend):
 
 
 def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
-    monkeypatch.setattr(measured.warn_once, "_warned", set())
+    monkeypatch.setattr(logs, "_warned", set())
     used = type("Used", (OwnBackend,), {"__module__": "used.module"})
     broken = type("Broken", (OwnBackend,), {"__module__": "broken.module"})
     script = type("Script", (OwnBackend,), {"__module__": "__main__"})
@@ -251,7 +251,7 @@ def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch):
     def broken(*_, **__):
         raise KeyError("a bug")
 
-    monkeypatch.setattr("tvm.relay.collage.measure.candidate_module", broken)
+    monkeypatch.setattr("tvm.relay.collage.measured.row.candidate_module", broken)
     with pytest.raises(KeyError, match="a bug"):
         measure_batch([tvm.IRModule({})], [LLVM], ["a"])
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from tvm.relay.collage import doctor
+from tvm.relay.collage.cli import doctor as cli_doctor
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.doctor.checks import OK, PROBLEM, WARNING
 
@@ -158,7 +159,7 @@ def machine(monkeypatch):
 
     def put(**changes):
         fake = dataclasses.replace(GOOD, **changes)
-        monkeypatch.setattr(doctor, "read_machine", lambda *given: asked.append(given) or fake)
+        monkeypatch.setattr(cli_doctor, "read_machine", lambda *given: asked.append(given) or fake)
         return asked
 
     return put

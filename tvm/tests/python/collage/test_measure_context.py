@@ -8,7 +8,7 @@ import pytest
 import tvm
 from measure_fakes import fake_candidate, fake_options, measure
 from test_measure_candidate import conv
-from tvm.relay.collage import measured
+from tvm.relay.collage import logs, measured
 
 TARGET = "llvm"
 UNROLL = {"auto_max_step": 7, "explicit_unroll": False}
@@ -48,7 +48,7 @@ def test_entries_come_back_as_they_were():
 
 
 def test_code_stays_behind_and_is_named_once(caplog, monkeypatch):
-    monkeypatch.setattr(measured.warn_once, "_warned", set())
+    monkeypatch.setattr(logs, "_warned", set())
     config = {"tir.add_lower_pass": [(1, tvm.tir.transform.Simplify())], "tir.noalias": True}
     assert round_trip(config=config)[1] == ["tir.add_lower_pass"]
     with caplog.at_level(logging.WARNING), tvm.transform.PassContext(config=config):

@@ -9,7 +9,7 @@ import tvm
 from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, greedy, optimizer
+from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
 from tvm.relay.collage.build import prepare
 from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval
@@ -152,7 +152,7 @@ def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, err
     def take_all(mod, targets):
         raise error
 
-    monkeypatch.setattr(greedy, "take_all", take_all)
+    monkeypatch.setattr(plans, "take_all", take_all)
     mod, params = small_net()
     result = collage.optimize(mod, params, TARGETS)
     assert list(fakes["plans"])[:2] == ["tvm", "collage"] and result.plan in fakes["plans"]

@@ -10,7 +10,7 @@ import tvm
 from tuning_nets import KINDS, TARGET, conv, dense, in_mode, kernel_source, some_context, some_lines
 from tvm import autotvm
 from tvm import meta_schedule as ms
-from tvm.relay.collage import measured
+from tvm.relay.collage import logs, measured
 from tvm.relay.collage.measure import candidate_module
 from tvm.relay.collage.measure.build_step import build_candidate
 from tvm.relay.collage.tuning import TuningRecords, records_in_force
@@ -114,7 +114,7 @@ def test_a_record_of_another_cpu_target_counts_as_it_does_for_tvm():
 
 @pytest.mark.parametrize("name", ["ApplyConfig", "ScheduleFnDatabase", "ApplyHistoryBest"])
 def test_what_hides_its_records_is_named_once(name, caplog, monkeypatch):
-    monkeypatch.setattr(measured.warn_once, "_warned", set())
+    monkeypatch.setattr(logs, "_warned", set())
     context = {
         "ApplyConfig": lambda: autotvm.task.ApplyConfig(None),
         "ScheduleFnDatabase": lambda: ms.database.ScheduleFnDatabase(lambda schedule: False),

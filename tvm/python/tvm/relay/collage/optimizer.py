@@ -32,6 +32,8 @@ from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
+from .report.facts import costs_asked
+from .report.tables import costs_text
 from .report_file import check_report_path, write_report
 from .result import Result
 from .run_pass import is_all_measured, options_set, partition
@@ -194,9 +196,6 @@ def _add_exact(plans, prepared, targets: TargetList) -> None:
 
 def _log_costs(reports: list[dict[str, Any]]) -> None:
     """One line a function: how many costs its search asked for, of how many."""
-    from .report.facts import costs_asked
-    from .report.tables import costs_text
-
     for report in reports:
         if not report["skipped"]:
             text = costs_text(costs_asked(report))

@@ -16,6 +16,8 @@ from .built import Built
 from .errors import ExecutorError, PlacementError
 from .graph_search import GuardResult
 from .placement import Placement
+from .plans import TVM_ALONE
+from .report import print_result, result_to_json, to_dot
 from .tuning import TuningRecords
 from .whole_file import write_whole
 
@@ -98,15 +100,10 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Plan, measurements and parts as JSON values; times in seconds."""
-        from .report import result_to_json
-
         return result_to_json(self)
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
-        from .plans import TVM_ALONE
-        from .report import to_dot
-
         return to_dot(self.mod, TVM_ALONE)
 
     def Summary(self) -> str:
@@ -118,6 +115,4 @@ class Result:
 
     def show(self) -> None:
         """Print the table of plans and of the parts."""
-        from .report import print_result
-
         print_result(self)

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tvm.relay import build_module
+from tvm.relay.backend import vm
+
 
 def stock_build() -> Callable[..., Any]:
     """TVM's `relay.build`."""
-    from tvm.relay import build_module
-
     return getattr(build_module, "_collage_stock_build", None) or build_module.build
 
 
 def stock_vm_compile() -> Callable[..., Any]:
     """TVM's `relay.vm.compile`."""
-    from tvm.relay.backend import vm
-
     return getattr(vm, "_collage_stock_compile", None) or vm.compile

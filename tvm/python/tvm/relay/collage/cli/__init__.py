@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+import tvm_collage
+
 from ..errors import CollageError
 from . import backends, doctor, store
 
@@ -45,8 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    import tvm_collage
-
     parser = argparse.ArgumentParser(
         prog="collage",
         description="Collage for TVM: each part of a model on the backend measured fastest.",

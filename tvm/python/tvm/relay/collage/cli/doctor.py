@@ -11,6 +11,8 @@ import json
 import textwrap
 from typing import Any
 
+from ..doctor import examine, read_machine
+
 _WIDTH = 100
 
 
@@ -26,8 +28,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..doctor import examine, read_machine
-
     findings = examine(read_machine(options.target, options.store))
     states = [finding.state for finding in findings.values()]
     if options.json:

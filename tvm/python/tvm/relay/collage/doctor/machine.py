@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+import tvm_collage
 from tvm_collage.prepare import openmp_runtimes
 from tvm_collage.threads import cgroup_quota, default_threads
 
 from ..backends import list_backends
 from ..backends.listing import describe_backend
+from ..build import host_target
 from ..denormals import thread_pool
 from ..machine.environment import cpu_model
 from ..measure.compiler import find_compiler, why_it_does_not_link
@@ -88,8 +90,6 @@ _VARIABLES = (
 def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
     """Look at everything; `target` is a host target, this machine's own by default, and `store` the
     option of that name. Takes a second or two: noise is measured, backends are looked up."""
-    from ..build import host_target
-
     allowed = os.sched_getaffinity(0)
     cores = default_threads(root)
     path, costs, error, is_older = _read_store(store)
@@ -166,7 +166,6 @@ def _free(temporary: str, store: str | None) -> dict[str, int]:
 
 
 def _versions() -> str:
-    import tvm_collage
 
     llvm = tvm.support.libinfo()["LLVM_VERSION"]
     return f"tvm-collage {tvm_collage.__version__}, TVM {tvm.__version__}, LLVM {llvm}"

@@ -26,7 +26,7 @@ _CPU_FIELDS = ("model name", "cpu family", "model", "stepping", "CPU implementer
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What decides about speed on the machine, as a placement's file has it."""
+    """What decides about speed on the machine."""
 
     cpu: str = dataclasses.field(metadata={"meaning": "the CPU's name, family and model"})
     features: tuple[str, ...] = dataclasses.field(

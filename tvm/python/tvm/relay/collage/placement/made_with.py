@@ -12,6 +12,7 @@ from typing import Any
 import tvm
 import tvm_collage
 
+from ..backends import find_backend
 from ..build.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
 from ..tuning import TuningRecords, records_in_force
@@ -52,8 +53,6 @@ def current_opt_level() -> int:
 
 def backend_version(name: str) -> str:
     """The version of an external backend; "" for one that has none or only a pattern table."""
-    from ..backends import find_backend
-
     backend = find_backend(name)
     return backend.version() if backend else ""
 

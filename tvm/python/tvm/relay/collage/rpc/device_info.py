@@ -15,6 +15,8 @@ import tvm
 import tvm_collage
 from tvm.target import codegen
 
+from ..backends import list_backends
+from ..backends.listing import describe_backend
 from ..build.target import hidden_features, maskable_features
 from ..build.target import host_target as local_host_target
 from ..errors import DeviceError, HostTargetError
@@ -102,9 +104,6 @@ class DeviceInfo:
 
 def describe_this_device() -> dict[str, Any]:
     """The fields of DeviceInfo but for the address, as JSON values; a worker there calls it."""
-    from ..backends import list_backends
-    from ..backends.listing import describe_backend
-
     rows = [describe_backend(backend) for backend in list_backends()]
     return {
         "cpu": cpu_model(),
