@@ -19,7 +19,7 @@ Seconds = list[float]  # wall, CPU
 def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     """From the model to a plan. All seconds are (wall, CPU of this process)."""
     began = _now()
-    import search_child
+    import search_nets
     import tvm
     from tvm.relay import collage
     from tvm.relay.collage.measure.spent import recording
@@ -27,7 +27,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     from tvm.relay.collage.report.facts import costs_asked
 
     imported = _minus(_now(), began)
-    mod, params = search_child.build(net)
+    mod, params = search_nets.build(net)
     options = collage.CollageOptions(
         guard=has_guard, store=store, measure_seconds=seconds, progress="quiet"
     )

@@ -100,7 +100,7 @@ def faults(result: dict, allow_slow: bool) -> list[str]:
         where = f"{result['net']}, depth {result['depth']}, {side}: "
         seconds = _median(runs, "plan_seconds")
         # For costs that are asked for modules are made, which takes longer than the search.
-        is_timed = result["net"] in search_nets.REAL and side != "asked"
+        is_timed = result["net"] in search_nets.PUBLISHED and side != "asked"
         if is_timed and seconds >= LONGEST and not allow_slow:
             found.append(where + f"{seconds:.3f} s from module to plan")
         last = runs[-1]
@@ -169,7 +169,7 @@ def main() -> None:
     """Prepares, compares, reports; ends with 1 where there are faults."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
-        "nets", nargs="*", help="published ones, nasrnn, ppocr_rec, kind:nodes; all"
+        "nets", nargs="*", help="of bench.models, or kind:nodes; default: a choice of both"
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--rounds", type=int, default=3)
@@ -187,7 +187,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     print(_head())
     results = []
-    for name in args.nets or [*search_nets.REAL, *search_nets.MODELS, *synthetic]:
+    for name in args.nets or [*search_nets.PUBLISHED, *search_nets.WIDEST, *synthetic]:
         path = folder / f"{name.replace(':', '_')}.json"
         run_ours("prepare", name, str(path))
         for depth in args.depths:

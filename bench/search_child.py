@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
-from pathlib import Path
 
 import search_nets
 import tvm
@@ -28,22 +26,9 @@ from tvm.relay.op.contrib import dnnl, register_pattern_table
 _SEARCH = re.compile(r"(\d+) states expanded of .*widest position (\d+)\), (.*), \d+ ms")
 
 
-def build(name: str):
-    """The net of that name: one of REAL, of bench.models, or kind:nodes."""
-    if name in search_nets.REAL:
-        return search_nets.REAL[name][0]()
-    if name in search_nets.MODELS:
-        sys.path.append(str(Path(__file__).resolve().parent.parent))
-        from bench.models import NETS, to_relay
-
-        return to_relay(NETS[name].build(1))
-    kind, nodes = name.split(":")
-    return search_nets.SYNTHETIC[kind](int(nodes))
-
-
 def prepare_net(name: str, path: str) -> dict:
     """Prepares the net as `optimize` would and saves it."""
-    mod, params = build(name)
+    mod, params = search_nets.build(name)
     save_module(prepare(mod, params, tvm.target.Target("llvm"), opt_level=3), path)
     return {}
 

@@ -13,7 +13,7 @@ from .transformer import LAYERS, WIDTH, Layers
 WORDS, POSITIONS, SEGMENTS, TOKENS = 30522, 512, 2, 128
 
 
-def bert_base(batch: int) -> onnx.ModelProto:
+def bert_base(batch: int, layers: int = LAYERS) -> onnx.ModelProto:
     g = Graph("bert_base")
     shape = (batch, TOKENS)
     names = ("input_ids", "attention_mask", "token_type_ids")
@@ -28,7 +28,7 @@ def bert_base(batch: int) -> onnx.ModelProto:
     kept = g.op("Cast", g.op("Unsqueeze", mask, g.constant([1, 2])), to=TensorProto.FLOAT)
     hidden = g.op("Sub", g.constant(1.0, "float32"), kept)
     hidden = g.op("Mul", hidden, g.constant(-10000.0, "float32"))
-    for _ in range(LAYERS):
+    for _ in range(layers):
         q, k, v = (net.linear(x, WIDTH).name for _ in range(3))
         x = net.norm(g.add(net.linear(net.attention(q, k, v, hidden), WIDTH), x))
         x = net.norm(g.add(net.feed_forward(x, net.gelu), x))

@@ -21,6 +21,7 @@ from tvm.target import Target
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 
+import models
 import search_nets
 import search_stock
 from search_module import load_module, save_module
@@ -31,17 +32,17 @@ def separable():
     net = search_nets.Builder()
     out = net.conv(relay.var("data", shape=(1, 3, 16, 16)), 8, 3, inputs=3)
     for _ in range(2):
-        block = relay.clip(net.norm(net.conv(out, 24, 1, inputs=8), 24), 0, 6)
-        block = relay.clip(net.norm(net.conv(block, 24, 3, inputs=24, groups=24), 24), 0, 6)
-        out = out + net.norm(net.conv(block, 8, 1, inputs=24), 8)
+        block = relay.clip(net.conv(out, 24, 1, inputs=8), 0, 6)
+        block = relay.clip(net.conv(block, 24, 3, inputs=24, groups=24), 0, 6)
+        out = out + net.conv(block, 8, 1, inputs=24)
     return search_nets.workload(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out)))
 
 
 NETS = {
-    "mobilenetv2": search_nets.mobilenetv2,
+    "mobilenetv2": lambda: search_nets.build("mobilenetv2"),
     "inception_like": lambda: search_nets.inception_like(48),
     "separable": separable,
-    "transformer": lambda: search_nets.bert_base(layers=1),
+    "transformer": lambda: models.to_relay(models.bert.bert_base(1, layers=1)),
 }
 PRICES = [{"llvm": 3, "ccompiler": 2}, {"llvm": 2, "ccompiler": 3}]
 
