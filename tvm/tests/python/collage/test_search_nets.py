@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nets of the search benchmark: synthetic ones have the asked size, others are of bench/models."""
+"""Nets of the search benchmark: synthetic ones have the asked size, others are those of models."""
 
 import bench_nets  # noqa: F401 - puts bench/ on the path
 import models
