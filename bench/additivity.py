@@ -31,12 +31,11 @@ from additivity_account import ROWS, Account, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
 from tvm import relay
 from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.costs.build_step import build_module
+from tvm.relay.collage.costs.inputs import describe_inputs
+from tvm.relay.collage.costs.options import MeasureOptions
+from tvm.relay.collage.costs.statistics import ratio_interval
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
-from tvm.relay.collage.measure.build_step import build_module
-from tvm.relay.collage.measure.inputs import describe_inputs
-from tvm.relay.collage.measure.kernels import Kernel, kernels_of
-from tvm.relay.collage.measure.options import MeasureOptions
-from tvm.relay.collage.measure.statistics import ratio_interval
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
     measuring_session,
@@ -44,6 +43,7 @@ from tvm.relay.collage.measured import (
 )
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
 _CHAIN = 33

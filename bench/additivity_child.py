@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.relay.collage.measure.borders import border_nodes, is_kernel
-from tvm.relay.collage.measure.inputs import random_tensor
+from tvm.relay.collage.costs.inputs import random_tensor
+from tvm.relay.collage.timing.borders import border_nodes, is_kernel
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.

@@ -123,9 +123,9 @@ def compare_latency(model: str, folder: Path, rounds: int) -> dict:
     import numpy as np
     from peer.contestants import untouched_variables
     from peer.served import stock_library
+    from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.measure.comparison import paired_ratio
-    from tvm.relay.collage.measure.resolve import path_of
+    from tvm.relay.collage.timing.comparison import paired_ratio
 
     inputs = str(folder / "inputs.npz")
     np.savez(inputs, data=np.random.default_rng(0).standard_normal(MODELS[model][2], "float32"))

@@ -27,8 +27,8 @@ from peer.neighbour import LOOP, beside
 from peer.record import interval_text, row_of
 from peer.served import cpp_library, runtime_library
 from peer.sides import with_threads
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.resolve import path_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON, RUNTIME, CPP = "python", "runtime alone", "c++"

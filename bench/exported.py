@@ -29,8 +29,8 @@ from peer.contestants import PEERS
 from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.onnx_model import export_function
+from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.arrays import save_arrays
 from tvm_collage.threads import default_threads
 
 ORIGINAL, EXPORTED, RUNTIME = "original", "exported", "through our runtime"

@@ -22,7 +22,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     import search_nets
     import tvm
     from tvm.relay import collage
-    from tvm.relay.collage.measure.spent import recording
+    from tvm.relay.collage.exec.spent import recording
     from tvm.relay.collage.measured import measuring_session
     from tvm.relay.collage.report.facts import costs_asked
 

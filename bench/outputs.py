@@ -63,7 +63,7 @@ def compare_net(net: models.Net, backends: Sequence[str], rtol: float | None) ->
     from tvm.relay.collage import host_target
     from tvm.relay.collage.backends import get_backend, greedy_partition
     from tvm.relay.collage.build import build_library, prepare
-    from tvm.relay.collage.measure.tolerance import OUTPUT, output_tolerance
+    from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
 
     model = net.build(1)
     count = os.environ.get("TVM_NUM_THREADS", "2")
@@ -112,7 +112,7 @@ def compare_net(net: models.Net, backends: Sequence[str], rtol: float | None) ->
 
 def _compare(row: Row, library: str, inputs: str, right: list[np.ndarray]) -> Row:
     from tvm.relay.collage.measure import Contestant
-    from tvm.relay.collage.measure.comparison import output_error
+    from tvm.relay.collage.timing.comparison import output_error
 
     found = _outputs(Contestant.of_library(row.backend, library, inputs))
     Path(library).unlink()
@@ -126,8 +126,8 @@ def _moved_by_rounding(
 ) -> float:
     """The error of the reference's own outputs when each number of its inputs is rounded once in
     that type: in a net that enlarges it, nobody's outputs are known better. 0 where it fails."""
-    from tvm.relay.collage.measure.arrays import save_arrays
-    from tvm.relay.collage.measure.comparison import output_error
+    from tvm.relay.collage.exec.arrays import save_arrays
+    from tvm.relay.collage.timing.comparison import output_error
 
     step, rng = _ROUNDING[dtype], np.random.default_rng(0)
     moved = str(Path(inputs).with_name("moved.npz"))

@@ -74,8 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     """One net's record; whoever fails stands in it with the reason. FileNotFoundError for a real
     net whose file is not there."""
+    from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.measure.resolve import path_of
 
     print(f"{net.name} ...", flush=True)
     model = net.build(options.batch)

@@ -32,9 +32,9 @@ from peer.paused import paused
 from peer.record import interval_text
 from peer.sides import print_each, ratio_text, usable_by_name, with_threads
 from peers import describe_machine
+from tvm.relay.collage.costs.statistics import median_interval
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.resolve import path_of
-from tvm.relay.collage.measure.statistics import median_interval
 from tvm_collage.threads import default_threads
 
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"

@@ -171,8 +171,8 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...
     """Seconds of each round by side and load. RuntimeError for a side that failed."""
     # Not above: in a process of stock TVM there is no Collage.
     from peer.contestants import untouched_variables
+    from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.measure.resolve import path_of
     from tvm_collage import library_path
 
     common = {"library": options.library, "size": options.size, "tvm_size": options.tvm_size}
@@ -201,7 +201,7 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...
 
 
 def report(samples: dict[str, dict[str, tuple[float, ...]]], options: argparse.Namespace) -> str:
-    from tvm.relay.collage.measure.statistics import ratio_interval
+    from tvm.relay.collage.costs.statistics import ratio_interval
 
     def ratio(above: tuple[float, ...], below: Any) -> str:
         return "{:.2f} [{:.2f}, {:.2f}]".format(*ratio_interval(above, list(below)))

@@ -29,11 +29,11 @@ from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import collage
 from tvm.relay.collage.build import build_library, prepare
+from tvm.relay.collage.exec.arrays import save_arrays
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.external import is_external_function
 from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.measure import Contestant, compare
-from tvm.relay.collage.measure.arrays import save_arrays
-from tvm.relay.collage.measure.resolve import path_of
 from tvm_collage.threads import default_threads
 
 OURS, NUMPY = "ours", "numpy"

@@ -29,8 +29,8 @@ def measure_plans(
     The final plan *is* one of the others, the same library file, so it is measured as that one
     only: two processes of one library differ by chance alone.
     """
+    from tvm.relay.collage.exec.arrays import save_arrays
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.measure.arrays import save_arrays
     from tvm.relay.collage.report import compare_plans, is_single
 
     built = result.guard.libraries

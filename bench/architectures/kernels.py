@@ -232,7 +232,7 @@ def _calls_of_tvm(report: Any) -> Iterator[tuple[str, float, str]]:
 def main(library: str, inputs: str) -> None:
     """Runs the library under its debug executor, then as it is; writes what judge() reads."""
     import tvm
-    from tvm.relay.collage.measure.arrays import set_inputs
+    from tvm.relay.collage.exec.arrays import set_inputs
 
     factory = tvm.runtime.load_module(library)
     with np.load(inputs, allow_pickle=False) as values:

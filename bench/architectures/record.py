@@ -114,7 +114,7 @@ def best_of_ours(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _ratio(numerator: Any, item: Any) -> list[float | None] | None:
-    from tvm.relay.collage.measure.comparison import paired_ratio
+    from tvm.relay.collage.timing.comparison import paired_ratio
 
     if numerator is None or not (numerator.cost.is_usable and item.cost.is_usable):
         return None

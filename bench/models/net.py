@@ -57,7 +57,7 @@ def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, 
 def save_inputs(net: Net, model: onnx.ModelProto, folder: Path) -> str:
     """The .npz file in the folder with random_inputs, arrays by name."""
     # Not above: a process of stock TVM builds nets, too.
-    from tvm.relay.collage.measure.arrays import save_arrays
+    from tvm.relay.collage.exec.arrays import save_arrays
 
     file = folder / "inputs.npz"
     save_arrays(file, random_inputs(net, model))

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tvm.relay.collage.measure.contestant import Runnable
-from tvm.relay.collage.measure.resolve import resolve
+from tvm.relay.collage.exec.contestant import Runnable
+from tvm.relay.collage.exec.resolve import resolve
 
 LOOP = {"factory": "", "arguments": {}}
 # Of runs, until the scheduler treats the woken neighbour as one that has always run.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from tvm.relay.collage.exec.resolve import path_of, resolve
 from tvm.relay.collage.measure import Contestant
-from tvm.relay.collage.measure.resolve import path_of, resolve
 
 
 def paused(contestant: Contestant, pause: float) -> Contestant:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tvm.relay.collage.measure import Comparison
-from tvm.relay.collage.measure.comparison import paired_ratio
+from tvm.relay.collage.timing.comparison import paired_ratio
 
 OURS = "collage"
 _SURELY_FASTER = 1.01

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tvm.relay.collage.errors import last_line
 from tvm.relay.collage.measure import Comparison
-from tvm.relay.collage.measure.comparison import paired_ratio
+from tvm.relay.collage.timing.comparison import paired_ratio
 
 from .record import interval_text
 

@@ -24,7 +24,7 @@ if getattr(sys.modules.get("tvm"), "__file__", None) is None:
 @pytest.fixture(scope="session", autouse=True)
 def quiet_machine():
     """What is warned of, and measured again, must not depend on what else the machine does."""
-    from tvm.relay.collage.measure import load
+    from tvm.relay.collage.machine import load
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
@@ -36,7 +36,7 @@ def quiet_machine():
 def quick_workers():
     """Worker processes are forked from a clean process that has imported TVM (tvm_forks.py)."""
     import tvm_forks
-    from tvm.relay.collage.measure import launch
+    from tvm.relay.collage.exec import launch
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "subprocess", tvm_forks.WORKERS)
@@ -49,7 +49,7 @@ def forked_workers():
     """Worker processes are forked from this one and need not import TVM, nor can they run its
     kernels: for tests whose workers do nothing real."""
     from fault_search import FORKED
-    from tvm.relay.collage.measure import launch
+    from tvm.relay.collage.exec import launch
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "subprocess", FORKED)

@@ -146,7 +146,8 @@ def search(
     """
     import tvm
     from tvm.relay.collage import CollageOptions, measured, optimize
-    from tvm.relay.collage.measure import launch, load
+    from tvm.relay.collage.exec import launch
+    from tvm.relay.collage.machine import load
 
     launch.subprocess = FORKED if forked else subprocess
     usual = measured.session.measure_options
@@ -186,7 +187,7 @@ class ForkedPopen:
     """
 
     def __init__(self, arguments, *, pass_fds, env, **_):
-        from tvm.relay.collage.measure import worker
+        from tvm.relay.collage.exec import worker
 
         requests, self._to_worker = os.pipe()
         self._from_worker, printed = os.pipe()

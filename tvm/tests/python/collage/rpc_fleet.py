@@ -136,7 +136,7 @@ def serve_tracker(port):
 def serve_device(tracker, key, threads=None):
     from fault_search import FORKED
     from tvm.relay.collage import rpc_server
-    from tvm.relay.collage.measure import launch
+    from tvm.relay.collage.exec import launch
     from tvm.relay.collage.rpc.tracker import Address
 
     launch.subprocess = FORKED

@@ -13,9 +13,9 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.backends import get_backend, greedy_partition, register_backend
 from tvm.relay.collage.backends.accuracy import limits, traders_in
+from tvm.relay.collage.costs.tolerance import RELATIVE, tolerance_of
 from tvm.relay.collage.graph_search import GuardUnavailable, guard
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.tolerance import RELATIVE, tolerance_of
 from tvm.relay.collage.measured import measuring_session
 from tvm.target import Target
 

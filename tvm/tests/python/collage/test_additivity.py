@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 import additivity
 from additivity_account import ROWS, Chain, Launch, Part, account
 from tvm.relay.collage import host_target
-from tvm.relay.collage.measure.kernels import Kernel
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.timing.kernels import Kernel
 
 A, BLOCKED = "float32[1,8,4]", "float32[1,1,4,8]"
 _seconds = {}

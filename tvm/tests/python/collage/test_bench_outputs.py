@@ -58,7 +58,7 @@ def made_up(monkeypatch):
 
 
 def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch, made_up):
-    from tvm.relay.collage.measure import comparison
+    from tvm.relay.collage.timing import comparison
 
     monkeypatch.setattr(comparison, "output_error", lambda *_: 2e-3)
     arguments = ["--nets", "small", "--backends", "dnnl"]

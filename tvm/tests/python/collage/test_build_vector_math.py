@@ -15,8 +15,8 @@ from peer.functions import FUNCTIONS, all_floats, ulps_off
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.build import build_library, build_vm, stock
+from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.measure import candidate_module, context_to_json
-from tvm.relay.collage.measure.build_step import build_module
 from tvm.runtime.vm import VirtualMachine
 
 UNARY = [function for function in FUNCTIONS.values() if function.arguments == 1]

@@ -16,7 +16,8 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
-from tvm.relay.collage.measure import STATUSES, cpu_lock
+from tvm.relay.collage.machine import cpu_lock
+from tvm.relay.collage.measure import STATUSES
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
 

@@ -9,7 +9,7 @@ from store_rows import row
 from tvm.relay.collage import doctor, host_target
 from tvm.relay.collage.doctor import machine
 from tvm.relay.collage.doctor.noise import measure_noise, measure_sharing
-from tvm.relay.collage.measure.compiler import find_compiler
+from tvm.relay.collage.machine.compiler import find_compiler
 from tvm.relay.collage.store import CostStore
 
 

@@ -15,7 +15,7 @@ from tvm import relay
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.comparison import paired_ratio
+from tvm.relay.collage.timing.comparison import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
 # The module: its package's attribute of this name is the function.

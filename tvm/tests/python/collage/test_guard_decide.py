@@ -19,8 +19,8 @@ from tvm.relay.collage.graph_search.decide import (
     verdict,
 )
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measure.comparison import best_first, paired_ratio
-from tvm.relay.collage.measure.rounds import Further, run_rounds
+from tvm.relay.collage.timing.comparison import best_first, paired_ratio
+from tvm.relay.collage.timing.rounds import Further, run_rounds
 
 ORDER = ["tvm", "dnnl", "collage"]
 SPREADS = {"quiet": (0.005, 0.01), "busy": (0.03, 0.1), "wild": (0.1, 0.2)}

@@ -31,11 +31,11 @@ def test_imports_of_the_package_point_down():
 
 
 def test_an_import_that_points_up_is_found_inside_a_function_too(tree):
-    with open(tree / PACKAGE / "measure" / "cost.py", "a", encoding="utf-8") as file:
+    with open(tree / PACKAGE / "costs" / "cost.py", "a", encoding="utf-8") as file:
         file.write(UPWARD)
     done = check_imports(tree)
     assert done.returncode == 1
-    assert "tvm.relay.collage.measure.cost -> tvm.relay.collage.optimizer" in done.stdout
+    assert "tvm.relay.collage.costs.cost -> tvm.relay.collage.optimizer" in done.stdout
 
 
 def test_a_unit_without_a_floor_is_found(tree):

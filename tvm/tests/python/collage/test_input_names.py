@@ -8,7 +8,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.backend import Executor
 from tvm.relay.collage import CollageOptions
-from tvm.relay.collage.measure.arrays import save_arrays, set_inputs
+from tvm.relay.collage.exec.arrays import save_arrays, set_inputs
 
 # Parameters of set_input, savez, run, invoke; names that are no identifiers.
 NAMES = ["key", "value", "file", "self", "args", "run", "func_name", "allow_pickle", "a b/c:0", "é"]

@@ -15,7 +15,7 @@ from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.backend import vm as vm_backend
 from tvm.relay.collage import CollageOptions, integration, optimizer
-from tvm.relay.collage.measure.arrays import set_inputs
+from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.measured import measuring_session
 from tvm.runtime.vm import VirtualMachine
 

@@ -13,8 +13,8 @@ import tvm
 from kernel_nets import CPU, NETS
 from tvm.relay import collage
 from tvm.relay.collage.build import build_library
-from tvm.relay.collage.measure.kernels import Kernel, kernels_of
 from tvm.relay.collage.report.kernels import CAUSES, UNEXPLAINED, match_kernels
+from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 
 DOCS = Path(__file__).parents[4] / "docs" / "measured_deployed.md"
 # Equal calls and, by cause, how many kernels of the network stand for how many of the parts alone.

@@ -17,11 +17,11 @@ from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
 from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.costs.reference import evaluate
+from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
+from tvm.relay.collage.exec.arrays import as_numbers
+from tvm.relay.collage.exec.contestant import library_contestant
 from tvm.relay.collage.measure import MeasureOptions, output_error
-from tvm.relay.collage.measure.arrays import as_numbers
-from tvm.relay.collage.measure.contestant import library_contestant
-from tvm.relay.collage.measure.reference import evaluate
-from tvm.relay.collage.measure.tolerance import OUTPUT, output_tolerance
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
 

@@ -13,12 +13,8 @@ from pathlib import Path
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
-from tvm.relay.collage.measure import cpu_lock
-from tvm.relay.collage.measure.cpu_lock import (
-    cpus_for_building,
-    cpus_for_measuring,
-    shared_folder,
-)
+from tvm.relay.collage.machine import cpu_lock
+from tvm.relay.collage.machine.cpu_lock import cpus_for_building, cpus_for_measuring, shared_folder
 
 
 @pytest.fixture

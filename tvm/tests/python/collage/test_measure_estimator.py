@@ -3,8 +3,8 @@
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
-from tvm.relay.collage.measure.reply import Reply
-from tvm.relay.collage.measure.runner import LocalRunner
+from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.measured.runner import LocalRunner
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

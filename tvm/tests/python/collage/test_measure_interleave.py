@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from measure_fakes import contestant, measure
 from tvm.relay.collage.errors import MachineError
-from tvm.relay.collage.measure import launch
+from tvm.relay.collage.exec import launch
+from tvm.relay.collage.timing import comparison
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
-Stage = import_module(measure.__name__ + ".contestant").Stage
+Stage = import_module("tvm.relay.collage.exec.contestant").Stage
 
 # On a virtual clock nothing is to be warmed up for seconds of the wall's.
 compare = functools.partial(measure.compare, warm_seconds=0.0)
@@ -203,7 +204,7 @@ def test_who_was_given_up_is_never_the_best(monkeypatch):
         "stayed": measure.Samples("stayed", [1e-3] * 6 + [9e-3] * 8),
         "left": measure.Samples("left", [5e-3] * 6, left="given up"),
     }
-    monkeypatch.setattr(measure.comparison, "measure_interleaved", lambda *_, **__: samples)
+    monkeypatch.setattr(comparison, "measure_interleaved", lambda *_, **__: samples)
     best, other = compare([contestant("left"), contestant("stayed")])
     assert (best.name, other.name) == ("stayed", "left")
     assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0

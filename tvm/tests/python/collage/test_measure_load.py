@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
-from tvm.relay.collage.measure.load import (
+from tvm.relay.collage.machine.load import (
     LoadMeter,
     Usage,
     load_between,
@@ -16,7 +16,7 @@ from tvm.relay.collage.measure.load import (
     read_usage,
     warn_if_busy,
 )
-from tvm.relay.collage.measure.runner import LocalRunner
+from tvm.relay.collage.measured.runner import LocalRunner
 
 STAT = """cpu  9000 0 0 0 0 0 0 0 0 0
 cpu0 100 10 20 5000 7 1 2 300 50 0
@@ -35,7 +35,7 @@ def put(root, path, text):
 def two_cpus(monkeypatch, tmp_path):
     """Of a machine whose third CPU is another's; a clock tick is 10 ms there."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr("tvm.relay.collage.measure.load._TICKS", 100)
+    monkeypatch.setattr("tvm.relay.collage.machine.load._TICKS", 100)
     monkeypatch.setattr(os, "times", lambda: (1.0, 0.5, 2.0, 0.5, 77.0))
     put(tmp_path, "proc/stat", STAT)
     return tmp_path
@@ -75,7 +75,7 @@ def test_others_disturb_where_they_take_more_than_is_free(
 ):
     cores = {str(cpu): [cpu] for cpu in range(cpus)}
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cpus)))
-    monkeypatch.setattr("tvm.relay.collage.measure.load.cores_of", lambda given: cores)
+    monkeypatch.setattr("tvm.relay.collage.machine.load.cores_of", lambda given: cores)
     monkeypatch.setenv("TVM_NUM_THREADS", threads)
     found = load_between(Usage(10.0, 100.0, 50.0), Usage(11.0, 100.0 + worked, 50.0 + own))
     assert found == pytest.approx(load)

@@ -13,8 +13,9 @@ from test_store_costs import FAKE_ENVIRONMENT
 from tvm.relay.collage import CollageOptions, doctor, optimize
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.errors import MachineError
-from tvm.relay.collage.measure import WorkerProcess, candidate_module, machine_fault
-from tvm.relay.collage.measure.compiler import find_compiler, why_it_does_not_link
+from tvm.relay.collage.exec import machine_fault
+from tvm.relay.collage.machine.compiler import find_compiler, why_it_does_not_link
+from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.store import CostStore, StoredCosts
 
 # What a step does -> the kind of fault, and what its message says.

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tvm.relay.collage.measure import memory
+from tvm.relay.collage.machine import memory
 
 
 def test_a_process_holds_what_it_touched():

@@ -12,7 +12,7 @@ import time
 import measure_fakes
 import pytest
 from measure_fakes import REPLIES, measure
-from tvm.relay.collage.measure.reply import parse_reply
+from tvm.relay.collage.exec.reply import parse_reply
 
 Job, WorkerPool = measure.Job, measure.WorkerPool
 PERFORM = "measure_fakes:perform"
@@ -181,7 +181,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from measure_fakes import REPLIES, measure
-from tvm.relay.collage.measure.reply import parse_reply
+from tvm.relay.collage.exec.reply import parse_reply
 pool = measure.WorkerPool(2)
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)

@@ -9,10 +9,10 @@ import tvm
 from measure_fakes import measure
 from relay_text import parse
 from tvm import relay
-from tvm.relay.collage.measure.flows import FLOWS, OWN_RANGE
-from tvm.relay.collage.measure.reads import PLAIN, RANGES, READS
+from tvm.relay.collage.costs.flows import FLOWS, OWN_RANGE
+from tvm.relay.collage.costs.reads import PLAIN, RANGES, READS
 
-inputs = import_module(measure.__name__ + ".inputs")
+inputs = import_module("tvm.relay.collage.costs.inputs")
 # Not of networks as they are compiled: other languages, what lowering makes (and our builds), marks
 # of passes, and what other tests of this process have registered.
 NOT_RELAY = (
@@ -183,7 +183,7 @@ def test_regions_are_inside_their_images():
 def test_an_operator_that_nobody_knows_gets_zeros():
     body = relay.Call(tvm.ir.Op.get("memory.kill"), [IDS])
     function = relay.Function([IDS], body)
-    (need,) = import_module(measure.__name__ + ".flows").leaves_read([function]).needs.values()
+    (need,) = import_module("tvm.relay.collage.costs.flows").leaves_read([function]).needs.values()
     assert (need.low, need.high) == (0, 0)
 
 

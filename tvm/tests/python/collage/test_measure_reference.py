@@ -12,9 +12,9 @@ from relay_text import parse
 from test_measure_candidate import conv, external
 from tvm import relay
 
-reference = import_module(measure.__name__ + ".reference")
-tolerance = import_module(measure.__name__ + ".tolerance")
-inputs = import_module(measure.__name__ + ".inputs")
+reference = import_module("tvm.relay.collage.costs.reference")
+tolerance = import_module("tvm.relay.collage.costs.tolerance")
+inputs = import_module("tvm.relay.collage.costs.inputs")
 BUILDER = measure.MeasureOptions().builder
 
 

@@ -2,7 +2,7 @@
 """Rounds of a comparison on samples and a clock of the test's own."""
 
 import pytest
-from tvm.relay.collage.measure.rounds import MOST_FURTHER, Further, run_rounds
+from tvm.relay.collage.timing.rounds import MOST_FURTHER, Further, run_rounds
 
 
 class Machine:

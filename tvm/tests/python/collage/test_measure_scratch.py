@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from measure_fakes import measure
-from tvm.relay.collage.measure import scratch
-from tvm.relay.collage.measure.scratch import ScratchFolder, remove_stale
+from tvm.relay.collage.exec import scratch
+from tvm.relay.collage.exec.scratch import ScratchFolder, remove_stale
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +127,7 @@ from pathlib import Path
 _, folder, tempfile.tempdir = sys.argv
 sys.modules["alone"] = types.ModuleType("alone")
 sys.modules["alone"].__path__ = [folder]
-module = importlib.import_module("alone.scratch")
+module = importlib.import_module("alone.exec.scratch")
 for _ in range(200):
     with module.ScratchFolder() as path:
         Path(path, "file").write_text("x")
@@ -135,7 +135,7 @@ for _ in range(200):
 
 
 def test_many_processes_at_once(temporary):
-    command = [sys.executable, "-c", ALONE, str(Path(scratch.__file__).parent), str(temporary)]
+    command = [sys.executable, "-c", ALONE, str(Path(scratch.__file__).parents[1]), str(temporary)]
     children = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [child.communicate(timeout=120)[1] for child in children] == [b""] * 4
     assert list(temporary.iterdir()) == []

@@ -4,9 +4,9 @@
 import threading
 
 import pytest
-from tvm.relay.collage.measure import spent
-from tvm.relay.collage.measure.pool import Job, WorkerPool
-from tvm.relay.collage.measure.spent import add_workers, phase, recording
+from tvm.relay.collage.exec import spent
+from tvm.relay.collage.exec.pool import Job, WorkerPool
+from tvm.relay.collage.exec.spent import add_workers, phase, recording
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_nonsense_of_a_worker_is_left_out():
 
 
 def test_workers_tell_what_they_spent_and_failures_too():
-    fakes = "tvm.relay.collage.measure.spent:"
+    fakes = "tvm.relay.collage.exec.spent:"
     jobs = [
         Job("call", {"function": "builtins:sorted", "arguments": {}}, 60.0),  # a TypeError
         Job("call", {"function": f"{fakes}_now", "arguments": {}}, 60.0),

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 from measure_fakes import measure
+from tvm.relay.collage.costs.statistics import dependence, fewest_samples, is_dependent
 from tvm.relay.collage.graph_search.decide import SLOWER, verdict
-from tvm.relay.collage.measure.statistics import dependence, fewest_samples, is_dependent
 
 median_interval, ratio_interval = measure.median_interval, measure.ratio_interval
 

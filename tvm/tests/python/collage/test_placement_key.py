@@ -11,7 +11,7 @@ import tvm
 from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.measure.weights import is_weight
+from tvm.relay.collage.costs.weights import is_weight
 from tvm.relay.collage.placement.describe import describe_functions
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 from tvm.relay.prelude import Prelude

@@ -19,12 +19,12 @@ from measure_fakes import fake_options, measure
 from rpc_fleet import Fleet, free_port
 from test_measure_pool import wait_until
 from tvm.relay import collage
+from tvm.relay.collage.exec import launch
 from tvm.relay.collage.graph_search.decide import in_question
-from tvm.relay.collage.measure import launch
-from tvm.relay.collage.measure.rounds import Further
 from tvm.relay.collage.rpc import DeviceRunner, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
+from tvm.relay.collage.timing.rounds import Further
 
 STEP = "rpc_fleet:fake_measure"
 

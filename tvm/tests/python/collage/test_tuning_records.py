@@ -11,8 +11,8 @@ from tuning_nets import KINDS, TARGET, conv, dense, in_mode, kernel_source, some
 from tvm import autotvm
 from tvm import meta_schedule as ms
 from tvm.relay.collage import logs, measured
+from tvm.relay.collage.costs.build_step import build_candidate
 from tvm.relay.collage.measure import candidate_module
-from tvm.relay.collage.measure.build_step import build_candidate
 from tvm.relay.collage.tuning import TuningRecords, records_in_force
 
 # What the builder below has built, in the order of the builds.

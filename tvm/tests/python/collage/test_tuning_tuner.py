@@ -11,8 +11,8 @@ import pytest
 import tuning_fakes
 from tuning_fakes import TARGET, workload
 from tvm.relay.collage.errors import BackendUnavailableError
+from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.measure import CandidateModule, Cost
-from tvm.relay.collage.measure.pool import WorkerPool
 from tvm.relay.collage.tuner import session
 from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
 from tvm.relay.collage.tuning import TuningRecords, load_records

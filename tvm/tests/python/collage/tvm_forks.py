@@ -21,7 +21,7 @@ _CLONE_PARENT, _SYS_CLONE = 0x8000, 56  # of Linux on x86-64, the only system th
 _LONGEST = 1 << 20
 # Read when they are needed, by TVM's thread pool or by Python.
 _READ_LATE = ("TMPDIR", "PYTEST_CURRENT_TEST", "TVM_NUM_THREADS", "TVM_BIND_THREADS")
-_MODULE = "tvm.relay.collage.measure.worker"
+_MODULE = "tvm.relay.collage.exec.worker"
 
 
 def _read_while_loading(environment):
@@ -165,7 +165,7 @@ def _serve(ours):
 
 
 if __name__ == "__main__":
-    from tvm.relay.collage.measure import worker
+    from tvm.relay.collage.exec import worker
 
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread alone"
     ours = socket.socket(fileno=int(sys.argv[1]))

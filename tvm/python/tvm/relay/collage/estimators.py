@@ -14,9 +14,9 @@ from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 
 from ._plain import plain
+from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
-from .measure.cost import MOST_SECONDS, Cost
 from .measured import LazySession, measure_batch, measure_transitions
 from .work import Work
 

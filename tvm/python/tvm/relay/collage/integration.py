@@ -31,11 +31,11 @@ _WRAPPED = {
 _CALLBACKS = {
     "ask": "rules.predicates:ask",
     "estimate_seconds": "collage:estimate_seconds",
-    "kept_constants": "measure.flows:kept_constants",
+    "kept_constants": "costs.flows:kept_constants",
     "make_byoc_partition_rule": "backends.rule:make_byoc_partition_rule",
     "read_placement": "placement.replay:read_placement",
-    "reading_ops": "measure.reads:reading_ops",
-    "seconds_waited": "measure.cpu_lock:seconds_waited",
+    "reading_ops": "costs.reads:reading_ops",
+    "seconds_waited": "machine.cpu_lock:seconds_waited",
 }
 # What the client of an RPC server calls there (rpc/session.py), behind "collage.device.".
 _OF_DEVICES = ("open", "submit", "poll")

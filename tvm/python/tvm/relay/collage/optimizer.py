@@ -21,10 +21,10 @@ from .backends.accuracy import check_budget, traders_in, without_traders
 from .build import build_library, prepare
 from .built import Built
 from .estimators import CostEstimator
+from .exec.spent import phase
 from .graph_search import GuardResult, GuardUnavailable, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
-from .measure.spent import phase
 from .measured import measuring_session, own_backend_modules, tune_whole, tuning
 from .module_check import check_module
 from .options import CollageOptions

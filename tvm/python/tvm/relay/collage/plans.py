@@ -12,9 +12,9 @@ from typing import Any
 
 import tvm
 
+from .costs.cost import Cost
 from .errors import UnknownBackendError, last_line
 from .greedy import take_all
-from .measure import Cost
 from .placement import Machine, PartCost, PlacedPart, Placement
 from .placement.describe import make_placement, parts_from_rows
 from .placement.made_with import current_opt_level

@@ -17,7 +17,7 @@ TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
 
 namespace {
 
-// As measure/cost.py lists them.
+// As costs/cost.py lists them.
 constexpr const char* kStatuses[] = {"unknown",     "measured",     "estimated", "compile_failed",
                                      "run_failed",  "timeout",      "crashed",   "wrong_result",
                                      "unsupported", "machine_fault"};

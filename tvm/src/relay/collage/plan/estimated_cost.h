@@ -7,14 +7,14 @@
 
 namespace tvm::collage {
 
-/*! \brief What is answered; `status` is one of the names in measure/cost.py. */
+/*! \brief What is answered; `status` is one of the names in costs/cost.py. */
 struct EstimatedCost {
   std::string status;
   double seconds = 0;
   std::string message;
 
   bool IsUsable() const { return status == "measured" || status == "estimated"; }
-  /*! \brief As Cost.Summary in measure/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
+  /*! \brief As Cost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
   std::string Summary() const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a weight is, for signatures of candidates and keys of functions alike; measure/weights.py
+// What a weight is, for signatures of candidates and keys of functions alike; costs/weights.py
 // says the same of measured candidates. Test: tvm/tests/python/collage/test_placement_key.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_WEIGHTS_H_
 #define TVM_RELAY_COLLAGE_RELAY_WEIGHTS_H_

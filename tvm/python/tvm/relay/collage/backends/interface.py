@@ -12,7 +12,7 @@ from tvm import relay
 from tvm.ir import IRModule
 from tvm.runtime import Module
 
-from ..measure.cost import Cost
+from ..costs.cost import Cost
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -27,7 +27,7 @@ class Backend:
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
         trades_accuracy: the type that it computes in where the model's is finer, one of
-            measure.tolerance.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
+            costs.tolerance.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
             the option accuracy_budget allows an error, and its results may be off as that type is.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
             and types, and constants of up to 16 elements that they read? Then one answer does for

@@ -5,7 +5,7 @@ import dataclasses
 
 import tvm
 
-from ..measure import Cost
+from ..costs.cost import Cost
 from .interface import Backend
 from .registry import find_backend
 from .target_options import options_of

@@ -9,10 +9,10 @@ import tvm
 from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
+from ..costs.tolerance import RELATIVE
 from ..errors import last_line
 from ..external import TRANSITION, TVM_BACKEND, is_external
 from ..interrupts import carried
-from ..measure.tolerance import RELATIVE
 from ..rules.pattern_entry import check_entries
 from ..rules.predicates import never_raises
 from . import BUILTIN

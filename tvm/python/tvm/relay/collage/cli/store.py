@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..costs.cost import STATUSES
 from ..errors import CollageError
-from ..measure import STATUSES
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, summary_lines
 from ..store.prune import measured_before, of_other_versions

@@ -23,9 +23,9 @@ from ..backends import list_backends
 from ..backends.listing import describe_backend
 from ..build import host_target
 from ..denormals import thread_pool
+from ..machine.compiler import find_compiler, why_it_does_not_link
 from ..machine.environment import cpu_model
-from ..measure.compiler import find_compiler, why_it_does_not_link
-from ..measure.load import LoadMeter
+from ..machine.load import LoadMeter
 from ..store import CostStore, StoreError, StoreOlderError, store_path
 from .noise import Noise, measure_noise, measure_sharing
 

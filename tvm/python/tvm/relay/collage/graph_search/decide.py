@@ -26,7 +26,7 @@ from typing import Any
 import tvm
 
 from ..external import is_external_function
-from ..measure.comparison import paired_ratio
+from ..timing.comparison import paired_ratio
 
 # Less than this is no difference: what processes of one library differ by.
 NO_DIFFERENCE = 1.01

@@ -17,22 +17,25 @@ import numpy as np
 import tvm
 
 from ..backends import accuracy
+from ..costs.cost import Cost
+from ..costs.inputs import describe_inputs, random_tensor
+from ..costs.tolerance import output_tolerance
 from ..errors import MachineError, last_line
+from ..exec.arrays import save_arrays
+from ..exec.launch import make_scratch
+from ..exec.machine_fault import blaming_the_compiler, machine_errors
+from ..exec.reply import Unsupported
+from ..exec.spent import phase
+from ..exec.text import describe
 from ..external import is_external_function
 from ..interrupts import interrupts_kept
-from ..measure import Comparison, Contestant, Cost, Unsupported, compare
-from ..measure.arrays import save_arrays
-from ..measure.compiler import require_compiler
-from ..measure.cpu_lock import cpus_for_building
-from ..measure.inputs import describe_inputs, random_tensor
-from ..measure.launch import make_scratch
-from ..measure.machine_fault import blaming_the_compiler, machine_errors
-from ..measure.rounds import Further
-from ..measure.spent import phase
-from ..measure.text import describe
-from ..measure.tolerance import output_tolerance
+from ..machine.compiler import require_compiler
+from ..machine.cpu_lock import cpus_for_building
 from ..progress import OnStep
 from ..sample_inputs import ADVICE
+from ..timing.comparison import Comparison, compare
+from ..timing.interleave import Contestant
+from ..timing.rounds import Further
 from .decide import in_question, may_ship, simplest_first
 
 _logger = logging.getLogger(__name__)

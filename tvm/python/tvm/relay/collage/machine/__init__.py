@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine: its CPU, threads and versions, as keys of costs and placements name them."""
+"""This machine: its CPU, cores, memory, load and versions; who else uses it."""

@@ -6,8 +6,8 @@ Test: test_measure_context.py, test_tuning_records.py.
 
 import tvm
 
+from ..costs.pass_context import context_to_json
 from ..logs import warn_once
-from ..measure import context_to_json
 from ..tuner.session import active_tuner
 from ..tuning import records_in_force
 

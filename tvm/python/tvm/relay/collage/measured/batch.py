@@ -8,8 +8,8 @@ import functools
 import logging
 
 from ..backends.own_cost import own_cost
-from ..measure import Cost
-from ..measure.spent import phase
+from ..costs.cost import Cost
+from ..exec.spent import phase
 from .as_built import build_options, tuning_records
 from .from_options import own_backend_modules
 from .roofline import roofline_remark

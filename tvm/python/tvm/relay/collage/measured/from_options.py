@@ -4,9 +4,9 @@
 import os
 
 from ..backends import BUILTIN, find_backend
+from ..costs.options import MeasureOptions
 from ..errors import BackendUnavailableError
 from ..logs import warn_once
-from ..measure import MeasureOptions
 
 # More builds at once gain little and each holds a TVM in memory.
 _MOST_WORKERS = 8

@@ -7,7 +7,7 @@ more, so that what is marked is slow on any machine; what a cache would do is no
 test_roofline.py.
 """
 
-from ..measure.cost import format_seconds
+from ..costs.cost import format_seconds
 from ..work import Machine, work_of_module
 
 # A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.

@@ -5,8 +5,10 @@ import tvm
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
+from ..costs.candidate import candidate_module
+from ..exec.reply import Unsupported
+from ..exec.text import describe
 from ..external import TVM_BACKEND, is_external
-from ..measure import Unsupported, candidate_module, describe
 from ..options import CollageOptions
 
 

@@ -7,10 +7,12 @@ import dataclasses
 import logging
 
 from ..errors import DeviceError
-from ..measure import MeasuredCostEstimator, WorkerOptions, make_progress
+from ..exec.process import WorkerOptions
 from ..options import CollageOptions
 from ..rpc import DeviceRunner
+from .estimator import MeasuredCostEstimator
 from .from_options import measure_options, own_backend_modules
+from .progress import make_progress
 from .stored import open_store
 
 _logger = logging.getLogger(__name__)

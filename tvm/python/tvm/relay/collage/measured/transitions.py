@@ -3,8 +3,8 @@
 
 import tvm
 
+from ..costs.candidate import candidate_module
 from ..external import TRANSITION
-from ..measure import candidate_module
 from .as_built import build_options
 from .session import measuring_session
 

@@ -12,8 +12,8 @@ import os
 from collections import Counter
 from typing import Any, NewType
 
+from ..costs.cost import STATUSES
 from ..machine.environment import Machine
-from ..measure.cost import STATUSES
 
 KEY = {"pattern": "^[0-9a-f]{16}$"}
 NOT_NEGATIVE = {"minimum": 0}

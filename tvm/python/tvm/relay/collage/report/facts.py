@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..measure.comparison import DEPENDENT_ROUNDS
-from ..measure.cost import format_seconds, says_noisy
+from ..costs.cost import format_seconds, says_noisy
 from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
+from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
 from .unplaced import unplaced_to_json

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import tvm
 
 from ..build import build_library, host_target, prepare
+from ..costs.build_step import build_module
+from ..costs.candidate import CandidateModule, candidate_module, deployable_module
+from ..costs.options import MeasureOptions
 from ..external import TVM_BACKEND
-from ..measure.build_step import build_module
-from ..measure.candidate import CandidateModule, candidate_module, deployable_module
-from ..measure.kernels import Kernel, kernels_of
-from ..measure.options import MeasureOptions
 from ..measured import build_options, tuning_records
 from ..placement import PlacedPart, Placement
 from ..placement.replay import apply_placement, part_modules, parts_of
+from ..timing.kernels import Kernel, kernels_of
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {

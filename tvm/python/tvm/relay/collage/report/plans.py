@@ -7,8 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..measure import Comparison
-from ..measure.comparison import are_dependent, best_first, paired_ratio
+from ..timing.comparison import Comparison, are_dependent, best_first, paired_ratio
 
 
 def compare_plans(

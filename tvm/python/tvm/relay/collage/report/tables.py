@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..measure.cost import format_seconds, says_noisy
+from ..costs.cost import format_seconds, says_noisy
 from ..plans import EXACT
 from .facts import BUSY, Summary, plan_remarks, ratio_text, result_to_json
 from .unplaced import by_region, reason_text

@@ -12,10 +12,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..measure import Comparison, Contestant, Cost, Interval, compare
-from ..measure.pool import Job, drive
-from ..measure.resolve import path_of, resolve
-from ..measure.rounds import Further
+from ..costs.cost import Cost
+from ..costs.statistics import Interval
+from ..exec.pool import Job, drive
+from ..exec.resolve import path_of, resolve
+from ..timing.comparison import Comparison, compare
+from ..timing.interleave import Contestant
+from ..timing.rounds import Further
 from .device_pool import DevicePool
 
 # Each request has a limit of its own there, and a device that falls silent is lost long before.

@@ -13,10 +13,10 @@ import time
 from typing import Any
 
 from ..errors import DeviceError
-from ..measure.pool import ATTEMPTS, Job, Task, WorkerPool
-from ..measure.process import WorkerOptions, WorkerProcess
-from ..measure.reply import Reply
-from ..measure.resolve import path_of
+from ..exec.pool import ATTEMPTS, Job, Task, WorkerPool
+from ..exec.process import WorkerOptions, WorkerProcess
+from ..exec.reply import Reply
+from ..exec.resolve import path_of
 from .device_info import DeviceInfo, check_alike
 from .session import SILENCE_SECONDS, open_device, run_on_device
 from .tracker import Address, Tracker

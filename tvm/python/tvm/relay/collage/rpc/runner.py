@@ -9,12 +9,14 @@ from typing import Any
 
 import tvm
 
+from ..costs.candidate import CandidateModule
 from ..errors import DeviceError
+from ..exec.pool import Job, OnReply, WorkerPool, drive
+from ..exec.process import WorkerOptions
+from ..exec.spent import phase
 from ..machine.environment import Machine
-from ..measure import CandidateModule, Comparison, Contestant
-from ..measure.pool import Job, OnReply, WorkerPool, drive
-from ..measure.process import WorkerOptions
-from ..measure.spent import phase
+from ..timing.comparison import Comparison
+from ..timing.interleave import Contestant
 from .comparison import compare_on_device
 from .device_info import DeviceInfo, check_compiler
 from .device_pool import DevicePool

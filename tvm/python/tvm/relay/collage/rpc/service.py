@@ -15,10 +15,10 @@ from typing import Any
 
 import tvm
 
-from ..measure.pool import Job, WorkerPool, step
-from ..measure.process import WorkerOptions
-from ..measure.reply import Reply
-from ..measure.worker import die_with_parent
+from ..exec.pool import Job, WorkerPool, step
+from ..exec.process import WorkerOptions
+from ..exec.reply import Reply
+from ..exec.worker import die_with_parent
 
 PREFIX = "collage.device."
 

@@ -17,8 +17,8 @@ from typing import Any
 from tvm import rpc
 
 from ..errors import DeviceError
-from ..measure.pool import Job
-from ..measure.resolve import path_of
+from ..exec.pool import Job
+from ..exec.resolve import path_of
 from .device_info import describe_this_device
 from .service import PREFIX
 from .tracker import Address, Tracker

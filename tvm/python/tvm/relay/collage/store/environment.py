@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from ..costs.options import MEASURING_VERSION, MeasureOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
-from ..measure.options import MEASURING_VERSION, MeasureOptions
 
 # Options of measuring that change what is measured. How long it takes is a row's allowed_seconds,
 # since a careful measurement also serves who asks for less. imports are none: what those modules

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..measure import CandidateModule
+from ..costs.candidate import CandidateModule
 from .environment import Environment
 
 

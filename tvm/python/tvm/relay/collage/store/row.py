@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 from typing import Any
 
-from ..measure import Cost
+from ..costs.cost import Cost
 from .key import CostKey
 
 COST_FIELDS = tuple(field.name for field in dataclasses.fields(Cost))

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from ..measure.scratch import ScratchFolder
+from ..exec.scratch import ScratchFolder
 from .errors import StoreMissingError, reported
 from .key import CostKey
 from .row import COLUMNS, StoredCost

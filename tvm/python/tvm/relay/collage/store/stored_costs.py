@@ -13,8 +13,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from ..measure import CandidateModule, Cost, MeasureOptions
-from ..measure.spent import phase
+from ..costs.candidate import CandidateModule
+from ..costs.cost import Cost
+from ..costs.options import MeasureOptions
+from ..exec.spent import phase
 from .database import CostStore
 from .environment import Environment
 from .errors import StoreError

@@ -19,9 +19,9 @@ from typing import Any
 import platformdirs
 
 from ..errors import BackendUnavailableError
+from ..exec.pool import WorkerPool
+from ..exec.process import WorkerOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
-from ..measure import WorkerOptions
-from ..measure.pool import WorkerPool
 from ..progress import steps
 from ..tuning.logs import load_records
 from ..tuning.records import TuningRecords, mode, records_in_force

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import tvm
 
 from ..build import fast_passes
-from ..measure.candidate import CandidateModule
-from ..measure.pass_context import context_from_json
+from ..costs.candidate import CandidateModule
+from ..costs.pass_context import context_from_json
 from ..tuning.logs import Line, read_log
 
 

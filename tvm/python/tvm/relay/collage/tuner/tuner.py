@@ -18,11 +18,11 @@ from typing import Any
 
 import tvm
 
-from ..measure.candidate import CandidateModule
-from ..measure.cost import Cost
-from ..measure.cpu_lock import OnWait, cpus_for_measuring
-from ..measure.pool import Job, WorkerPool
-from ..measure.reply import Reply
+from ..costs.candidate import CandidateModule
+from ..costs.cost import Cost
+from ..exec.pool import Job, WorkerPool
+from ..exec.reply import Reply
+from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from ..progress import OnStep, steps_untold
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords

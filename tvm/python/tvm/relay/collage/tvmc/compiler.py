@@ -22,7 +22,7 @@ from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 from ..cli import INTERRUPTED
 from ..errors import CollageError, ExecutorError, ModuleError, last_line
 from ..integration import OPTION
-from ..measure.compiler import require_compiler
+from ..machine.compiler import require_compiler
 from ..module_check import open_inputs, shapes_text
 from ..options import PREFIX
 from ..report_file import check_file_path

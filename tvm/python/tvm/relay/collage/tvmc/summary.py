@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..measure.cost import format_seconds
+from ..costs.cost import format_seconds
 from ..report.facts import busy_text, plan_remarks, ratio_text
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tvm
 from tvm._ffi import register_object
 
-from ..measure.cost import Cost
+from ..costs.cost import Cost
 from .handle import View, call
 from .sub_graph import SubGraph
 

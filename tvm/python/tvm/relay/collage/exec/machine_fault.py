@@ -17,9 +17,8 @@ import threading
 from collections.abc import Iterator
 
 from ..errors import MachineError
-from .compiler import why_it_does_not_link
-from .cost import MACHINE_FAULT, Cost, Unsupported
-from .reply import Reply
+from ..machine.compiler import why_it_does_not_link
+from .reply import Unsupported
 from .resolve import resolve
 from .text import describe
 
@@ -57,30 +56,6 @@ _FROM_OUTSIDE = (
 )
 # More than an empty file: some file systems keep a block for those.
 _PROBE_BYTES = 1 << 16
-
-
-# So many candidates in a row that have lasting faults of the machine: the next would have them too.
-MOST_IN_A_ROW = 3
-
-
-class FaultCount:
-    """Faults of the machine in a row. MachineError when to go on measuring is of no use."""
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-
-    def add(self, reply: Reply, cost: Cost) -> None:
-        """Count a candidate's last reply with the cost that it stands for."""
-        if cost.status != MACHINE_FAULT or reply.fault in PASSING:
-            self._in_a_row = 0
-            return
-        self._in_a_row += 1
-        if self._in_a_row >= MOST_IN_A_ROW:
-            raise MachineError(
-                f"{self._in_a_row} candidates in a row could not be measured by no fault of theirs "
-                f"({cost.message}): {ADVICE[reply.fault]}, and run again; costs known by now are "
-                "kept"
-            )
 
 
 class MachineFault(Exception):

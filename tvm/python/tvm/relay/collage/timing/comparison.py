@@ -13,9 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from .cost import Cost
+from ..costs.cost import Cost
+from ..costs.statistics import (
+    CONFIDENCE,
+    Interval,
+    is_dependent,
+    ratio_interval,
+    relative_to_fastest,
+)
 from .interleave import Contestant, Samples, measure_interleaved
-from .statistics import CONFIDENCE, Interval, is_dependent, ratio_interval, relative_to_fastest
 
 # What is said of an interval whose rounds depend on each other.
 DEPENDENT_ROUNDS = "rounds depend on those before: the interval is too narrow"

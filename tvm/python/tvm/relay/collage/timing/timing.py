@@ -13,13 +13,13 @@ from typing import Any
 import tvm
 from tvm.contrib.graph_executor import GraphModule
 
-from .arrays import numbers_of, set_inputs
+from ..costs.inputs import random_inputs
+from ..costs.reference import check_outputs
+from ..costs.statistics import fewest_samples, is_narrow, median_interval
+from ..exec.arrays import numbers_of, set_inputs
+from ..exec.machine_fault import blaming_the_library
+from ..exec.spent import phase
 from .borders import border_share
-from .inputs import random_inputs
-from .machine_fault import blaming_the_library
-from .reference import check_outputs
-from .spent import phase
-from .statistics import fewest_samples, is_narrow, median_interval
 
 MIN_SAMPLES = fewest_samples()
 

@@ -20,9 +20,9 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..machine.memory import default_limit, resident_bytes
 from .launch import WorkerStartError, kill_worker, make_scratch, start_worker
 from .machine_fault import MEMORY, fault_of_death, kills_for_memory
-from .memory import default_limit, resident_bytes
 from .reply import Reply, how_it_ended, parse_reply
 from .spent import add_workers, phase
 

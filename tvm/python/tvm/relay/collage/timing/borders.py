@@ -14,7 +14,7 @@ import re
 import struct
 from typing import Any
 
-from .arrays import set_inputs
+from ..exec.arrays import set_inputs
 
 _LONE_TRANSFORM = re.compile(r".*fused_layout_transform(_\d+)?$")
 _NODE_REPEATS = 7

@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ..costs.cost import Cost
 from ..progress import Phase, View, make_view
-from .cost import Cost
 
 
 class Progress:

@@ -12,14 +12,14 @@ from typing import Any
 
 import tvm
 
+from ..exec.machine_fault import blaming_the_compiler, blaming_the_library
+from ..exec.resolve import resolve
+from ..exec.spent import phase
 from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
 from .link import export
-from .machine_fault import blaming_the_compiler, blaming_the_library
 from .pass_context import context_from_json
-from .resolve import resolve
-from .spent import phase
 
 
 def build_candidate(

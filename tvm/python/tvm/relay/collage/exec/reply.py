@@ -10,6 +10,14 @@ import signal
 from typing import Any
 
 
+class Unsupported(Exception):
+    """Raised by a builder that cannot take a candidate at all; becomes the status `unsupported`."""
+
+
+class WrongResult(Exception):
+    """Raised when outputs are not the reference's; becomes the status `wrong_result`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Reply:
     """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind

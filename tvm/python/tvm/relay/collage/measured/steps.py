@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ..costs.candidate import CandidateModule
+from ..costs.cost import Cost
+from ..costs.failure import failed_cost
+from ..costs.options import MeasureOptions
+from ..exec.pool import Job
+from ..exec.reply import Reply
 from ..external import TVM_BACKEND
-from .candidate import CandidateModule
-from .cost import Cost
-from .failure import failed_cost
-from .options import MeasureOptions
-from .pool import Job
-from .reply import Reply
 
 # Marks the message of a cost whose outputs had nothing to be compared with.
 NOT_VERIFIED = "not verified"

@@ -36,14 +36,6 @@ _WITH_SECONDS = ("measured", "estimated")
 MOST_SECONDS = 1.0e6
 
 
-class Unsupported(Exception):
-    """Raised by a builder that cannot take a candidate at all; becomes the status `unsupported`."""
-
-
-class WrongResult(Exception):
-    """Raised when outputs are not the reference's; becomes the status `wrong_result`."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Cost:
     """Seconds of one run with their spread, or a failure with its message.

@@ -20,19 +20,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from .candidate import CandidateModule
-from .compiler import require_compiler
-from .cost import MACHINE_FAULT, Cost
-from .failure import failed_cost
-from .launch import make_scratch
-from .load import warn_if_busy
-from .machine_fault import FaultCount
-from .options import MeasureOptions
-from .pool import Job, OnReply, WorkerPool
-from .process import WorkerOptions
+from ..costs.candidate import CandidateModule
+from ..costs.cost import MACHINE_FAULT, Cost
+from ..costs.failure import FaultCount, failed_cost
+from ..costs.options import MeasureOptions
+from ..costs.protocols import KeptCosts
+from ..exec.launch import make_scratch
+from ..exec.pool import Job, OnReply, WorkerPool
+from ..exec.process import WorkerOptions
+from ..exec.reply import Reply
+from ..machine.compiler import require_compiler
+from ..machine.load import warn_if_busy
 from .progress import Progress
-from .protocols import KeptCosts
-from .reply import Reply
 from .runner import LocalRunner, Runner
 from .steps import (
     NOT_VERIFIED,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from .statistics import fewest_samples, ratio_interval, relative_to_fastest
+from ..costs.statistics import fewest_samples, ratio_interval, relative_to_fastest
 
 # Each time that so many rounds are done, contestants may be given up as too slow: with fewer
 # nothing is sure.

@@ -46,7 +46,7 @@ class MeasureOptions:
     builder: str = "tvm.relay.collage.build.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
     reference_step: str = f"{__package__}.reference:make_reference"
-    measure_step: str = f"{__package__}.timing:measure_library"
+    measure_step: str = "tvm.relay.collage.timing.timing:measure_library"
 
     def __post_init__(self) -> None:
         for name in ("workers", "batch"):

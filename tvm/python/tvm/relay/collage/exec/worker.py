@@ -20,9 +20,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ..machine.memory import be_first_to_go
 from .contestant import Stage
 from .machine_fault import fault_of, kills_for_memory
-from .memory import be_first_to_go
 from .resolve import resolve
 from .spent import phase, recording
 from .text import describe

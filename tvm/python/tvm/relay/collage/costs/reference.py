@@ -21,13 +21,13 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from .arrays import as_numbers
+from ..exec.arrays import as_numbers
+from ..exec.reply import Unsupported, WrongResult
+from ..exec.resolve import resolve
+from ..exec.spent import phase
+from ..exec.text import describe
 from .candidate import CandidateModule
-from .cost import Unsupported, WrongResult
 from .inputs import describe_inputs, random_inputs
-from .resolve import resolve
-from .spent import phase
-from .text import describe
 from .tolerance import Tolerance, mismatch, tolerance_of
 from .weights import is_weight
 

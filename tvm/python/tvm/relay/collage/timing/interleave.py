@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from .contestant import library_contestant
-from .cost import Cost
-from .cpu_lock import OnWait, cpus_for_measuring
-from .failure import failed_cost
-from .launch import WorkerStartError, make_scratch
-from .machine_fault import RESOURCES
-from .process import WorkerOptions, WorkerProcess
-from .reply import Reply
-from .resolve import path_of
+from ..costs.cost import Cost
+from ..costs.failure import failed_cost
+from ..exec.contestant import library_contestant
+from ..exec.launch import WorkerStartError, make_scratch
+from ..exec.machine_fault import RESOURCES
+from ..exec.process import WorkerOptions, WorkerProcess
+from ..exec.reply import Reply
+from ..exec.resolve import path_of
+from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from .rounds import Further, run_rounds
 
 _logger = logging.getLogger(__name__)

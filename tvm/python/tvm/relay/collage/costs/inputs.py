@@ -18,7 +18,7 @@ import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from .cost import Unsupported
+from ..exec.reply import Unsupported
 from .flows import leaves_read
 from .reads import Need, shape_of
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from ..costs.candidate import CandidateModule
+from ..exec.pool import Job, OnReply, WorkerPool, drive
+from ..exec.spent import phase
+from ..machine.cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
 from ..machine.environment import Machine
-from .candidate import CandidateModule
-from .comparison import Comparison, compare
-from .cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
-from .interleave import Contestant
-from .load import LoadMeter
-from .pool import Job, OnReply, WorkerPool, drive
-from .spent import phase
+from ..machine.load import LoadMeter
+from ..timing.comparison import Comparison, compare
+from ..timing.interleave import Contestant
 
 
 class Runner(Protocol):

@@ -19,7 +19,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from .flocks import keep, let_go
+from ..machine.flocks import keep, let_go
 
 _PREFIX, _SUFFIX = "collage-", ".lock"
 _ADVICE = "make room, or set TMPDIR to a folder on a local disk that can be written to"

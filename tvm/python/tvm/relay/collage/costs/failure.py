@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The failed cost that a worker's reply stands for, and when to stop measuring.
+
+Test: test_measure_estimator.py, test_measure_machine_fault.py.
+"""
+
+from __future__ import annotations
+
+from ..errors import MachineError
+from ..exec.machine_fault import ADVICE, PASSING
+from ..exec.reply import Reply
+from .cost import MACHINE_FAULT, Cost
+
+# Exceptions that say more than that a step failed.
+_TELLING = {"Unsupported": "unsupported", "WrongResult": "wrong_result"}
+
+# So many candidates in a row that have lasting faults of the machine: the next would have them too.
+MOST_IN_A_ROW = 3
+
+
+def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
+    """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
+    the step ended by an exception."""
+    if reply.fault:
+        status = MACHINE_FAULT
+    elif reply.outcome == "timeout":
+        status = "timeout"
+    elif reply.outcome in ("died", "lost"):
+        status = "crashed"
+    else:
+        status = _TELLING.get(reply.type, raised)
+    return Cost.failed(status, f"{step}: {reply.message}")
+
+
+class FaultCount:
+    """Faults of the machine in a row. MachineError when to go on measuring is of no use."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def add(self, reply: Reply, cost: Cost) -> None:
+        """Count a candidate's last reply with the cost that it stands for."""
+        if cost.status != MACHINE_FAULT or reply.fault in PASSING:
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row >= MOST_IN_A_ROW:
+            raise MachineError(
+                f"{self._in_a_row} candidates in a row could not be measured by no fault of theirs "
+                f"({cost.message}): {ADVICE[reply.fault]}, and run again; costs known by now are "
+                "kept"
+            )
