@@ -7,6 +7,7 @@ import numpy as np
 import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay.collage.ops import KINDS, Recurrence, recurrence
 
 
 def f(*shape):
@@ -28,8 +29,24 @@ def boolean(*shape):
 
 nn = relay.nn
 
+
+def layer(kind, direction="forward", result=0, **settings):
+    """A recurrent layer of 4 steps, a batch of 2 and 3 units: types of its operands, function."""
+    settings = {"activations": KINDS[kind].activations, **settings}
+    what, gates = Recurrence(kind, direction, **settings), 3 * KINDS[kind].gates
+    d = what.directions
+    types = [f(4, 2, d, gates), f(d, 3, gates), f(d, gates), i("int32", 5, 2)]
+    types += [f(d, 2, 3)] * KINDS[kind].states
+    return types, lambda *operands: relay.TupleGetItem(recurrence(what, *operands), result)
+
+
 # Name -> (types of the inputs, function of their variables).
 CASES = {
+    "gru": layer("GRU", "reverse"),
+    "gru linear_before_reset": layer("GRU", linear_before_reset=True),
+    "lstm": layer("LSTM", "bidirectional"),
+    "lstm's cell": layer("LSTM", "reverse", 2),
+    "rnn": layer("RNN", "bidirectional", 1, activations=("Relu",)),
     "conv1d": ([f(1, 4, 20), f(6, 4, 3)], lambda x, w: nn.conv1d(x, w, strides=2, padding=(1, 2))),
     "conv2d": (
         [f(2, 4, 9, 9), f(6, 2, 3, 3)],

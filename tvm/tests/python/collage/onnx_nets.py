@@ -121,12 +121,14 @@ def attention(length=6, width=16, heads=2):
     return model(nodes, inputs, [("y", [1, length, width])], w)
 
 
-def lstm(length=4, width=6, hidden=5):
+def lstm(length=4, width=6, hidden=5, **attrs):
     w = Weights()
     w.add("w", 1, 4 * hidden, width), w.add("r", 1, 4 * hidden, hidden), w.add("b", 1, 8 * hidden)
     w["ends"] = np.array([1], "int64")
     nodes = [
-        helper.make_node("LSTM", ["x", "w", "r", "b"], ["seq", "last", "cell"], hidden_size=hidden),
+        helper.make_node(
+            *("LSTM", ["x", "w", "r", "b"], ["seq", "last", "cell"]), hidden_size=hidden, **attrs
+        ),
         helper.make_node("Squeeze", ["seq", "ends"], ["s"]),
         helper.make_node("Relu", ["s"], ["y"]),
     ]

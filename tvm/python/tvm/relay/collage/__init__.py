@@ -10,7 +10,7 @@ from ._lazy import lazy_attributes
 
 _native.load()
 
-from . import backends, integration  # noqa: E402 - needs the libraries
+from . import backends, integration, ops  # noqa: E402, F401 - needs the libraries; registers
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,

@@ -25,6 +25,7 @@ from ..errors import ModelError, last_line
 from ..shared_patch import SharedPatch
 from .folds import Folds
 from .mends import mend
+from .recurrent import RECURRENT, layer
 from .types import Types
 
 
@@ -130,6 +131,10 @@ class _Scope:
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
     ) -> Any:
         mend(op, inputs, attrs)
+        if op in RECURRENT:
+            whole = layer(op, inputs, attrs, self._types.type_of)
+            if whole is not None:
+                return whole
         return stock(graph, op, inputs, attrs, opset)
 
 

@@ -19,11 +19,12 @@ from .builder import GraphBuilder, Value
 from .call import ExportedCall
 from .ops_math import MATH
 from .ops_nn import NN
+from .ops_recurrent import RECURRENT
 from .ops_shape import SHAPE
 from .rewrites import stages
 from .rewriting import rewritten
 
-_CONVERTERS = {**MATH, **NN, **SHAPE}
+_CONVERTERS = {**MATH, **NN, **RECURRENT, **SHAPE}
 EXPORTED_OPS = frozenset(_CONVERTERS)
 
 # What both runtimes compute in; int32, int64 and bool serve indices and masks.

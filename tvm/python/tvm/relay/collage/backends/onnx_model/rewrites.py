@@ -12,7 +12,9 @@ import math
 
 import numpy as np
 
+from ...ops import KINDS
 from .builder import Node, Value
+from .ops_recurrent import projected_input
 from .rewriting import Rewriting, Table
 
 _ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
@@ -426,6 +428,7 @@ def _gather(walk: Rewriting, node: Node) -> Value | None:
 
 # What TVM's importer has taken apart, before its reshapes meet others.
 _PRODUCTS: Table = {
+    **dict.fromkeys(KINDS, (projected_input,)),
     "Reshape": (_product_of_rows, _product_of_stacks),
     "Transpose": (_transpose_twice,),
 }

@@ -3,8 +3,9 @@
 
 A table maps an operator to rules, which are tried in order on each node of it. A rule is a function
 of a Rewriting and a node; it looks at the old graph, adds nodes to the new one, and returns the new
-value of the node's only result, or None where it does not apply. Rules may thus only state what is
-equal, whatever else happens to the nodes that they look at: what nobody uses any more is left out.
+value of the node's result, a list where it has several, or None where it does not apply. Rules may
+thus only state what is equal, whatever else happens to the nodes that they look at: what nobody
+uses any more is left out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Rewriting:
             answers = (rule(self, node) for rule in table.get(node.operator, ()))
             answer = next((value for value in answers if value is not None), None)
             applied |= answer is not None
-            news = self._copy(node) if answer is None else [answer]
+            if answer is None:
+                answer = self._copy(node)
+            news = answer if isinstance(answer, list) else [answer]
             self._now.update((was.name, now) for was, now in zip(node.outputs, news, strict=True))
         return applied
 
@@ -82,7 +85,7 @@ class Rewriting:
         return self.new.nodes(node.operator, inputs, types, **node.attrs)
 
 
-Rule = Callable[[Rewriting, Node], "Value | None"]
+Rule = Callable[[Rewriting, Node], "Value | list[Value] | None"]
 Table = Mapping[str, Sequence[Rule]]
 
 

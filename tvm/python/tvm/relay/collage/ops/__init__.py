@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relay operators of our own, known to TVM in every process that imports us.
+
+Each has a kernel for CPUs, so every build can run it; backends may take it whole.
+Test: tests/python/collage/test_recurrence.py. Docs: docs/import.md
+"""
+
+from .recurrence import recurrence
+from .recurrent_layer import KINDS, Recurrence
+
+__all__ = ["KINDS", "Recurrence", "recurrence"]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators `collage.lstm`, `collage.gru` and `collage.rnn`: all steps of a recurrent layer.
+
+Relay has no operator for such a layer, so its importers write the operators of all steps: hundreds
+of small kernels, none of which knows that the weights are the same. This is what depends on the
+step before; the product of all inputs by their weights is an ordinary `nn.dense` before it.
+
+Their operands, with T steps, a batch of B, D directions, H units and G gates (as many as ONNX has):
+    projected (T, B, D, G*H)  inputs by their weights, with their bias
+    weights   (D, H, G*H)     of the state, transposed, so that kernels read them in order
+    bias      (D, G*H)        of the state
+    lengths   (B,) of int32   steps of each row: behind them outputs are 0 and the state stays
+    state     (D, B, H)       at the start
+    cell      (D, B, H)       at the start, of an LSTM alone
+The result is a tuple: the states (T, D, B, H), the last ones (D, B, H), an LSTM's last cell too.
+Gates are in ONNX's order: input, output, forget, cell; update, reset, hidden.
+
+Test: tests/python/collage/test_recurrence.py
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import relay, te
+from tvm.relay.op import op as registry
+
+from .recurrence_kernel import kernel
+from .recurrent_layer import KINDS, Recurrence
+
+
+def recurrence(what: Recurrence, *operands: Any) -> Any:
+    """A call of a kind's operator; its results are in a tuple."""
+    attrs = tvm.ir.make_node(
+        "DictAttrs",
+        direction=what.direction,
+        activations=list(what.activations),
+        linear_before_reset=int(what.linear_before_reset),
+    )
+    operator = registry.get(KINDS[what.kind].operator)
+    return relay.Call(operator, list(operands), attrs)
+
+
+def _type_of(kind: str, types: Sequence[Any], attrs: Any) -> Any:
+    """The results' type; None while TVM does not know the operands'. TVMError for wrong ones."""
+    if not all(isinstance(item, relay.TensorType) for item in types):
+        return None
+    what, gates = Recurrence.of(kind, attrs), KINDS[kind].gates
+    if [len(item.shape) for item in types[:2]] != [4, 3]:
+        raise tvm.TVMError(f"{KINDS[kind].operator}: the first operands are {types[:2]}")
+    (steps, batch, *_), units = types[0].shape, types[1].shape[1]
+    states = [relay.TensorType([what.directions, batch, units])] * KINDS[kind].states
+    wanted = [
+        relay.TensorType([steps, batch, what.directions, units * gates]),
+        relay.TensorType([what.directions, units, units * gates]),
+        relay.TensorType([what.directions, units * gates]),
+        relay.TensorType([batch], "int32"),
+        *states,
+    ]
+    for item, expected in zip(types, wanted, strict=True):
+        if not tvm.ir.structural_equal(item, expected):
+            message = f"an operand is {item}, and should be {expected}"
+            raise tvm.TVMError(f"{KINDS[kind].operator}: {message}")
+    return relay.TupleType([relay.TensorType([steps, *states[0].shape]), *states])
+
+
+def _compute(kind: str, attrs: Any, inputs: Sequence[Any], out_type: Any) -> Any:
+    return te.extern(
+        [list(field.shape) for field in out_type.fields],
+        list(inputs),
+        functools.partial(kernel, Recurrence.of(kind, attrs)),
+        dtype=[field.dtype for field in out_type.fields],
+        name=kind.lower(),
+    )
+
+
+def _schedule(_attrs: Any, results: Sequence[Any], _target: Any) -> Any:
+    return te.create_schedule([result.op for result in results])
+
+
+def _register(kind: str) -> None:
+    name = KINDS[kind].operator
+
+    @tvm.target.override_native_generic_func(f"{name}.strategy")
+    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, _target: Any) -> Any:
+        implementations = registry.OpStrategy()
+        compute = functools.partial(_compute, kind)
+        implementations.add_implementation(compute, _schedule, name=f"{name}.cpu")
+        return implementations
+
+    registry.register(name, f"All steps of a layer of kind {kind} behind its inputs' projection.")
+    operator = registry.get(name)
+    operands = ("projected", "weights", "bias", "lengths", "state", "cell")
+    operands = operands[: 4 + KINDS[kind].states]
+    operator.set_num_inputs(len(operands))
+    for operand in operands:
+        operator.add_argument(operand, "Tensor", "See tvm.relay.collage.ops.recurrence.")
+    operator.set_attrs_type_key("DictAttrs")
+    operator.add_type_rel(name, functools.partial(_type_of, kind))
+    operator.set_support_level(10)
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+    registry.register_strategy(name, strategy)
+
+
+for _kind in KINDS:
+    _register(_kind)

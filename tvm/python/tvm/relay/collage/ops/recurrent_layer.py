@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recurrent layer computes, as ONNX names it. Test: tests/python/collage/test_recurrence.py"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+_DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+# Functions that there are kernels for, as ONNX names them.
+_ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of layer: its operator, gates, tensors of state, and ONNX's activation functions."""
+
+    operator: str
+    gates: int
+    states: int
+    activations: tuple[str, ...]
+
+
+KINDS = {
+    "LSTM": Kind("collage.lstm", 4, 2, ("Sigmoid", "Tanh", "Tanh")),
+    "GRU": Kind("collage.gru", 3, 1, ("Sigmoid", "Tanh")),
+    "RNN": Kind("collage.rnn", 1, 1, ("Tanh",)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recurrence:
+    """What a call computes, in ONNX's terms. `linear_before_reset`: of a GRU alone.
+
+    ValueError for a direction or an activation function that there is no kernel for.
+    """
+
+    kind: str
+    direction: str
+    activations: tuple[str, ...]
+    linear_before_reset: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in _DIRECTIONS:
+            raise ValueError(f"direction={self.direction} is none of {', '.join(_DIRECTIONS)}")
+        is_known = len(self.activations) == len(KINDS[self.kind].activations)
+        if not is_known or not _ACTIVATIONS.issuperset(self.activations):
+            raise ValueError(f"activations={list(self.activations)} are not supported")
+
+    @classmethod
+    def of(cls, kind: str, attrs: Any) -> Recurrence:
+        """From the attributes of a call of that kind."""
+        attrs = attrs.get("__dict__", attrs)  # as TVM's parser reads them from text
+        activations = tuple(map(str, attrs["activations"]))
+        return cls(kind, str(attrs["direction"]), activations, bool(attrs["linear_before_reset"]))
+
+    @property
+    def directions(self) -> int:
+        return _DIRECTIONS[self.direction]

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent layers of ONNX files as one operator: what it computes, what is left to TVM."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_nets
+import pytest
+import tvm
+from onnx import helper, numpy_helper
+from onnx_cases import f, layer, typed
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay import collage
+from tvm.relay.collage.ops import KINDS
+from tvm.relay.collage.ops import recurrence_kernel as kernel
+
+ort = pytest.importorskip("onnxruntime")
+
+# TVM's importer warns of what it guesses and of opsets.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+OPERATORS = {item.operator for item in KINDS.values()}
+
+
+class Layers:
+    """An ONNX model of recurrent layers of one input, each with weights of its own."""
+
+    def __init__(self, steps, batch, width, units):
+        self.sizes, self.units = (steps, batch, width), units
+        self.weights, self.nodes = onnx_nets.Weights(), []
+        self.inputs = {"x": [steps, batch, width]}
+        self.outputs = {}
+
+    def add(
+        self,
+        kind,
+        direction="forward",
+        bias=True,
+        state=False,
+        lengths=False,
+        peepholes=False,
+        **attrs,
+    ):
+        d, gates, n = DIRECTIONS[direction], KINDS[kind].gates * self.units, len(self.nodes)
+        steps, batch, width = self.sizes
+        names = [f"w{n}", f"r{n}", f"b{n}", "", f"h{n}", f"c{n}"]
+        self.weights.add(names[0], d, gates, width)
+        self.weights.add(names[1], d, gates, self.units)
+        if bias:
+            self.weights.add(names[2], d, 2 * gates)
+        rows = [d, batch, self.units]
+        states = names[4 : 4 + KINDS[kind].states] if state else []
+        self.inputs.update(dict.fromkeys(states, rows))
+        if lengths:
+            names[3] = "lengths"
+            self.weights["lengths"] = np.arange(batch, dtype="int32") % steps + 1
+        given = ["x", *names[:2], names[2] if bias else "", names[3], *states]
+        if peepholes:
+            self.weights.add(f"p{n}", d, 3 * self.units)
+            given += ["", "", f"p{n}"]
+        outputs = [f"{name}{n}" for name in ("all", "last", "cell")[: 1 + KINDS[kind].states]]
+        self.outputs.update(dict(zip(outputs, [[steps, *rows], rows, rows])))
+        self.nodes.append(
+            helper.make_node(
+                *(kind, given, outputs), direction=direction, hidden_size=self.units, **attrs
+            )
+        )
+
+    def model(self):
+        inputs, outputs = self.inputs.items(), self.outputs.items()
+        return onnx_nets.model(self.nodes, inputs, outputs, self.weights, opset=14)
+
+    def arrays(self):
+        rng = np.random.default_rng(1)
+        return {n: rng.standard_normal(s).astype("float32") for n, s in self.inputs.items()}
+
+
+def all_layers(*sizes):
+    layers = Layers(*sizes)
+    layers.add("LSTM")
+    layers.add("LSTM", "reverse", state=True, bias=False)
+    layers.add("LSTM", "reverse", lengths=True)
+    layers.add("LSTM", "bidirectional", state=True, lengths=True)
+    layers.add("GRU", linear_before_reset=1)
+    layers.add("GRU", "reverse", activations=["Sigmoid", "Relu"])
+    layers.add("GRU", "bidirectional", state=True, bias=False)
+    layers.add("GRU", "bidirectional", lengths=True, linear_before_reset=1)
+    layers.add("RNN", lengths=True)
+    layers.add("RNN", "reverse", state=True)
+    layers.add("RNN", "bidirectional", activations=["Relu", "Relu"])
+    return layers
+
+
+def run(mod, arrays, params=None):
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, collage.host_target(), params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.run(**arrays)
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def operators(mod):
+    found = []
+    relay.analysis.post_order_visit(
+        mod["main"], lambda e: found.append(e.op.name) if isinstance(e, relay.Call) else None
+    )
+    return found
+
+
+def assert_close(results, wanted):
+    for result, expected in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch, units, many", [(6, 20, kernel._MANY), (1, 10, 1)])
+def test_all_kinds_give_what_onnxruntime_gives(batch, units, many, monkeypatch):
+    """With `many` of 1 as large layers do: rows by thread, or a step's columns."""
+    monkeypatch.setattr(kernel, "_MANY", many)
+    monkeypatch.setattr(kernel, "_BLOCK", 16)
+    layers = all_layers(4, batch, 3, units)
+    model, arrays = layers.model(), layers.arrays()
+    mod, _ = collage.from_onnx(model)
+    found = operators(mod)
+    assert sum(name in OPERATORS for name in found) == len(layers.nodes)
+    assert found.count("nn.dense") == len(layers.nodes)  # one for all steps
+    wanted = ort.InferenceSession(model.SerializeToString()).run(None, arrays)
+    assert_close(run(mod, arrays), wanted)
+
+
+def own_tests():
+    """Models with inputs and outputs that the package onnx holds."""
+    data = Path(onnx.__file__).parent / "backend" / "test" / "data" / "node"
+    found = [path for kind in ("lstm", "gru", "*rnn") for path in data.glob(f"test_{kind}_*")]
+    return sorted(p for p in found if p.name.endswith(("batchwise", "initial_bias", "seq_length")))
+
+
+def arrays_of(path, kind):
+    files = sorted(path.glob(f"test_data_set_0/{kind}_*.pb"))
+    return [numpy_helper.to_array(onnx.load_tensor(str(file))) for file in files]
+
+
+@pytest.mark.parametrize("path", own_tests(), ids=lambda path: path.name)
+def test_models_of_onnx_itself(path):
+    """Weights and lengths are inputs in some of them, some have the batch first."""
+    model = onnx.load(path / "model.onnx")
+    mod, params = collage.from_onnx(model)
+    assert not OPERATORS.isdisjoint(operators(mod))
+    names = [item.name for item in model.graph.input]
+    inputs = dict(zip(names, arrays_of(path, "input"), strict=True))
+    known = {param.name_hint for param in mod["main"].params}
+    results = run(mod, {name: inputs[name] for name in known}, params)
+    assert_close(results, arrays_of(path, "output"))
+
+
+@pytest.mark.parametrize(
+    "kind, attrs",
+    [
+        ("LSTM", {"activations": ["HardSigmoid", "Tanh", "Tanh"]}),
+        ("LSTM", {"peepholes": True}),
+        ("GRU", {"direction": "bidirectional", "activations": ["Sigmoid", "Tanh"] + ["Relu"] * 2}),
+    ],
+)
+def test_other_functions_are_left_to_tvm(kind, attrs):
+    layers = Layers(3, 2, 3, 4)
+    layers.add(kind, **attrs)
+    found = operators(collage.from_onnx(layers.model())[0])
+    assert OPERATORS.isdisjoint(found)
+    assert found.count("tanh") >= layers.sizes[0]  # one a step at least
+
+
+@pytest.mark.parametrize(
+    "attrs, named",
+    [
+        ({"clip": 0.5}, "clip"),
+        ({"input_forget": 1}, "input_forget"),
+        ({"lengths": True, "activations": ["HardSigmoid", "Tanh", "Tanh"]}, "sequence_lens"),
+    ],
+)
+def test_what_tvm_would_drop_is_refused(attrs, named):
+    layers = Layers(3, 2, 3, 4)
+    layers.add("LSTM", **attrs)
+    with pytest.raises(collage.ModelError, match=f"node LSTM .*no {named} for a layer"):
+        collage.from_onnx(layers.model())
+
+
+def test_a_long_layer_is_imported_as_one_operator():
+    layers = Layers(1000, 1, 2, 3)
+    layers.add("GRU")
+    assert len(operators(collage.from_onnx(layers.model())[0])) < 10
+
+
+def test_files_hold_the_operator():
+    mod = tvm.IRModule.from_expr(typed(*layer("LSTM", "bidirectional")))
+    tvm.ir.assert_structural_equal(tvm.ir.load_json(tvm.ir.save_json(mod)), mod)
+    arrays = {
+        f"x{n}": np.full([int(e) for e in param.checked_type.shape], 1, param.checked_type.dtype)
+        for n, param in enumerate(mod["main"].params)
+    }
+    assert_close(run(relay.fromtext(mod.astext()), arrays), run(mod, arrays))
+
+
+def test_operands_of_a_wrong_shape_are_named():
+    types, build = layer("GRU")
+    types[1] = f(1, 4, 9)
+    with pytest.raises(tvm.TVMError, match="collage.gru: an operand is"):
+        typed(types, build)
