@@ -5,77 +5,39 @@
 #include <map>
 #include <string>
 
-#include "api/candidates.h"
 #include "api/cost_estimator.h"
 #include "api/gather_specs.h"
 #include "api/observe.h"
-#include "api/plan_function.h"
 #include "api/run_counter.h"
+#include "api/tvm_backends.h"
 #include "plan/phase_clock.h"
+#include "plan/plan.h"
 #include "relay/fields.h"
 #include "relay/placement.h"
 #include "relay/rewrite.h"
-#include "rules/merge_parts.h"
 
 namespace tvm::collage {
 namespace {
 
 thread_local std::map<std::string, PhaseSeconds> last_phases;
 
-/*! \brief Costs of deployed candidates, found by their first nodes: parts are disjoint. */
-class PlannedCosts {
- public:
-  PlannedCosts(const FunctionPlan& plan, int num_nodes) : by_first_(num_nodes, nullptr) {
-    for (const PlannedPart& part : plan.parts) by_first_[FirstOf(part.candidate)] = &part;
-  }
-  /*! \brief One that was joined from several has none. */
-  EstimatedCost Of(const CandidatePartition& candidate) const {
-    const PlannedPart* part = by_first_[FirstOf(candidate)];
-    if (part && part->candidate.sub_graph == candidate.sub_graph) return part->cost;
-    return {"unknown", 0, "joined from neighbouring parts after the search"};
-  }
-
- private:
-  static int FirstOf(const CandidatePartition& candidate) {
-    return candidate.sub_graph.inside().First();
-  }
-  std::vector<const PlannedPart*> by_first_;
-};
-
-/*! \brief The plan's candidates as they are deployed, joined within that scope. */
-std::vector<PlacedPart> DeployedParts(const FunctionPlan& plan, const ImportedFunction& imported,
-                                      const std::vector<TargetSpec>& specs, MergeScope scope) {
-  std::vector<CandidatePartition> candidates;
-  for (const PlannedPart& part : plan.parts) candidates.push_back(part.candidate);
-  candidates = MergeParts(imported.graph, candidates, scope);
-  const PlannedCosts costs(plan, imported.graph.size());
-  std::vector<PlacedPart> parts;
-  for (const CandidatePartition& candidate : candidates) {
-    parts.push_back({candidate.sub_graph, specs[candidate.spec].spec.name, candidate.rule,
-                     LabelOf(imported, candidate, specs), candidate.is_primitive,
-                     costs.Of(candidate)});
-  }
-  return parts;
-}
-
 Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
                         const CollageOptions& options, const CostEstimator& estimator,
                         PhaseClock* clock) {
   clock->Enter("rules");
-  std::vector<TargetSpec> specs = GatherSpecs(compilation_config, options);
+  const std::vector<TargetSpec> targets = GatherSpecs(compilation_config, options);
   clock->Enter("import");
   Placement placement = EmptyPlacement(mod);
   for (PlacedFunction& function : placement.functions) {
-    FunctionPlan plan =
-        PlanFunction(*function.imported, specs, estimator, options.search_seconds, clock);
+    const DataflowGraph& graph = function.imported->graph;
+    const TvmBackends backends(*function.imported, targets, estimator);
+    const FunctionPlan plan = Plan(graph, backends, options.search_seconds, clock);
     clock->Enter("deploy");
-    const std::vector<PlacedPart> merged =
-        DeployedParts(plan, *function.imported, specs, MergeScope::kAll);
-    function.parts = options.merge_parts
-                         ? merged
-                         : DeployedParts(plan, *function.imported, specs, MergeScope::kJoinable);
+    const std::vector<PlacedPart> merged = Placed(graph, plan, backends.specs(), MergeScope::kAll);
+    function.parts =
+        options.merge_parts ? merged : Placed(graph, plan, backends.specs(), MergeScope::kJoinable);
     clock->Enter("report");
-    Observe(estimator, function, merged, specs, plan);
+    Observe(estimator, function, merged, backends.specs(), plan);
   }
   ObserveSkipped(estimator, mod);
   return placement;

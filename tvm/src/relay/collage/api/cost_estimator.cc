@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "../relay/fields.h"
@@ -103,18 +104,15 @@ std::vector<EstimatedCost> CostEstimatorNode::Price(
   return costs;
 }
 
-std::map<std::string, double> CostEstimatorNode::Transitions(
-    const std::map<std::string, ObjectRef>& types, const ObjectRef& target) const {
-  Array<ObjectRef> asked;
-  for (const auto& [key, type] : types) asked.push_back(type);
-  Array<runtime::Float> answers = FromPython(transition(asked, target));
+std::vector<double> CostEstimatorNode::Transitions(const Array<ObjectRef>& types,
+                                                   const ObjectRef& target) const {
+  Array<runtime::Float> answers = FromPython(transition(types, target));
   ICHECK_EQ(answers.size(), types.size()) << "the cost estimator left transitions out";
-  std::map<std::string, double> seconds;
-  size_t next = 0;
-  for (const auto& [key, type] : types) {
-    seconds[key] = answers[next++]->value;
-    ICHECK(std::isfinite(seconds[key]) && seconds[key] >= 0)
-        << "a transition of " << key << " costs " << seconds[key] << " seconds";
+  std::vector<double> seconds;
+  for (const runtime::Float& answer : answers) {
+    seconds.push_back(answer->value);
+    ICHECK(std::isfinite(seconds.back()) && seconds.back() >= 0)
+        << "a transition costs " << seconds.back() << " seconds";
   }
   return seconds;
 }

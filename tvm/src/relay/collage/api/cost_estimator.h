@@ -6,11 +6,10 @@
 #define TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "../plan/estimated_cost.h"
+#include "../plan/backends.h"
 #include "../relay/fields.h"
 
 namespace tvm::collage {
@@ -48,9 +47,8 @@ class CostEstimatorNode : public Object {
   PackedFunc transition;
 
   std::vector<EstimatedCost> Estimate(const std::vector<CostRequest>& requests) const;
-  /*! \brief Seconds by the key of each type. */
-  std::map<std::string, double> Transitions(const std::map<std::string, ObjectRef>& types,
-                                            const ObjectRef& target) const;
+  /*! \brief Seconds for each type. */
+  std::vector<double> Transitions(const Array<ObjectRef>& types, const ObjectRef& target) const;
 
   static constexpr const char* _type_key = "collage.CostEstimator";
   TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);

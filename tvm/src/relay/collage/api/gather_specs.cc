@@ -57,11 +57,11 @@ std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
     bool is_external = IsExternalKind(kind);
     RulePtr rule = OwnRuleOf(target);
     if (!rule) rule = is_external ? ExternalRule(name, target) : TvmRule(TvmRuleOptions(options));
-    specs.push_back({{name, is_external, rule}, target, DeviceOfTarget(target)});
+    specs.push_back({{name, is_external, rule, DeviceOfTarget(target)}, target});
   }
   WarnOfUnusedStyles(options, specs);
   ObjectRef host = config.Ref("host_target");
-  specs.push_back({{"host", false, HostRule()}, host, DeviceOfTarget(host)});
+  specs.push_back({{"host", false, HostRule(), DeviceOfTarget(host)}, host});
   return specs;
 }
 

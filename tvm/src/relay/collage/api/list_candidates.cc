@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phases 1 and 2 of the pass alone (RFC 0062): what it would choose from, for researchers and
 // authors of backends; nothing is searched. Test: tvm/tests/python/collage/test_views.py.
+#include "../plan/cost_table.h"
 #include "../relay/candidate_module.h"
-#include "cost_table.h"
 #include "gather_specs.h"
 #include "json_text.h"
+#include "tvm_backends.h"
 #include "view_objects.h"
 
 namespace tvm::collage {
@@ -18,35 +19,40 @@ Array<PartitionSpecView> ListSpecs(const ObjectRef& compilation_config) {
   return views;
 }
 
-/*! \param estimator may be null: costs of kernels are then unknown. */
-std::vector<EstimatedCost> CostsOf(const ImportedFunction& imported,
+std::vector<TargetSpec> TargetsOf(const Array<PartitionSpecView>& views) {
+  std::vector<TargetSpec> targets;
+  for (const PartitionSpecView& view : views) targets.push_back(view->target_spec);
+  return targets;
+}
+
+std::vector<EstimatedCost> CostsOf(const DataflowGraph& graph, const Backends& backends,
                                    const std::vector<CandidatePartition>& candidates,
-                                   const std::vector<TargetSpec>& specs,
-                                   const Optional<CostEstimator>& estimator) {
+                                   bool has_estimator) {
   std::vector<EstimatedCost> costs(candidates.size(), EstimatedCost{"unknown", 0.0, ""});
   std::vector<int> asked;
   for (size_t k = 0; k < candidates.size(); ++k) {
     if (candidates[k].is_free) {
       costs[k] = {"estimated", 0.0, ""};
-    } else if (!IsHost(candidates[k], specs)) {
+    } else if (!backends.IsHost(candidates[k])) {
       asked.push_back(static_cast<int>(k));
     }
   }
-  if (!estimator) return costs;
-  CostTable table(imported, specs, candidates, estimator.value());
+  if (!has_estimator) return costs;
+  CostTable table(graph, backends, candidates);
   for (int id : table.Ask(asked)) costs[id] = table[id];
   return costs;
 }
 
+/*! \param estimator may be null: costs of kernels are then unknown. */
 Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
                                              const Array<PartitionSpecView>& spec_views,
                                              const Optional<CostEstimator>& estimator) {
-  std::vector<TargetSpec> specs;
-  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
   const ImportedPtr imported = ImportFunction(function);
+  const TvmBackends backends(*imported, TargetsOf(spec_views), estimator);
   std::vector<RuleLog> logs;
-  std::vector<CandidatePartition> candidates = AllCandidates(*imported, specs, &logs);
-  std::vector<EstimatedCost> costs = CostsOf(*imported, candidates, specs, estimator);
+  std::vector<CandidatePartition> candidates = AllCandidates(imported->graph, backends, &logs);
+  std::vector<EstimatedCost> costs =
+      CostsOf(imported->graph, backends, candidates, estimator.defined());
   Array<CandidatePartitionView> views;
   for (size_t k = 0; k < candidates.size(); ++k) {
     const PartitionSpecView& spec = spec_views[candidates[k].spec];
@@ -59,13 +65,12 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
 /*! \return rows of backend, rule, nodes, their operators, reason: what was turned down and why. */
 Array<Array<ObjectRef>> ListRefusals(const ObjectRef& function,
                                      const Array<PartitionSpecView>& spec_views) {
-  std::vector<TargetSpec> specs;
-  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
   const ImportedPtr imported = ImportFunction(function);
+  const TvmBackends backends(*imported, TargetsOf(spec_views), tvm::NullOpt);
   std::vector<RuleLog> logs;
-  AllCandidates(*imported, specs, &logs);
+  AllCandidates(imported->graph, backends, &logs);
   Array<Array<ObjectRef>> rows;
-  for (size_t k = 0; k < specs.size(); ++k) {
+  for (size_t k = 0; k < logs.size(); ++k) {
     for (const RuleLog::Refusal& refusal : logs[k].refusals) {
       Array<runtime::Int> nodes;
       Array<String> ops;
@@ -74,8 +79,8 @@ Array<Array<ObjectRef>> ListRefusals(const ObjectRef& function,
         const Node& node = imported->graph[index];
         if (node.IsOpCall()) ops.push_back(String(node.name));
       });
-      rows.push_back(
-          {String(specs[k].spec.name), String(refusal.rule), nodes, ops, String(refusal.reason)});
+      rows.push_back({String(backends.specs()[k].name), String(refusal.rule), nodes, ops,
+                      String(refusal.reason)});
     }
   }
   return rows;

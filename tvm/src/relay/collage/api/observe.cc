@@ -5,8 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "candidates.h"
-#include "unplaced.h"
+#include "../plan/unplaced.h"
 
 namespace tvm::collage {
 namespace {
@@ -18,12 +17,13 @@ Array<String> AsStrings(const std::vector<std::string>& texts) {
 }
 
 /*! \brief Parts as rows [backend, rule, label, status, seconds, message, launches a kernel]. */
-ObjectRef Rows(const std::vector<PlannedPart>& parts, const ImportedFunction& imported,
-               const std::vector<TargetSpec>& specs) {
+ObjectRef Rows(const std::vector<PlannedPart>& parts, const DataflowGraph& graph,
+               const std::vector<PartitionSpec>& specs) {
   Array<Array<ObjectRef>> rows;
   for (const PlannedPart& part : parts) {
-    rows.push_back({String(specs[part.candidate.spec].spec.name), String(part.candidate.rule),
-                    String(LabelOf(imported, part.candidate, specs)), String(part.cost.status),
+    const std::string& backend = specs[part.candidate.spec].name;
+    rows.push_back({String(backend), String(part.candidate.rule),
+                    String(LabelOf(graph, part.candidate, backend)), String(part.cost.status),
                     runtime::Float(part.cost.seconds), String(part.cost.message),
                     runtime::Bool(!part.candidate.is_free)});
   }
@@ -76,14 +76,14 @@ ObjectRef Rows(const std::vector<ChargedTransition>& transitions) {
 }  // namespace
 
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
-             const std::vector<PlacedPart>& merged, const std::vector<TargetSpec>& specs,
+             const std::vector<PlacedPart>& merged, const std::vector<PartitionSpec>& specs,
              const FunctionPlan& plan) {
   if (estimator->observe == nullptr) return;
-  const ImportedFunction& imported = *function.imported;
-  const UnplacedReport unplaced = WhyUnplaced(imported, specs, plan);
+  const DataflowGraph& graph = function.imported->graph;
+  const UnplacedReport unplaced = WhyUnplaced(graph, specs, plan);
   estimator->observe(Map<String, ObjectRef>{
       {"function", String(Fields(function.global_var).Str("name_hint"))},
-      {"nodes", runtime::Int(imported.graph.size())},
+      {"nodes", runtime::Int(graph.size())},
       {"candidates", runtime::Int(plan.num_candidates)},
       {"costs", Row(plan.cost_counts)},
       {"seconds", runtime::Float(plan.seconds)},
@@ -91,9 +91,9 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
       {"lower_bound_seconds", runtime::Float(plan.lower_bound_seconds)},
       {"search", String(plan.search_summary)},
       {"cuts", AsStrings(plan.cuts)},
-      {"parts", Rows(plan.parts, imported, specs)},
+      {"parts", Rows(plan.parts, graph, specs)},
       {"transitions", Rows(plan.transitions)},
-      {"failed", Rows(plan.failed, imported, specs)},
+      {"failed", Rows(plan.failed, graph, specs)},
       {"placement", LazyRows(function.parts)},
       {"merged", AreSame(merged, function.parts) ? ObjectRef() : LazyRows(merged)},
       {"unplaced", Rows(unplaced)},

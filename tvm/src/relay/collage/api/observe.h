@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../relay/placement.h"
-#include "plan_function.h"
+#include "cost_estimator.h"
 
 namespace tvm::collage {
 
@@ -18,7 +18,7 @@ namespace tvm::collage {
  * found.
  */
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
-             const std::vector<PlacedPart>& merged, const std::vector<TargetSpec>& specs,
+             const std::vector<PlacedPart>& merged, const std::vector<PartitionSpec>& specs,
              const FunctionPlan& plan);
 
 /*! \brief The same for functions that the pass leaves as they are, by name: nothing but why. */

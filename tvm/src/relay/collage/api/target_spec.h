@@ -4,8 +4,6 @@
 #ifndef TVM_RELAY_COLLAGE_API_TARGET_SPEC_H_
 #define TVM_RELAY_COLLAGE_API_TARGET_SPEC_H_
 
-#include <string>
-
 #include "../relay/fields.h"
 #include "../rules/partition_rule.h"
 
@@ -14,7 +12,6 @@ namespace tvm::collage {
 struct TargetSpec {
   PartitionSpec spec;
   ObjectRef target;
-  std::string device;  // that its code runs on, as Node::device says it
 };
 
 }  // namespace tvm::collage

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the search of one function was asked, with every cost, and its answer: for oracles.
 // Precondition: the function is typed. Test: tvm/tests/python/collage/test_search_ilp.py.
-#include "function_search.h"
+#include "../plan/plan.h"
+#include "tvm_backends.h"
 #include "view_objects.h"
 
 namespace tvm::collage {
@@ -38,13 +39,14 @@ Array<ObjectRef> Crossings(int num_values, const std::function<double(int, int, 
 Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
                                           const Array<PartitionSpecView>& spec_views,
                                           const CostEstimator& estimator) {
-  std::vector<TargetSpec> specs;
-  for (const PartitionSpecView& view : spec_views) specs.push_back(view->target_spec);
+  std::vector<TargetSpec> targets;
+  for (const PartitionSpecView& view : spec_views) targets.push_back(view->target_spec);
   const ImportedPtr imported = ImportFunction(function);
   std::vector<RuleLog> logs;
   PhaseClock clock;
-  FunctionSearch found(*imported, specs, estimator, &logs, &clock);
-  const CoverStep step = found.Run(&clock);
+  const TvmBackends backends(*imported, std::move(targets), estimator);
+  Planning found(imported->graph, backends, &logs, &clock);
+  const CoverStep step = found.Search(&clock);
   const int num_candidates = static_cast<int>(found.candidates.size());
   std::vector<int> unknown;
   for (int id = 0; id < num_candidates; ++id) {

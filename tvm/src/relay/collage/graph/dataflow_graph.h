@@ -86,6 +86,8 @@ struct COLLAGE_API Node {
   }
   /*! \brief Can a candidate hold the node? Leaves are reached from inside without being placed. */
   bool IsPlaceable() const;
+  /*! \brief May a backend that runs on that device have the node? */
+  bool IsAllowedOn(const std::string& other) const { return device.empty() || device == other; }
   int64_t NumBytes() const;
   /*! \brief "float32[1, ?]", several for a tuple, nothing for what is no tensor. */
   std::string TypesText() const;

@@ -26,11 +26,6 @@ std::vector<std::string> DevicesOf(const ObjectRef& function, const std::vector<
 /*! \brief The device that a target's code runs on. */
 std::string DeviceOfTarget(const ObjectRef& target);
 
-/*! \brief May a backend that runs on `device` have a node of this demand? */
-inline bool IsAllowedOn(const std::string& device, const Node& node) {
-  return node.device.empty() || node.device == device;
-}
-
 }  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_

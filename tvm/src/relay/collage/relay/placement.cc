@@ -113,7 +113,7 @@ class PartReader {
       if (graph_[i].device.empty()) return;
       auto [entry, is_new] = device_of_.try_emplace(backend);
       if (is_new) entry->second = DeviceOfTarget(CallGlobal("target.Target", String(backend)));
-      if (IsAllowedOn(entry->second, graph_[i])) return;
+      if (graph_[i].IsAllowedOn(entry->second)) return;
       Refuse("runs on " + entry->second + " and holds a node that the program wants on " +
              graph_[i].device + ": " + graph_.Summary(i));
     });

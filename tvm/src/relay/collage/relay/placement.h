@@ -8,20 +8,10 @@
 #include <vector>
 
 #include "../graph/sub_graph.h"
-#include "../plan/estimated_cost.h"
+#include "../plan/plan.h"
 #include "import_relay.h"
 
 namespace tvm::collage {
-
-struct PlacedPart {
-  SubGraph sub_graph;  // with its composites
-  std::string backend;
-  std::string rule;
-  std::string label;  // for people: "<backend>(nn.conv2d, add)"
-  /*! \brief Is it a function of its own that the backend compiles, or left in the body? */
-  bool is_primitive = false;
-  EstimatedCost cost;
-};
 
 struct PlacedFunction {
   ObjectRef global_var;

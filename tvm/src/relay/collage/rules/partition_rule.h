@@ -39,6 +39,8 @@ struct PartitionSpec {
   /*! \brief Is it a backend with its own compiler, whose parts need `Compiler` functions? */
   bool is_external = false;
   RulePtr rule;
+  /*! \brief That its code runs on, as Node::device says it. */
+  std::string device = {};
 
   /*!
    * \brief The rule's candidates for this backend. One for TVM is never wrapped, FuseOps decides;

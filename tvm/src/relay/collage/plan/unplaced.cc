@@ -6,8 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "../relay/device_domains.h"
-
 namespace tvm::collage {
 namespace {
 
@@ -24,9 +22,9 @@ struct Reason {
 
 class Explainer {
  public:
-  Explainer(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+  Explainer(const DataflowGraph& graph, const std::vector<PartitionSpec>& specs,
             const FunctionPlan& plan)
-      : imported_(imported), graph_(imported.graph), specs_(specs), plan_(plan) {
+      : graph_(graph), specs_(specs), plan_(plan) {
     part_of_.assign(graph_.size(), -1);
     part_seen_by_.assign(plan.parts.size(), -1);
     for (size_t p = 0; p < plan.parts.size(); ++p) {
@@ -35,27 +33,27 @@ class Explainer {
     }
     holding_.resize(graph_.size());
     for (size_t id = 0; id < plan.candidates.size(); ++id) {
-      if (!specs[plan.candidates[id].candidate.spec].spec.is_external) continue;
+      if (!specs[plan.candidates[id].candidate.spec].is_external) continue;
       plan.candidates[id].candidate.sub_graph.inside().ForEach(
           [&](int index) { holding_[index].push_back(static_cast<int>(id)); });
     }
     for (size_t id = 0; id < plan.candidates.size(); ++id) Compare(static_cast<int>(id));
     refused_.resize(specs.size());
     for (size_t spec = 0; spec < specs.size(); ++spec) {
-      if (specs[spec].spec.is_external) FindRefusals(plan.logs[spec], &refused_[spec]);
+      if (specs[spec].is_external) FindRefusals(plan.logs[spec], &refused_[spec]);
     }
   }
 
   bool StaysOnTvm(NodeIndex index) const {
     return graph_[index].IsKernel() && part_of_[index] >= 0 &&
-           !specs_[plan_.parts[part_of_[index]].candidate.spec].spec.is_external;
+           !specs_[plan_.parts[part_of_[index]].candidate.spec].is_external;
   }
 
   const PlannedPart& PartOf(NodeIndex index) const { return plan_.parts[part_of_[index]]; }
   int PartNumber(NodeIndex index) const { return part_of_[index]; }
 
   Reason Why(NodeIndex index, int spec) const {
-    if (!IsAllowedOn(specs_[spec].device, graph_[index])) {
+    if (!graph_[index].IsAllowedOn(specs_[spec].device)) {
       return {"device", "the program wants it on " + graph_[index].device, "", -1};
     }
     Reason reason;
@@ -76,7 +74,7 @@ class Explainer {
   void Compare(int id) {
     instead_.push_back(kNotTiled);
     const PlannedPart& candidate = plan_.candidates[id];
-    if (!specs_[candidate.candidate.spec].spec.is_external || !candidate.cost.IsUsable()) return;
+    if (!specs_[candidate.candidate.spec].is_external || !candidate.cost.IsUsable()) return;
     double seconds = 0;
     int num_nodes = 0;
     candidate.candidate.sub_graph.inside().ForEach([&](int index) {
@@ -173,9 +171,8 @@ class Explainer {
     return {node.kind == OpKind::kOpaque ? "opaque" : "no_pattern", message, "", -1};
   }
 
-  const ImportedFunction& imported_;
   const DataflowGraph& graph_;
-  const std::vector<TargetSpec>& specs_;
+  const std::vector<PartitionSpec>& specs_;
   const FunctionPlan& plan_;
   std::vector<int> part_of_;               // node -> part of the plan
   std::vector<std::vector<int>> holding_;  // node -> external candidates that hold it
@@ -193,15 +190,15 @@ struct Group {
 
 }  // namespace
 
-UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+UnplacedReport WhyUnplaced(const DataflowGraph& graph, const std::vector<PartitionSpec>& specs,
                            const FunctionPlan& plan) {
-  Explainer explain(imported, specs, plan);
+  Explainer explain(graph, specs, plan);
   using Key = std::tuple<std::string, int, std::string, std::string, std::string, double, double>;
   std::map<Key, Group> groups;
-  imported.graph.placeable().ForEach([&](NodeIndex index) {
+  graph.placeable().ForEach([&](NodeIndex index) {
     if (!explain.StaysOnTvm(index)) return;
     for (size_t spec = 0; spec < specs.size(); ++spec) {
-      if (!specs[spec].spec.is_external) continue;
+      if (!specs[spec].is_external) continue;
       const Reason reason = explain.Why(index, static_cast<int>(spec));
       const std::string op = explain.OpOf(index);
       const bool is_slower = reason.why == "slower";
@@ -212,7 +209,7 @@ UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<T
       Unplaced& row = group.row;
       if (row.count++ == 0) {
         row.op = op;
-        row.backend = specs[spec].spec.name;
+        row.backend = specs[spec].name;
         row.why = reason.why;
         row.message = reason.message;
         row.rule = reason.rule;

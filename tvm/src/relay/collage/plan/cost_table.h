@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // CostTable: what is known of each candidate's cost, filled as the search asks. Used by
-// plan_function.cc; test: tvm/tests/python/collage/test_collage_partition.py.
-#ifndef TVM_RELAY_COLLAGE_API_COST_TABLE_H_
-#define TVM_RELAY_COLLAGE_API_COST_TABLE_H_
+// plan.cc. Test: tvm/tests/cpp/plan_test.cc.
+#ifndef TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
+#define TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
 
 #include <unordered_map>
 #include <vector>
 
 #include "../graph/signature.h"
-#include "../plan/function_plan.h"
-#include "../relay/import_relay.h"
 #include "../search/cover_search.h"
-#include "candidates.h"
-#include "cost_estimator.h"
-#include "target_spec.h"
+#include "backends.h"
 
 namespace tvm::collage {
 
+/*! \brief How many costs the search had to ask for, of how many; the host's are never asked for. */
+struct CostCounts {
+  int candidates = 0;
+  /*! \brief Of those, how many differ as computations: equal ones share a cost. */
+  int distinct = 0;
+  /*! \brief Distinct ones asked for; no plan that could still win needs the others. */
+  int asked = 0;
+  /*! \brief Batches in which they were asked for. */
+  int rounds = 0;
+};
+
 class CostTable {
  public:
-  /*! \brief All arguments but the estimator must outlive the table. */
-  CostTable(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-            const std::vector<CandidatePartition>& candidates, const CostEstimator& estimator);
+  /*! \brief All arguments must outlive the table. */
+  CostTable(const DataflowGraph& graph, const Backends& backends,
+            const std::vector<CandidatePartition>& candidates);
 
   /*! \brief What needs no measuring: glue is free, a kernel is not the host's while others can. */
   void SetHostCosts(CoverSearch* search);
@@ -32,11 +39,11 @@ class CostTable {
    */
   bool FallBackToHost(CoverSearch* search, NodeIndex node);
   /*!
-   * \brief Asks the estimator for these candidates, none of them the host's, once for all that are
+   * \brief Asks for the costs of these candidates, none of them the host's, once for all that are
    * equal. \return them and all others that are equal to one of them, whose costs are now known.
    */
   std::vector<int> Ask(const std::vector<int>& ids);
-  /*! \brief Asks for all at once where the estimator needs no modules: then one round does. */
+  /*! \brief Asks for all at once where costs are not measured: then one round does. */
   void EstimateAllIfCheap(CoverSearch* search);
   /*!
    * \brief Takes candidates of unknown cost from the search, but for single operators: with these
@@ -50,10 +57,9 @@ class CostTable {
   const CostCounts& counts() const { return counts_; }
 
  private:
-  const ImportedFunction& imported_;
-  const std::vector<TargetSpec>& specs_;
+  const DataflowGraph& graph_;
+  const Backends& backends_;
   const std::vector<CandidatePartition>& candidates_;
-  const CostEstimator estimator_;
   std::vector<EstimatedCost> costs_;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
@@ -62,4 +68,4 @@ class CostTable {
 
 }  // namespace tvm::collage
 
-#endif  // TVM_RELAY_COLLAGE_API_COST_TABLE_H_
+#endif  // TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
-// Precondition: specs outlive it; seconds come from the estimator, once a tensor
-// type. Test: tvm/tests/python/collage/test_transitions.py.
-#ifndef TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_
-#define TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_
+// Precondition: the backends outlive it; they are asked once a tensor type.
+// Test: tvm/tests/python/collage/test_transitions.py, tvm/tests/cpp/plan_test.cc.
+#ifndef TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
+#define TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
 
 #include <map>
 #include <vector>
 
-#include "../graph/candidate_partition.h"
-#include "../relay/import_relay.h"
-#include "cost_estimator.h"
-#include "target_spec.h"
+#include "backends.h"
 
 namespace tvm::collage {
 
@@ -30,8 +27,8 @@ namespace tvm::collage {
 class LayoutTransitions {
  public:
   /*! \brief Adds copies that stay plain to the end of `candidates`. */
-  LayoutTransitions(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                    const CostEstimator& estimator, std::vector<CandidatePartition>* candidates);
+  LayoutTransitions(const DataflowGraph& graph, const Backends& backends,
+                    std::vector<CandidatePartition>* candidates);
 
   /*! \brief Layout class for the search: kBlocked or kPlain. */
   int ClassOf(const CandidatePartition& candidate) const;
@@ -42,11 +39,11 @@ class LayoutTransitions {
   static constexpr int kBlocked = 1;
 
  private:
-  const std::vector<TargetSpec>& specs_;
+  const Backends& backends_;
   std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
   std::map<NodeIndex, double> seconds_;
 };
 
 }  // namespace tvm::collage
 
-#endif  // TVM_RELAY_COLLAGE_API_LAYOUT_TRANSITIONS_H_
+#endif  // TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_

@@ -2,13 +2,13 @@
 // Why a kernel that stays on TVM is on none of the external backends, from what planning knew.
 // Precondition: the plan is of this function and these specs. Test:
 // tvm/tests/python/collage/test_unplaced.py.
-#ifndef TVM_RELAY_COLLAGE_API_UNPLACED_H_
-#define TVM_RELAY_COLLAGE_API_UNPLACED_H_
+#ifndef TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
+#define TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
 
 #include <string>
 #include <vector>
 
-#include "plan_function.h"
+#include "plan.h"
 
 namespace tvm::collage {
 
@@ -40,9 +40,9 @@ struct UnplacedReport {
 };
 
 /*! \brief For each kernel of the plan on TVM or the host and each external backend, grouped. */
-UnplacedReport WhyUnplaced(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
+UnplacedReport WhyUnplaced(const DataflowGraph& graph, const std::vector<PartitionSpec>& specs,
                            const FunctionPlan& plan);
 
 }  // namespace tvm::collage
 
-#endif  // TVM_RELAY_COLLAGE_API_UNPLACED_H_
+#endif  // TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CoverNodes: a function's nodes as the search sees them, those to place numbered densely.
 // Precondition: the graph outlives it. Test: tvm/tests/python/collage/test_search_ilp.py.
-#ifndef TVM_RELAY_COLLAGE_API_COVER_NODES_H_
-#define TVM_RELAY_COLLAGE_API_COVER_NODES_H_
+#ifndef TVM_RELAY_COLLAGE_PLAN_COVER_NODES_H_
+#define TVM_RELAY_COLLAGE_PLAN_COVER_NODES_H_
 
 #include <vector>
 
@@ -38,4 +38,4 @@ class CoverNodes {
 
 }  // namespace tvm::collage
 
-#endif  // TVM_RELAY_COLLAGE_API_COVER_NODES_H_
+#endif  // TVM_RELAY_COLLAGE_PLAN_COVER_NODES_H_

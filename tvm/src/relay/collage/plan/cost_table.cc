@@ -5,20 +5,17 @@
 #include <unordered_set>
 
 #include "../graph/hash.h"
-#include "../relay/candidate_module.h"
-#include "../relay/import_signatures.h"
 #include "../rules/work_estimate.h"
 
 namespace tvm::collage {
 
-CostTable::CostTable(const ImportedFunction& imported, const std::vector<TargetSpec>& specs,
-                     const std::vector<CandidatePartition>& candidates,
-                     const CostEstimator& estimator)
-    : imported_(imported), specs_(specs), candidates_(candidates), estimator_(estimator) {
+CostTable::CostTable(const DataflowGraph& graph, const Backends& backends,
+                     const std::vector<CandidatePartition>& candidates)
+    : graph_(graph), backends_(backends), candidates_(candidates) {
   costs_.resize(candidates.size());
-  const Signatures signatures = SignaturesOf(imported);
+  const Signatures signatures = backends.SignaturesOf(graph);
   for (size_t id = 0; id < candidates.size(); ++id) {
-    if (IsHost(candidates[id], specs)) {
+    if (backends.IsHost(candidates[id])) {
       signature_of_.push_back(nullptr);  // never asked for
       continue;
     }
@@ -32,7 +29,7 @@ CostTable::CostTable(const ImportedFunction& imported, const std::vector<TargetS
 
 void CostTable::SetHostCosts(CoverSearch* search) {
   for (size_t id = 0; id < candidates_.size(); ++id) {
-    if (!IsHost(candidates_[id], specs_)) continue;
+    if (!backends_.IsHost(candidates_[id])) continue;
     const bool is_free = candidates_[id].is_free;
     costs_[id] = is_free ? EstimatedCost{"estimated", 0.0, ""}
                          : EstimatedCost{"unsupported", 0.0, "left to the other backends"};
@@ -46,7 +43,7 @@ bool CostTable::FallBackToHost(CoverSearch* search, NodeIndex node) {
   double seconds = 0.0;
   for (size_t id = 0; id < candidates_.size(); ++id) {
     if (!candidates_[id].sub_graph.inside().Contains(node)) continue;
-    if (IsHost(candidates_[id], specs_)) {
+    if (backends_.IsHost(candidates_[id])) {
       if (!costs_[id].IsUsable()) host = static_cast<int>(id);
     } else if (costs_[id].IsUsable()) {
       seconds = std::max(seconds, costs_[id].seconds);
@@ -60,33 +57,18 @@ bool CostTable::FallBackToHost(CoverSearch* search, NodeIndex node) {
 
 std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
   std::vector<const Signature*> asked;
-  std::vector<CostRequest> requests;
+  std::vector<CostQuestion> questions;
   std::unordered_set<const Signature*> is_asked;
   for (int id : ids) {
     if (!is_asked.insert(signature_of_[id]).second) continue;
     asked.push_back(signature_of_[id]);
-    const CandidatePartition& candidate = candidates_[id];
-    const TargetSpec& spec = specs_[candidate.spec];
-    CostRequest request;
-    request.module = [this, &candidate, &spec] {
-      return CandidateModule(imported_, candidate.sub_graph, candidate.is_primitive,
-                             spec.spec.name);
-    };
-    request.target = spec.target;
-    if (estimator_->price == nullptr) request.label = LabelOf(imported_, candidate, specs_);
-    request.signature = Hex(SignatureHash()(*asked.back()));
-    if (estimator_->price != nullptr) {
-      request.num_calls = NumOpCalls(imported_.graph, candidate.sub_graph);
-      request.operations = WorkOf(imported_.graph, candidate.sub_graph);
-      request.bytes = BytesOf(imported_.graph, candidate.sub_graph);
-    }
-    requests.push_back(std::move(request));
+    questions.push_back({candidates_[id], Hex(SignatureHash()(*asked.back()))});
   }
   std::vector<int> answered;
-  if (requests.empty()) return answered;
-  counts_.asked += static_cast<int>(requests.size());
+  if (questions.empty()) return answered;
+  counts_.asked += static_cast<int>(questions.size());
   ++counts_.rounds;
-  const std::vector<EstimatedCost> answers = estimator_->Estimate(requests);
+  const std::vector<EstimatedCost> answers = backends_.Price(graph_, questions);
   for (size_t k = 0; k < asked.size(); ++k) {
     for (int id : equal_.at(*asked[k])) {
       costs_[id] = answers[k];
@@ -97,7 +79,7 @@ std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
 }
 
 void CostTable::EstimateAllIfCheap(CoverSearch* search) {
-  if (estimator_->price == nullptr) return;
+  if (!backends_.ArePricesCheap()) return;
   std::vector<int> all;
   for (size_t id = 0; id < candidates_.size(); ++id) {
     if (signature_of_[id] != nullptr) all.push_back(static_cast<int>(id));
@@ -110,7 +92,7 @@ int CostTable::GiveUpUnknown(CoverSearch* search) {
   for (const auto& [signature, ids] : equal_) {
     const int first = ids.front();
     if (!costs_[first].status.empty()) continue;
-    if (NumOpCalls(imported_.graph, candidates_[first].sub_graph) <= 1) continue;
+    if (NumOpCalls(graph_, candidates_[first].sub_graph) <= 1) continue;
     ++distinct;
     for (int id : ids) {
       costs_[id].message = "option search_seconds ended the search before";

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// TvmBackends: what planning asks about the backends of one function, answered by TVM and the cost
+// estimator. Precondition: the function is typed. Test:
+// tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
+#define TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
+
+#include <vector>
+
+#include "../plan/backends.h"
+#include "../relay/import_relay.h"
+#include "cost_estimator.h"
+#include "target_spec.h"
+#include "user_functions.h"
+
+namespace tvm::collage {
+
+class TvmBackends final : public Backends {
+ public:
+  /*!
+   * \param imported outlives the object, while which users' functions can be asked.
+   * \param estimator null where no cost will be asked for.
+   */
+  TvmBackends(const ImportedFunction& imported, std::vector<TargetSpec> targets,
+              const Optional<CostEstimator>& estimator);
+
+  /*! \brief What the rule throws is an error that names it and the backend. */
+  std::vector<CandidatePartition> AskRule(const DataflowGraph& graph, int spec,
+                                          RuleLog* log) const final;
+  Signatures SignaturesOf(const DataflowGraph& graph) const final;
+  std::vector<EstimatedCost> Price(const DataflowGraph& graph,
+                                   const std::vector<CostQuestion>& questions) const final;
+  bool ArePricesCheap() const final;
+  bool HasTransitions() const final;
+  LayoutRole RoleOf(NodeIndex call) const final;
+  std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const final;
+  double SecondsWaited() const final;
+
+ private:
+  const ImportedFunction& imported_;
+  const std::vector<TargetSpec> targets_;
+  const Optional<CostEstimator> estimator_;
+  const ImportScope scope_;
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tvm::collage {
+namespace {
+
+/*! \brief Three significant digits with a unit: 1.23 ms. */
+std::string SecondsText(double seconds) {
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+  for (const auto& [unit, scale] : kUnits) {
+    if (seconds < scale && scale > 1e-9) continue;
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.3g %s", seconds / scale, unit);
+    return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string EstimatedCost::Summary() const {
+  if (!IsUsable()) return message.empty() ? status : status + ": " + message;
+  return status + " " + SecondsText(seconds) + (message.empty() ? "" : " (" + message + ")");
+}
+
+std::vector<CandidatePartition> Backends::AskRule(const DataflowGraph& graph, int spec,
+                                                  RuleLog* log) const {
+  return specs_[spec].AllCandidates(graph, spec, log);
+}
+
+std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Backends& backends,
+                                              std::vector<RuleLog>* logs) {
+  CandidateSet all;
+  logs->resize(backends.specs().size());
+  for (size_t spec = 0; spec < backends.specs().size(); ++spec) {
+    for (CandidatePartition& candidate :
+         backends.AskRule(graph, static_cast<int>(spec), &(*logs)[spec])) {
+      // Its nodes are in one region, hence of one demand. The host has what nobody else may have.
+      const Node& first = graph[candidate.sub_graph.inside().First()];
+      const bool is_allowed = first.IsAllowedOn(backends.specs()[spec].device);
+      if (is_allowed || backends.IsHost(candidate)) all.Add(std::move(candidate));
+    }
+  }
+  std::vector<CandidatePartition> candidates = all.Take();
+  // The search breaks ties by least number: among equal plans small parts come first, as in TVM's.
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return a.sub_graph.size() < b.sub_graph.size();
+  });
+  return candidates;
+}
+
+std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
+                    const std::string& backend) {
+  constexpr int kMostOps = 8;  // a region's list of ops tells nothing more
+  std::string ops;
+  int count = 0;
+  candidate.sub_graph.inside().ForEach([&](int index) {
+    if (!graph[index].IsOpCall()) return;
+    if (++count <= kMostOps) ops += (ops.empty() ? "" : ", ") + graph[index].name;
+  });
+  if (count > kMostOps) ops += ", ... " + std::to_string(count) + " ops";
+  return backend + "(" + ops + ")";
+}
+
+}  // namespace tvm::collage

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backends: all that planning asks about the backends of one function. Who answers is not its
+// business: api/tvm_backends.h asks TVM, tests answer from a table. Also what it is answered, and
+// what the backends' rules find. Test: tvm/tests/cpp/plan_test.cc.
+#ifndef TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_
+#define TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../graph/signature.h"
+#include "../rules/partition_rule.h"
+
+namespace tvm::collage {
+
+/*! \brief What is known of a part's cost; `status` is one of the names in costs/cost.py. */
+struct EstimatedCost {
+  std::string status;
+  double seconds = 0;
+  std::string message;
+
+  bool IsUsable() const { return status == "measured" || status == "estimated"; }
+  /*! \brief As Cost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
+  std::string Summary() const;
+};
+
+/*! \brief A candidate whose cost is asked for; equal signatures must cost the same. */
+struct CostQuestion {
+  const CandidatePartition& candidate;
+  std::string signature;
+};
+
+/*! \brief What becomes of the layout of a call's values in a part of TVM. */
+enum class LayoutRole {
+  kPlain,      ///< the op wants plain layouts
+  kFollows,    ///< it keeps the layout that it is given
+  kRewritten,  ///< AlterOpLayout gives it a blocked one
+};
+
+class Backends {
+ public:
+  /*! \param specs candidates carry their numbers; the host target's is the last. */
+  explicit Backends(std::vector<PartitionSpec> specs) : specs_(std::move(specs)) {}
+  virtual ~Backends() = default;
+  Backends(const Backends&) = delete;
+  Backends& operator=(const Backends&) = delete;
+
+  const std::vector<PartitionSpec>& specs() const { return specs_; }
+  const PartitionSpec& SpecOf(const CandidatePartition& candidate) const {
+    return specs_[candidate.spec];
+  }
+  /*! \brief Is it the host target's, whose costs are never asked for? */
+  bool IsHost(const CandidatePartition& candidate) const {
+    return candidate.spec == static_cast<int>(specs_.size()) - 1;
+  }
+
+  /*! \brief What one backend's rule finds. */
+  virtual std::vector<CandidatePartition> AskRule(const DataflowGraph& graph, int spec,
+                                                  RuleLog* log) const;
+  /*! \brief Which candidates are the same computation. */
+  virtual Signatures SignaturesOf(const DataflowGraph& graph) const = 0;
+  /*! \brief One answer a question; questions have different signatures. */
+  virtual std::vector<EstimatedCost> Price(const DataflowGraph& graph,
+                                           const std::vector<CostQuestion>& questions) const = 0;
+  /*! \brief Can all costs be asked for at once, since none of them is measured? */
+  virtual bool ArePricesCheap() const { return false; }
+  /*! \brief Is a change of layout between two parts charged? */
+  virtual bool HasTransitions() const { return false; }
+  virtual LayoutRole RoleOf(NodeIndex call) const { return LayoutRole::kPlain; }
+  /*! \brief Seconds of one layout transform of each of these values; asked where there are such. */
+  virtual std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const {
+    return std::vector<double>(values.size(), 0.0);
+  }
+  /*! \brief How long this thread has waited for CPUs that others measure on. */
+  virtual double SecondsWaited() const { return 0; }
+
+ private:
+  std::vector<PartitionSpec> specs_;
+};
+
+/*! \brief What the backends' rules find, each once, small ones first; `logs` gets one a backend. */
+std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Backends& backends,
+                                              std::vector<RuleLog>* logs);
+
+/*! \brief "<backend>(nn.conv2d, add)". */
+std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
+                    const std::string& backend);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_

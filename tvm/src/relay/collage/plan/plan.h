@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: one function -> its candidates -> their costs, as the search asks for them -> the cheapest
+// cover -> the parts that are placed (RFC 0062, phases 2 and 3). Knows no TVM.
+// Test: tvm/tests/cpp/plan_test.cc, tvm/tests/python/collage/test_collage_partition.py.
+#ifndef TVM_RELAY_COLLAGE_PLAN_PLAN_H_
+#define TVM_RELAY_COLLAGE_PLAN_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "../rules/merge_parts.h"
+#include "../search/cover_search.h"
+#include "backends.h"
+#include "cost_table.h"
+#include "cover_nodes.h"
+#include "layout_transitions.h"
+#include "phase_clock.h"
+
+namespace tvm::collage {
+
+struct PlannedPart {
+  CandidatePartition candidate;
+  EstimatedCost cost;
+};
+
+/*! \brief A value that changes its layout between two parts of a plan. */
+struct ChargedTransition {
+  NodeIndex value;
+  double seconds;
+};
+
+struct FunctionPlan {
+  std::vector<PlannedPart> parts;
+  /*! \brief What `seconds` holds besides the parts' costs. */
+  std::vector<ChargedTransition> transitions;
+  double seconds = 0;
+  /*! \brief No plan of these candidates can cost less. */
+  double lower_bound_seconds = 0;
+  bool is_optimal = false;
+  int num_candidates = 0;
+  CostCounts cost_counts;
+  /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
+  std::vector<PlannedPart> failed;
+  /*! \brief All that the search chose from; an empty status is a cost that it did not need. */
+  std::vector<PlannedPart> candidates;
+  /*! \brief What each spec's rule refused and cut, by spec. */
+  std::vector<RuleLog> logs;
+  std::string search_summary;
+  /*! \brief One line a limit that cut candidates. */
+  std::vector<std::string> cuts;
+};
+
+/*! \brief All that the search for one function's plan needs, and its loop with the backends. */
+struct Planning {
+  /*! \brief Graph and backends must outlive it; `logs` gets one log a backend. */
+  Planning(const DataflowGraph& graph, const Backends& backends, std::vector<RuleLog>* logs,
+           PhaseClock* clock);
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+
+  /*!
+   * \brief The cover, after all costs that the search needs were asked for. `most_seconds` after
+   * its beginning it makes do with those that it has, and those of single operators; 0: no limit.
+   */
+  CoverStep Search(PhaseClock* clock, double most_seconds = 0);
+
+  // Each refers to those before it.
+  const DataflowGraph& graph;
+  const Backends& backends;
+  std::vector<CandidatePartition> candidates;  // what rules found, then copies that stay plain
+  const LayoutTransitions transitions;
+  CostTable costs;
+  const CoverNodes nodes;
+  CoverSearch search;
+  /*! \brief Distinct candidates that were given up when the time was over. */
+  int num_given_up = 0;
+};
+
+/*!
+ * \brief Alternates between the search, which names the costs that it needs, and the backends.
+ * A kernel that no candidate with a cost covers falls to the host target, as a constant of the
+ * plan. Times its phases on `clock`.
+ */
+FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
+                  PhaseClock* clock);
+
+/*! \brief A part of a plan as it is placed, whoever planned: a search or a saved placement. */
+struct PlacedPart {
+  SubGraph sub_graph;  // with its composites
+  std::string backend;
+  std::string rule;
+  std::string label;  // for people: "<backend>(nn.conv2d, add)"
+  /*! \brief Is it a function of its own that the backend compiles, or left in the body? */
+  bool is_primitive = false;
+  EstimatedCost cost;
+};
+
+/*! \brief The plan's parts, neighbours joined within that scope. */
+std::vector<PlacedPart> Placed(const DataflowGraph& graph, const FunctionPlan& plan,
+                               const std::vector<PartitionSpec>& specs, MergeScope scope);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_PLAN_PLAN_H_

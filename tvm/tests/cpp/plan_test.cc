@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: candidates -> costs -> search -> placed parts, with backends that answer from a table.
+#include "src/relay/collage/plan/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph_text.h"
+#include "src/relay/collage/plan/unplaced.h"
+#include "src/relay/collage/rules/base_rules.h"
+
+namespace tvm::collage::testing {
+namespace {
+
+/*! \brief Finds these sub-graphs, given as "a b | c". */
+class Finds : public PartitionRule {
+ public:
+  Finds(const NamedGraph& g, const std::string& text) : PartitionRule("finds") {
+    std::istringstream stream(text);
+    for (std::string names; std::getline(stream, names, '|');) subs_.push_back(g.Sub(names));
+  }
+  std::vector<CandidatePartition> AllCandidates(const DataflowGraph&, int spec,
+                                                RuleLog*) const override {
+    std::vector<CandidatePartition> result;
+    for (const SubGraph& sub : subs_) {
+      CandidatePartition candidate;
+      candidate.sub_graph = sub;
+      candidate.spec = spec;
+      candidate.rule = name();
+      candidate.is_primitive = candidate.is_joinable = true;
+      result.push_back(std::move(candidate));
+    }
+    return result;
+  }
+  std::string Summary() const override { return "Finds()"; }
+
+ private:
+  std::vector<SubGraph> subs_;
+};
+
+/*! \brief "mine" and "tvm", which find these sub-graphs, and the host. */
+std::vector<PartitionSpec> Specs(const NamedGraph& g, const std::string& mine,
+                                 const std::string& tvm) {
+  return {{"mine", true, std::make_shared<Finds>(g, mine)},
+          {"tvm", false, std::make_shared<Finds>(g, tvm)},
+          {"host", false, HostRule()}};
+}
+
+class TableBackends final : public Backends {
+ public:
+  /*! \brief By "backend: a b"; a candidate without a row fails. */
+  using Table = std::map<std::string, double>;
+  TableBackends(const NamedGraph& g, std::vector<PartitionSpec> specs, Table table)
+      : Backends(std::move(specs)), g_(g), table_(std::move(table)) {}
+
+  Signatures SignaturesOf(const DataflowGraph& graph) const final {
+    return Signatures(graph, [](NodeIndex) { return std::string(); });
+  }
+  std::vector<EstimatedCost> Price(const DataflowGraph&,
+                                   const std::vector<CostQuestion>& questions) const final {
+    std::vector<EstimatedCost> answers;
+    for (const CostQuestion& question : questions) {
+      const std::string key =
+          SpecOf(question.candidate).name + ": " + g_.Names(question.candidate.sub_graph.inside());
+      asked.push_back(key);
+      auto row = table_.find(key);
+      answers.push_back(row == table_.end() ? EstimatedCost{"compile_failed", 0, "not in the table"}
+                                            : EstimatedCost{"measured", row->second, ""});
+    }
+    return answers;
+  }
+  bool ArePricesCheap() const final { return are_cheap; }
+  bool HasTransitions() const final { return !rewritten.empty(); }
+  LayoutRole RoleOf(NodeIndex call) const final {
+    return rewritten.count(call) > 0 ? LayoutRole::kRewritten : LayoutRole::kPlain;
+  }
+  std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const final {
+    return std::vector<double>(values.size(), 1.0);
+  }
+  double SecondsWaited() const final { return 0; }
+
+  mutable std::vector<std::string> asked;
+  bool are_cheap = false;
+  std::set<NodeIndex> rewritten;
+
+ private:
+  const NamedGraph& g_;
+  const Table table_;
+};
+
+FunctionPlan PlanOf(const NamedGraph& g, const Backends& backends, double most_seconds = 0) {
+  PhaseClock clock;
+  return Plan(g.graph, backends, most_seconds, &clock);
+}
+
+/*! \brief "mine(a b) tvm(c)" in the order of execution. */
+std::string Text(const NamedGraph& g, const Backends& backends, const FunctionPlan& plan) {
+  std::string text;
+  for (const PlannedPart& part : plan.parts) {
+    text += (text.empty() ? "" : " ") + backends.SpecOf(part.candidate).name + "(" +
+            g.Names(part.candidate.sub_graph.inside()) + ")";
+  }
+  return text;
+}
+
+/*! \brief The same graph over images, so that layouts matter. */
+NamedGraph Images(NamedGraph g) {
+  DataflowGraph images;
+  for (NodeIndex i = 0; i < g.graph.size(); ++i) {
+    Node node = g.graph[i];
+    node.types = {{{1, 8, 4, 4}, "float32"}};
+    node.outputs.clear();
+    images.Append(std::move(node));
+  }
+  images.Finish(g.graph.result());
+  g.graph = std::move(images);
+  return g;
+}
+
+const char* const kChain = "x:var; a=conv(x)@4; b=relu(a); c=tanh(b)";
+
+}  // namespace
+
+TEST_CASE("plan: the cheapest cover, its costs and its bound") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(
+      g, Specs(g, "a | a b", "a | b | c"),
+      {{"mine: a", 5}, {"mine: a b", 6}, {"tvm: a", 4}, {"tvm: b", 3}, {"tvm: c", 2}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "mine(a b) tvm(c)");
+  CHECK(plan.seconds == 8);
+  CHECK(plan.is_optimal);
+  CHECK(plan.lower_bound_seconds == 8);
+  CHECK(plan.cost_counts.candidates == 5);
+  CHECK(plan.cost_counts.asked == static_cast<int>(backends.asked.size()));
+  CHECK(plan.failed.empty());
+}
+
+TEST_CASE("plan: equal candidates are asked for once") {
+  const NamedGraph g = G("x:var; a=relu(x); b=relu(a)");
+  TableBackends backends(g, Specs(g, "a", "a | b"), {{"tvm: a", 1}, {"mine: a", 2}});
+  backends.are_cheap = true;
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "tvm(a) tvm(b)");
+  CHECK(plan.cost_counts.candidates == 3);
+  CHECK(plan.cost_counts.distinct == 2);
+  CHECK(plan.cost_counts.rounds == 1);
+  CHECK(backends.asked.size() == 2);
+}
+
+TEST_CASE("plan: what failed is told, and a kernel without a cost is left to the host") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(g, Specs(g, "a", "a | b | c"), {{"tvm: a", 4}, {"tvm: c", 2}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "tvm(a) host(b) tvm(c)");
+  REQUIRE(plan.failed.size() == 2);
+  CHECK(plan.failed[0].cost.Summary() == "compile_failed: not in the table");
+  CHECK(plan.parts[1].cost.message.find("left to the host target") != std::string::npos);
+  const UnplacedReport report = WhyUnplaced(g.graph, backends.specs(), plan);
+  REQUIRE(report.rows.size() == 3);
+  CHECK(report.rows[0].op == "conv");
+  CHECK(report.rows[0].why == "compile_failed");
+  CHECK(report.rows[1].why == "no_pattern");
+}
+
+TEST_CASE("plan: the time limit gives up what is unknown, but for single operators") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(g, Specs(g, "a | b | a b", "a | b | c"),
+                               {{"mine: a", 5},
+                                {"mine: b", 5},
+                                {"mine: a b", 1},
+                                {"tvm: a", 4},
+                                {"tvm: b", 3},
+                                {"tvm: c", 2}});
+  const FunctionPlan plan = PlanOf(g, backends, 1e-9);
+  CHECK(Text(g, backends, plan) == "tvm(a) tvm(b) tvm(c)");
+  CHECK_FALSE(plan.is_optimal);
+  CHECK(plan.lower_bound_seconds == 0);
+  REQUIRE(plan.cuts.size() == 1);
+  CHECK(plan.cuts[0].find("limit search_seconds cut 1 distinct") != std::string::npos);
+}
+
+TEST_CASE("plan: a change of layout between two parts is charged") {
+  const NamedGraph g = Images(G(kChain));
+  const TableBackends::Table table = {
+      {"mine: b", 1}, {"tvm: a", 4}, {"tvm: b", 2}, {"tvm: a b", 5.5}, {"tvm: c", 2}};
+  TableBackends backends(g, Specs(g, "b", "a | b | a b | c"), table);
+  CHECK(Text(g, backends, PlanOf(g, backends)) == "tvm(a) mine(b) tvm(c)");
+  backends.rewritten = {g["a"]};
+  const FunctionPlan plan = PlanOf(g, backends);
+  // Into the blocked convolution and out of it: one second each.
+  CHECK(plan.seconds == 9);
+  REQUIRE(plan.transitions.size() == 2);
+  CHECK(plan.transitions[0].value == g["x"]);
+  CHECK(plan.transitions[1].value == g["a"]);
+}
+
+TEST_CASE("plan: a backend does not get what the program wants on another device") {
+  NamedGraph g = G("x:var; a=relu(x); b=tanh(a)");
+  DataflowGraph placed;
+  for (NodeIndex i = 0; i < g.graph.size(); ++i) {
+    Node node = g.graph[i];
+    node.outputs.clear();
+    if (i == g["b"]) node.device = "cuda:0";
+    placed.Append(std::move(node));
+  }
+  placed.Finish(g.graph.result());
+  g.graph = std::move(placed);
+  std::vector<PartitionSpec> specs = Specs(g, "a | b", "a | b");
+  specs[0].device = specs[2].device = "cpu:0";
+  specs[1].device = "cuda:0";
+  const TableBackends backends(g, specs,
+                               {{"mine: a", 1}, {"mine: b", 1}, {"tvm: a", 2}, {"tvm: b", 2}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "mine(a) tvm(b)");
+  const UnplacedReport report = WhyUnplaced(g.graph, backends.specs(), plan);
+  REQUIRE(report.rows.size() == 1);
+  CHECK(report.rows[0].why == "device");
+}
+
+TEST_CASE("plan: placed parts, neighbours joined when asked") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(g, Specs(g, "a | b", "c"),
+                               {{"mine: a", 1}, {"mine: b", 2}, {"tvm: c", 3}});
+  FunctionPlan plan = PlanOf(g, backends);
+  REQUIRE(Text(g, backends, plan) == "mine(a) mine(b) tvm(c)");
+  for (PlannedPart& part : plan.parts) part.candidate.is_joinable = false;
+  CHECK(Placed(g.graph, plan, backends.specs(), MergeScope::kJoinable).size() == 3);
+  const std::vector<PlacedPart> joined = Placed(g.graph, plan, backends.specs(), MergeScope::kAll);
+  REQUIRE(joined.size() == 2);
+  CHECK(joined[0].cost.Summary() == "measured 3 s");
+  CHECK(joined[1].label == "mine(conv, relu)");
+  CHECK(joined[1].rule == kMergedRule);
+  CHECK(joined[1].cost.status == "unknown");
+}
+
+}  // namespace tvm::collage::testing
