@@ -15,11 +15,11 @@ import json
 import os
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from peer.child import run_child
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDES = ("ours", "stock")
@@ -99,23 +99,16 @@ def child_build(side: str, model: str, library_path: str) -> dict:
     }
 
 
-def environment(side: str) -> dict[str, str]:
-    """Variables of a child: all usable cores, no download of schedules."""
-    cores = str(len(os.sched_getaffinity(0)))
-    variables = {"TVM_NUM_THREADS": cores, "TOPHUB_LOCATION": "NONE", **os.environ}
-    variables.pop("COLLAGE_DISABLE", None)
-    if side == "stock":
-        variables["COLLAGE_DISABLE"] = "1"
-    return variables
+THREADS = str(len(os.sched_getaffinity(0)))
 
 
 def run_build(side: str, model: str, library_path: Path) -> dict:
     """One build in a fresh process."""
-    command = [sys.executable, __file__, "--child", side, "--model", model, str(library_path)]
-    output = subprocess.run(
-        command, env=environment(side), stdout=subprocess.PIPE, check=True, text=True
-    ).stdout
-    return json.loads(output.splitlines()[-1])
+    environment = {"TVM_NUM_THREADS": THREADS} | (
+        {"COLLAGE_DISABLE": "1"} if side == "stock" else {}
+    )
+    arguments = ("--child", side, "--model", model, str(library_path))
+    return run_child(__file__, *arguments, environment=environment)
 
 
 def compare_latency(model: str, folder: Path, rounds: int) -> dict:
@@ -134,7 +127,7 @@ def compare_latency(model: str, folder: Path, rounds: int) -> dict:
             side,
             path_of(stock_library),
             {"library": str(folder / f"{side}.so"), "inputs": inputs},
-            {"TVM_NUM_THREADS": environment("stock")["TVM_NUM_THREADS"], **untouched_variables()},
+            {"TVM_NUM_THREADS": THREADS, **untouched_variables()},
         )
         for side in SIDES
     ]
@@ -195,7 +188,7 @@ def main() -> None:
         comparison = compare_latency(args.model, folder, args.latency_rounds)
     result = {
         "model": args.model,
-        "threads": int(environment("ours")["TVM_NUM_THREADS"]),
+        "threads": int(THREADS),
         **{
             side: {
                 "seconds": statistics.median(b["seconds"] for b in builds[side]),

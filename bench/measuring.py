@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from peer.child import run_child
 
 ROOT = Path(__file__).resolve().parent.parent
 NETS = ("resnet50", "mobilenetv2", "bert")
@@ -30,15 +30,9 @@ LIMITS = {"cold": 180.0, "warm": 5.0}  # seconds to a plan, with the guard off
 
 def run_once(net: str, store: Path, has_guard: bool, measure_seconds: float) -> dict:
     """A fresh process of measuring_child.py."""
-    script = Path(__file__).with_name("measuring_child.py")
-    command = [sys.executable, str(script), net, str(store)]
-    command += ["--measure-seconds", str(measure_seconds), *(["--guard"] if has_guard else [])]
-    environment = {"TOPHUB_LOCATION": "NONE", **os.environ}
-    environment.pop("COLLAGE_DISABLE", None)
-    output = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, check=True, text=True
-    ).stdout
-    return json.loads(output.splitlines()[-1])
+    flag = ["--guard"] if has_guard else []
+    script = str(Path(__file__).with_name("measuring_child.py"))
+    return run_child(script, net, str(store), "--measure-seconds", str(measure_seconds), *flag)
 
 
 def run_net(net: str, guards: list[bool], args) -> list[dict]:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds from a saved placement to a built library, by phase, in a process that measures nothing.
 
-One process searches and saves the placement: with made-up costs, which spread the model over both
-targets, or with `--measured` in earnest (minutes). Another one, fresh, gets the model and the file
+One process searches and saves the placement: with made-up costs, which spread the net over both
+targets, or with `--measured` in earnest (minutes). Another one, fresh, gets the net and the file
 and builds by `relay.build` alone. What the two ship is compared by structural hash, weights
-included. See docs/placement.md.
+included. See docs/placement.md. Test: test_bench_replay.py.
 """
 
 from __future__ import annotations
@@ -13,28 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
-MODELS = {
-    "resnet50": ("resnet", {"num_layers": 50}),
-    "resnet18": ("resnet", {"num_layers": 18}),
-    "mobilenet": ("mobilenet", {}),
-    "inception_v3": ("inception_v3", {}),
-}
-
-
-def workload(model: str):
-    """A model of TVM's own with random weights: (module, params)."""
-    from tvm.relay import testing
-
-    name, options = MODELS[model]
-    return getattr(testing, name).get_workload(batch_size=1, **options)
+from peer.child import run_child
 
 
 def targets() -> list:
@@ -44,28 +29,17 @@ def targets() -> list:
     return [collage.host_target(), tvm.target.Target("dnnl")]
 
 
-def made_up_costs():
-    """An estimator: the number of calls, times 1 to 2 at random by candidate and target."""
-    import tvm
-    from tvm.relay.collage.estimators import FunctionCosts, _count_calls
-
-    def seconds_of(mod, target):
-        calls = sum(_count_calls(function.body) for function in mod.functions.values())
-        seed = tvm.ir.structural_hash(mod) ^ zlib.crc32(target.kind.name.encode())
-        return calls * (1 + random.Random(seed).random())
-
-    return FunctionCosts(seconds_of)
-
-
-def save(model: str, path: str, is_measured: bool) -> dict:
+def save(net: str, path: str, is_measured: bool) -> dict:
     """Search, and save the placement of what ships."""
+    import search_nets
     import tvm
+    from random_costs import RandomCosts
     from tvm.relay import collage
     from tvm.relay.collage import CollageOptions, optimizer
 
-    mod, params = workload(model)
+    mod, params = search_nets.build(net)
     if not is_measured:
-        optimizer.CostEstimator = made_up_costs
+        optimizer.CostEstimator = lambda: RandomCosts(0)
     began = time.perf_counter()
     options = CollageOptions(guard=is_measured, progress="auto" if is_measured else "quiet")
     with tvm.transform.PassContext(opt_level=3):
@@ -80,23 +54,22 @@ def save(model: str, path: str, is_measured: bool) -> dict:
     }
 
 
-def replay(model: str, path: str) -> dict:
-    """Build from the file; seconds by phase, each child process and measurement refused."""
+def replay(net: str, path: str) -> dict:
+    """Build from the file; seconds by phase. Who starts a process to measure gets an error."""
     began = time.perf_counter()
+    import search_nets
     import tvm
     from tvm import relay
-    from tvm.relay.collage import measured
 
-    def refuse(*_, **__):
-        raise AssertionError("a replay starts no worker")
-
-    measured.measuring_session = measured.session._new_estimator = subprocess.Popen.__init__ = (
-        refuse
-    )
     seconds = {"import tvm": time.perf_counter() - began}
     began = time.perf_counter()
-    mod, params = workload(model)
-    seconds["import model"] = time.perf_counter() - began
+    mod, params = search_nets.build(net)
+    seconds["import net"] = time.perf_counter() - began
+
+    def refuse(*_, **__):
+        raise AssertionError("a replay starts no process")
+
+    subprocess.Popen.__init__ = refuse
     config = {"relay.collage.enable_collage": True, "relay.collage.placement": path}
     began, cpu = time.perf_counter(), time.process_time()
     with tvm.transform.PassContext(opt_level=3, config=config):
@@ -114,44 +87,32 @@ def replay(model: str, path: str) -> dict:
     }
 
 
-def in_process(*arguments: str) -> dict:
-    """What a fresh process of this script prints as its last line."""
-    done = subprocess.run(
-        [sys.executable, __file__, *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env={**os.environ, "TOPHUB_LOCATION": "NONE"},
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=MODELS, default="resnet50")
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--net", default="resnet50", help="as in bench/search.py")
     parser.add_argument("--measured", action="store_true", help="search in earnest, with the guard")
     parser.add_argument("--rounds", type=int, default=3, help="replays, each in a fresh process")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of relay.build allowed")
     parser.add_argument("--step", choices=("save", "replay"), help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.step == "save":
-        print(json.dumps(save(options.model, options.path, options.measured)))
+        print(json.dumps(save(options.net, options.path, options.measured)))
         return 0
     if options.step == "replay":
-        print(json.dumps(replay(options.model, options.path)))
+        print(json.dumps(replay(options.net, options.path)))
         return 0
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "placement.json")
-        common = ["--model", options.model, "--path", path]
+        common = ["--net", options.net, "--path", path]
         flag = ["--measured"] if options.measured else []
-        first = in_process("--step", "save", *common, *flag)
+        first = run_child(__file__, "--step", "save", *common, *flag)
         size = os.path.getsize(path)
-        print(f"{options.model}: {first['summary']}")
+        print(f"{options.net}: {first['summary']}")
         print(f"search {first['search_seconds']:.1f} s, file {size / 1024:.0f} KiB")
         is_good = True
         for _ in range(options.rounds):
-            again = in_process("--step", "replay", *common)
+            again = run_child(__file__, "--step", "replay", *common)
             phases = ", ".join(f"{name} {value:.2f} s" for name, value in again["seconds"].items())
             is_same = (again["hash"], again["plan"]) == (first["hash"], first["plan"])
             print(

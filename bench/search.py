@@ -25,6 +25,7 @@ import sys
 from pathlib import Path
 
 import search_nets
+from peer.child import run_child
 
 ROOT = Path(__file__).resolve().parent.parent
 PRICES = {"llvm": 3, "dnnl": 2, "ccompiler": 2}
@@ -35,23 +36,9 @@ SIZES = (100, 300, 1000, 3000, 10000)
 LONGEST = 0.5  # seconds from module to plan, of a published net
 
 
-def _environment(is_stock: bool) -> dict[str, str]:
-    variables = {"TOPHUB_LOCATION": "NONE", **os.environ}
-    variables.pop("COLLAGE_DISABLE", None)
-    return {**variables, "COLLAGE_DISABLE": "1"} if is_stock else variables
-
-
 def run_ours(*arguments: str) -> dict:
     """A fresh process of search_child.py."""
-    script = Path(__file__).with_name("search_child.py")
-    output = subprocess.run(
-        [sys.executable, str(script), *arguments],
-        env=_environment(False),
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    ).stdout
-    return json.loads(output.splitlines()[-1])
+    return run_child(str(Path(__file__).with_name("search_child.py")), *arguments)
 
 
 def run_stock(path: Path, depth: int, timeout: float) -> dict:
@@ -61,7 +48,11 @@ def run_stock(path: Path, depth: int, timeout: float) -> dict:
     command += ["--prices", json.dumps(PRICES)]
     try:
         done = subprocess.run(
-            command, env=_environment(True), capture_output=True, text=True, timeout=timeout
+            command,
+            env={**os.environ, "TOPHUB_LOCATION": "NONE", "COLLAGE_DISABLE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired:
         return {"failed": f"> {timeout:g} s"}
