@@ -17,6 +17,7 @@ from tvm.relay.collage.build import (
     fast_passes,
     host_target,
     prepare,
+    small_loops,
     stock,
 )
 from tvm.relay.collage.build.fast_passes import _TypedFunctions
@@ -71,8 +72,10 @@ def net(request):
     return mod, params, stock_library(mod, params, RUN_TIME_SCALES.get(request.param, ()))
 
 
-def test_graph_library_is_stock(net):
+def test_graph_library_is_stock(net, monkeypatch):
     mod, params, expected = net
+    # Loops that do little would be on one thread (test_build_small_loops.py).
+    monkeypatch.setattr(small_loops, "SMALL_NANOSECONDS", 0)
     # Its kernels of tanh and the like are not (test_build_vector_math.py), unless asked for.
     with tvm.transform.PassContext(config={"relay.collage.vector_math": False}):
         library = build_library(mod, TARGET, params=params)

@@ -18,6 +18,7 @@
 
 #include "../partition/memory.h"
 #include "../partition/round_up.h"
+#include "../partition/thread_pool.h"
 
 namespace tvm {
 namespace collage {
@@ -26,11 +27,6 @@ namespace {
 
 using partition::CeilDiv;
 
-// Work below this is done by the calling thread: waking the others costs some microseconds.
-// A core is taken to do 100 operations and to read 20 bytes in a nanosecond.
-constexpr int64_t kSerialNanoseconds = 10000;
-constexpr int64_t kOperationsPerNanosecond = 100;
-constexpr int64_t kBytesPerNanosecond = 20;
 // Tiles begin at multiples of these, as kernels compute in such blocks.
 constexpr int64_t kRowUnit = 4;
 constexpr int64_t kColumnUnit = 16;
@@ -49,7 +45,7 @@ int64_t Begin(int64_t size, int64_t unit, int64_t i, int64_t count) {
 bool IsSmall(const GemmShape& s) {
   const int64_t operations = 2 * s.batch * s.m * s.n * s.k;
   const int64_t bytes = 4 * s.batch * (s.m * s.k + s.n * s.k + s.m * s.n);
-  return operations / kOperationsPerNanosecond + bytes / kBytesPerNanosecond < kSerialNanoseconds;
+  return partition::IsSmallWork(operations, bytes);
 }
 
 struct Tile {

@@ -117,7 +117,7 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   const Dims outputs = args[1].desc.dims();
   if (std::count(outputs.begin(), outputs.end(), 0)) return false;
   const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, outputs);
-  const int num_threads = runtime::threading::NumThreads();
+  const int num_threads = planner->NumThreads();
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
     const auto src = args[0].desc.StridesOfVectors(lanes);

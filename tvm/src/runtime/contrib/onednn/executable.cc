@@ -114,8 +114,9 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
   }
   for (size_t i = 0; i < plan_->steps.size(); ++i) {
     const Step& step = plan_->steps[i];
+    const ScopedOneThread one_thread(step.is_small);
     if (step.own_kernel.run) {
-      const int num_threads = runtime::threading::NumThreads();
+      const int num_threads = step.is_small ? 1 : runtime::threading::NumThreads();
       void* scratch = call->Scratch(*plan_, step.own_kernel.scratch_bytes(num_threads));
       step.own_kernel.run(DataOf(call.get(), i), num_threads, scratch);
       continue;

@@ -49,6 +49,11 @@ std::string Load(void* library, Opened<Api>* opened) {
   if (!api.name && missing.empty()) missing = "dnnl_" #name;
   COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_LOAD)
 #undef COLLAGE_DNNL_LOAD
+  // A handle finds what the library itself was linked with.
+  api.omp_get_max_threads =
+      reinterpret_cast<decltype(api.omp_get_max_threads)>(dlsym(library, "omp_get_max_threads"));
+  api.omp_set_num_threads =
+      reinterpret_cast<decltype(api.omp_set_num_threads)>(dlsym(library, "omp_set_num_threads"));
   std::ostringstream text;
   if (api.version) {
     // First, as it explains a missing function better than the function's name does.
@@ -112,7 +117,7 @@ std::string EffectiveIsa() {
 }
 
 // Raised when the same description becomes other primitives: costs of before are measured again.
-constexpr int kPlansVersion = 2;
+constexpr int kPlansVersion = 3;
 
 }  // namespace
 
@@ -140,6 +145,17 @@ void CheckBytesAreExact(const std::string& implementation, const std::string& wh
 int VectorLanes() {
   if (Has(dnnl_cpu_isa_avx512_core)) return 16;
   return Has(dnnl_cpu_isa_avx2) ? 8 : 4;  // AVX2 here means FMA as well
+}
+
+ScopedOneThread::ScopedOneThread(bool is_wanted) {
+  const Api& api = GetApi();
+  if (!is_wanted || !api.omp_get_max_threads || !api.omp_set_num_threads) return;
+  before_ = api.omp_get_max_threads();
+  api.omp_set_num_threads(1);
+}
+
+ScopedOneThread::~ScopedOneThread() {
+  if (before_ > 0) GetApi().omp_set_num_threads(before_);
 }
 
 void CheckStatus(dnnl_status_t status, const std::string& what) {

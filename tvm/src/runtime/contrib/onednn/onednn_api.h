@@ -46,6 +46,10 @@ struct Api {
 #define COLLAGE_DNNL_MEMBER(name) decltype(&::dnnl_##name) name = nullptr;
   COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_MEMBER)
 #undef COLLAGE_DNNL_MEMBER
+  /*! \brief How many threads oneDNN takes for a caller, of the OpenMP that it was linked with; null
+   * where it was built with other threads. */
+  int (*omp_get_max_threads)() = nullptr;
+  void (*omp_set_num_threads)(int) = nullptr;
   /*! \brief The one CPU engine of the process. */
   dnnl_engine_t engine = nullptr;
 };
@@ -84,6 +88,18 @@ int VectorLanes();
 
 /*! \brief oneDNN's version, as in "3.2.0". */
 std::string Version();
+
+/*! \brief While it lives, oneDNN runs on one thread for this thread, and plans so. */
+class ScopedOneThread {
+ public:
+  explicit ScopedOneThread(bool is_wanted);
+  ~ScopedOneThread();
+  ScopedOneThread(const ScopedOneThread&) = delete;
+  ScopedOneThread& operator=(const ScopedOneThread&) = delete;
+
+ private:
+  int before_ = 0;  // how many threads it had; 0 where nothing was changed
+};
 
 /*! \brief Throws a readable error naming `what` unless status is dnnl_success. */
 void CheckStatus(dnnl_status_t status, const std::string& what);

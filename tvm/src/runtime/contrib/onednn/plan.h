@@ -60,6 +60,7 @@ struct Step {
   std::vector<StepArg> args;
   int64_t scratch_bytes = 0;  // of our own kernel: on the threads of who made the plan
   MemDesc scratch_desc;       // of a primitive
+  bool is_small = false;      // planned for one thread, and runs on one
   std::string summary;        // node and the implementation that was chosen
 };
 

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "../partition/thread_pool.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -59,6 +60,34 @@ void ReorderNow(const MemDesc& from, void* source, const MemDesc& to, void* targ
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source_memory.get()},
                                   {DNNL_ARG_TO, target_memory.get()}};
   CheckStatus(api.primitive_execute(primitive.get(), stream.get(), 2, args), "packing a constant");
+}
+
+/*! \brief Multiplications and additions of a node that adds products; 0 for others. */
+int64_t Operations(const GraphDesc& graph, const NodeDesc& node) {
+  const auto shape = [&](int tensor) -> const Dims& { return graph.shapes[tensor]; };
+  const int64_t results = partition::NumElements(shape(node.output));
+  if (node.kind == "inner_product") return 2 * results * shape(node.inputs[0]).back();
+  if (node.kind == "matmul") {
+    const Dims& a = shape(node.inputs[0]);
+    return 2 * results * a[a.size() - (node.Int("transpose_a") ? 2 : 1)];
+  }
+  if (node.kind != "conv" && node.kind != "deconv") return 0;
+  // Each number of the side that has the windows' corners meets all weights of its channel.
+  const Dims& corners = shape(node.kind == "conv" ? node.output : node.inputs[0]);
+  const int64_t channels = corners[node.Str("data_layout").find('C')];
+  const int64_t weights = partition::NumElements(shape(node.inputs[1]));
+  return 2 * partition::NumElements(corners) * (weights / std::max<int64_t>(channels, 1));
+}
+
+/*! \brief What a node reads and writes at least. */
+int64_t BytesMoved(const GraphDesc& graph, const NodeDesc& node) {
+  const auto bytes = [&](int tensor) {
+    return partition::NumElements(graph.shapes[tensor]) * graph.dtypes[tensor].bytes();
+  };
+  int64_t sum = bytes(node.output);
+  for (int tensor : node.inputs) sum += bytes(tensor);
+  for (const PostOpDesc& op : node.post_ops) sum += op.input >= 0 ? bytes(op.input) : 0;
+  return sum;
 }
 
 bool MultipliesBytes(const Step& step) {
@@ -108,7 +137,7 @@ Planner::Planner(const GraphDesc& graph, std::vector<std::shared_ptr<void>> cons
 
 std::shared_ptr<const Plan> Planner::Run() {
   for (const NodeDesc& node : graph_.nodes) {
-    GetNodeKind(node.kind).build(this, node);
+    Build(node);
     const MemDesc& result = Any(node.output).desc;
     if (result.dims() != shape(node.output) || result.type() != type(node.output)) {
       LOG(FATAL) << "ValueError: oneDNN: " << Summary(graph_, node)
@@ -122,6 +151,21 @@ std::shared_ptr<const Plan> Planner::Run() {
   StoreOutputs();
   AssignMemory(plan_.get());
   return std::move(plan_);
+}
+
+void Planner::Build(const NodeDesc& node) {
+  is_small_ = partition::IsSmallWork(Operations(graph_, node), BytesMoved(graph_, node));
+  const ScopedOneThread one_thread(is_small_);  // primitives keep the number that they are made for
+  GetNodeKind(node.kind).build(this, node);
+}
+
+int Planner::NumThreads() const { return is_small_ ? 1 : runtime::threading::NumThreads(); }
+
+void Planner::Add(Step step) {
+  step.is_small = is_small_;
+  if (is_small_) step.summary += " (one thread)";
+  plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
+  plan_->steps.push_back(std::move(step));
 }
 
 int Planner::NewBuffer(Place place, int64_t bytes, int index) {
@@ -225,22 +269,20 @@ void Planner::Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::strin
   CheckStatus(api.primitive_create(step.primitive.out(), pd.get()), what);
   step.scratch_desc = MemDesc::Query(pd, dnnl_query_scratchpad_md);
   step.scratch_bytes = step.scratch_desc.Bytes();
-  plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
   const std::string implementation = Implementation(pd);
   if (MultipliesBytes(step)) CheckBytesAreExact(implementation, what);
   step.summary = what + " by " + implementation;
   if (IsReferenceCode(pd)) step.summary += " (reference code)";
-  plan_->steps.push_back(std::move(step));
+  Add(std::move(step));
 }
 
 void Planner::Emit(OwnKernel kernel, std::vector<StepArg> args, const std::string& what) {
   Step step;
-  step.scratch_bytes = kernel.scratch_bytes(runtime::threading::NumThreads());
+  step.scratch_bytes = kernel.scratch_bytes(NumThreads());
   step.own_kernel = std::move(kernel);
   step.args = std::move(args);
-  plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
   step.summary = what;
-  plan_->steps.push_back(std::move(step));
+  Add(std::move(step));
 }
 
 void Planner::StoreOutputs() {
@@ -250,9 +292,10 @@ void Planner::StoreOutputs() {
     const bool is_there =
         std::any_of(values_[tensor].begin(), values_[tensor].end(),
                     [&](const Value& value) { return value.buffer == static_cast<int>(target); });
-    if (!is_there) {
-      Reorder(Any(tensor), Plain(tensor), static_cast<int>(target));
-    }
+    if (is_there) continue;
+    is_small_ = partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
+    const ScopedOneThread one_thread(is_small_);
+    Reorder(Any(tensor), Plain(tensor), static_cast<int>(target));
   }
 }
 

@@ -69,6 +69,8 @@ class Planner {
   void Emit(OwnKernel kernel, std::vector<StepArg> args, const std::string& what);
   /*! \brief A constant's numbers in layout desc, which only the caller keeps. */
   std::shared_ptr<void> CopyConstant(const Value& from, const MemDesc& desc) const;
+  /*! \brief Threads that the current node's steps run on where the caller is the one that plans. */
+  int NumThreads() const;
   /*! \brief Whether a value's numbers are known when planning. */
   bool IsConstant(const Value& value) const {
     return plan_->buffers[value.buffer].place == Place::kConstant;
@@ -76,6 +78,8 @@ class Planner {
 
  private:
   int NewBuffer(Place place, int64_t bytes, int index = 0);
+  void Build(const NodeDesc& node);
+  void Add(Step step);
   Value Reorder(const Value& from, const MemDesc& desc, int buffer);
   int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
@@ -87,6 +91,7 @@ class Planner {
   std::vector<bool> is_constant_;
   std::vector<int> root_;           // of a view: the tensor whose memory it is
   std::vector<int> uses_left_;      // of a root: nodes and outputs that still read it
+  bool is_small_ = false;           // whether the current node's steps run on one thread
   std::vector<int> output_buffer_;  // by tensor: caller's buffer to write into, or -1
 };
 

@@ -12,6 +12,12 @@ namespace collage {
 namespace partition {
 namespace {
 
+// A thread that sleeps takes some 30 us to wake on a virtual machine, one that still turns 1 us.
+constexpr int64_t kSmallNanoseconds = 10000;
+// What a core is taken to do in a nanosecond.
+constexpr int64_t kOperationsPerNanosecond = 100;
+constexpr int64_t kBytesPerNanosecond = 20;
+
 /*! \brief The pool's function of that name, or null. */
 template <typename F>
 F* Find(const char* name) {
@@ -28,6 +34,10 @@ void FollowFlushDenormals() {
 bool WantsFlushDenormals() {
   static const auto wants = Find<int()>("CollagePoolFlushDenormals");
   return wants && wants() != 0;
+}
+
+bool IsSmallWork(int64_t operations, int64_t bytes) {
+  return operations / kOperationsPerNanosecond + bytes / kBytesPerNanosecond < kSmallNanoseconds;
 }
 
 ScopedSpread::ScopedSpread() {

@@ -8,6 +8,8 @@
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
 
+#include <cstdint>
+
 namespace tvm {
 namespace collage {
 namespace partition {
@@ -17,6 +19,9 @@ void FollowFlushDenormals();
 
 /*! \brief Whether it is asked for now. False where our thread pool is not in the process. */
 bool WantsFlushDenormals();
+
+/*! \brief Whether the calling thread does so much in less time than waking others for it takes. */
+bool IsSmallWork(int64_t operations, int64_t bytes);
 
 /*! \brief While it lives, threads of this thread's team keep to CPUs of their own where they were
  * seen to share one. */

@@ -12,6 +12,7 @@
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
+- Loops of kernels that do little run on one thread (see `small_loops`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
 
@@ -39,6 +40,7 @@ from .exact_bytes import exact_bytes
 from .fold import fold_in_place
 from .one_row import lay_in_rows
 from .scale_axis import fence_products, remove_fences
+from .small_loops import run_small_loops_on_one_thread
 from .vector_math import VECTOR_MATH, has_vector_math
 
 # Typed functions remembered; a pipeline works on the newest few.
@@ -116,6 +118,8 @@ class FastPasses:
         elif info.name in _REWRITES:
             if _REWRITES[info.name](mod):
                 self._typed.add(mod)
+        elif info.name == "tir.LowerTVMBuiltin":
+            run_small_loops_on_one_thread(mod)
         elif self._vector_math and info.name in VECTOR_MATH:
             VECTOR_MATH[info.name](mod)
 
