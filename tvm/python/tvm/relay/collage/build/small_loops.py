@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has parallel loops of TVM's kernels run on one thread where that is sooner done than waking others.
+"""Runs parallel loops of TVM's kernels on one thread where that takes less than waking others.
 
 TVM's schedules mark the outermost loop parallel however little it does: adding 64 numbers wakes all
 threads. How long a loop takes on one thread is estimated from what it reads, writes and computes;
@@ -30,9 +30,10 @@ _UNKNOWN = math.inf
 _SIMPLE = {
     f"tir.{name}"
     for name in (
-        "if_then_else likely reinterpret shift_left shift_right bitwise_and bitwise_or bitwise_xor "
-        "bitwise_not fabs sqrt floor ceil trunc round nearbyint fma call_llvm_pure_intrin"
-    ).split()
+        *("if_then_else", "likely", "reinterpret", "fma", "call_llvm_pure_intrin"),
+        *("shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+        *("fabs", "sqrt", "floor", "ceil", "trunc", "round", "nearbyint"),
+    )
 }
 _PURE = (0, 1)  # CallEffectKind: kExprAnnotation, kPure
 # Kernels that divide their work among the threads themselves, and wait for each other.
