@@ -28,7 +28,7 @@ import tvm
 from tvm import relay, te
 from tvm.relay.op import op as registry
 
-from .recurrence_kernel import kernel
+from .recurrence_kernel import Registers, kernel, registers_of
 from .recurrent_layer import KINDS, Recurrence
 
 
@@ -67,11 +67,13 @@ def _type_of(kind: str, types: Sequence[Any], attrs: Any) -> Any:
     return relay.TupleType([relay.TensorType([steps, *states[0].shape]), *states])
 
 
-def _compute(kind: str, attrs: Any, inputs: Sequence[Any], out_type: Any) -> Any:
+def _compute(
+    kind: str, registers: Registers, attrs: Any, inputs: Sequence[Any], out_type: Any
+) -> Any:
     return te.extern(
         [list(field.shape) for field in out_type.fields],
         list(inputs),
-        functools.partial(kernel, Recurrence.of(kind, attrs)),
+        functools.partial(kernel, Recurrence.of(kind, attrs), registers),
         dtype=[field.dtype for field in out_type.fields],
         name=kind.lower(),
     )
@@ -85,9 +87,9 @@ def _register(kind: str) -> None:
     name = KINDS[kind].operator
 
     @tvm.target.override_native_generic_func(f"{name}.strategy")
-    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, _target: Any) -> Any:
+    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, target: Any) -> Any:
         implementations = registry.OpStrategy()
-        compute = functools.partial(_compute, kind)
+        compute = functools.partial(_compute, kind, registers_of(target))
         implementations.add_implementation(compute, _schedule, name=f"{name}.cpu")
         return implementations
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel of a recurrent layer for CPUs, in TIR. Test: tests/python/collage/test_recurrence.py.
 
-A step is a product of the state by the weights, then functions of gates. Products of one or a few
-rows take as long as their weights take to arrive from the cache: so the weights are read once a
-step, in the order in which they lie, for several rows at a time, and sums stay in the first cache.
-Rows and directions don't know of each other, so each thread has some of them from the first step to
-the last. One row of one direction with many weights is spread over threads in each step instead.
+A step is a product of the state by the weights, then functions of gates. For one row the product
+takes as long as its weights take to arrive from the cache: they are read in the order in which they
+lie, and sums stay in the first cache. For several rows it goes by tiles whose sums stay in
+registers. Rows and directions don't know of each other, so each thread has some of them from the
+first step to the last. One row of one direction with many weights is spread over threads in each
+step instead.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +21,8 @@ from tvm import tir
 
 from .recurrent_layer import KINDS, Recurrence
 
-# Numbers in a vector, as many as the widest CPUs have; TVM's LLVM splits them for others.
-_LANES = 16
-# Rows of weights that are added to a sum at once, and rows of state that they are read for.
-_DEPTH, _MOST_ROWS = 8, 4
+# Rows that are multiplied at once; rows of weights that are added to one row's sums at once.
+_MOST_ROWS, _DEPTH = 4, 8
 # Products from which on threads are worth what it takes to wake them.
 _MANY = 1 << 20
 # Columns that a thread takes at once in a step that is spread over threads.
@@ -35,11 +35,28 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def kernel(what: Recurrence, operands: Sequence[Any], results: Sequence[Any]) -> tir.Stmt:
+@dataclasses.dataclass(frozen=True)
+class Registers:
+    """How many numbers a vector holds, and how many vectors sums may take."""
+
+    lanes: int
+    sums: int
+
+
+def registers_of(target: tvm.target.Target) -> Registers:
+    """Those of AVX-512, else of AVX2, which LLVM splits where there is less."""
+    has_features = tvm.target.codegen.target_has_features
+    is_wide = target.kind.name == "llvm" and has_features("avx512f", target)
+    return Registers(16, 24) if is_wide else Registers(8, 12)
+
+
+def kernel(
+    what: Recurrence, registers: Registers, operands: Sequence[Any], results: Sequence[Any]
+) -> tir.Stmt:
     """The statement that fills the results' buffers from the operands'."""
     steps, directions, batch, units = (int(extent) for extent in results[0].shape)
     rows = next(n for n in range(_MOST_ROWS, 0, -1) if batch % n == 0)
-    layer = _Layer(what, tvm.tir.ir_builder.create(), operands, results, units, rows)
+    layer = _Layer(what, registers, tir.ir_builder.create(), operands, results, units, rows)
     products = batch * units * units * KINDS[what.kind].gates
     parts = directions * (batch // rows)
     is_shared = parts > 1 and steps * directions * products >= _MANY
@@ -55,6 +72,7 @@ class _Layer:
     """A kernel under construction, for `rows` rows of one direction at a time."""
 
     what: Recurrence
+    registers: Registers
     ib: Any
     operands: Sequence[Any]
     results: Sequence[Any]
@@ -112,20 +130,51 @@ class _Layer:
             self._columns(state, end - rest, rest, with_input)
 
     def _columns(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
-        def start(column: Any) -> None:
+        if self.rows == 1:
+            self._row(state, begin, extent, with_input)
+            return
+        tile = self.registers.lanes * (self.registers.sums // self.rows)
+        whole, rest = divmod(extent, tile)
+        if whole:
+            with self.ib.for_range(0, whole, name="tile") as index:
+                self._tile(state, begin + index * tile, tile, with_input)
+        if rest:
+            self._tile(state, begin + whole * tile, rest, with_input)
+
+    def _start(self, row: Any, column: Any, with_input: bool) -> Any:
+        bias = self.bias[self.direction, column]
+        return bias + self.input(row, column) if with_input else bias
+
+    def _tile(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
+        size = self.rows * extent
+        sums = self.ib.allocate("float32", (size,), name="in_registers", scope="local")
+
+        def for_sums(body: Callable[[int, Any, Any], None]) -> None:
             for row in range(self.rows):
-                value = self.bias[self.direction, begin + column]
-                if with_input:
-                    value = value + self.input(row, begin + column)
-                self.sums[row, begin + column] = value
+                for at in range(0, extent, self.registers.lanes):
+                    lanes = min(self.registers.lanes, extent - at)
+                    with self.ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:
+                        body(row, row * extent + at + lane, begin + at + lane)
+
+        def add(k: Any, row: int, place: Any, column: Any) -> None:
+            weight = self.weights[self.direction, k, column]
+            sums[place] = sums[place] + state[row, k] * weight
+
+        for_sums(lambda r, place, column: _set(sums, place, self._start(r, column, with_input)))
+        with self.ib.for_range(0, self.units, name="k") as k:
+            for_sums(functools.partial(add, k))
+        for_sums(lambda r, place, column: _set(self.sums, (r, column), sums[place]))
+
+    def _row(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
+        def start(column: Any) -> None:
+            self.sums[0, begin + column] = self._start(0, begin + column, with_input)
 
         def add(first: Any, depth: int, column: Any) -> None:
-            for row in range(self.rows):
-                value = self.sums[row, begin + column]
-                for k in range(depth):
-                    weight = self.weights[self.direction, first + k, begin + column]
-                    value = value + state[row, first + k] * weight
-                self.sums[row, begin + column] = value
+            value = self.sums[0, begin + column]
+            for k in range(depth):
+                weight = self.weights[self.direction, first + k, begin + column]
+                value = value + state[0, first + k] * weight
+            self.sums[0, begin + column] = value
 
         self._in_vectors(extent, start)
         whole, rest = divmod(self.units, _DEPTH)
@@ -162,15 +211,16 @@ class _Layer:
             self._in_vectors(self.units, lambda unit: body(row, unit))
 
     def _in_vectors(self, extent: int, body: Callable[[Any], None]) -> None:
-        whole, rest = divmod(extent, _LANES)
+        size = self.registers.lanes
+        whole, rest = divmod(extent, size)
         if whole:
             vectors = self.ib.for_range(0, whole, name="vector")
-            lanes = self.ib.for_range(0, _LANES, name="lane", kind="vectorize")
+            lanes = self.ib.for_range(0, size, name="lane", kind="vectorize")
             with vectors as vector, lanes as lane:
-                body(vector * _LANES + lane)
+                body(vector * size + lane)
         if rest:
             with self.ib.for_range(0, rest, name="lane", kind="vectorize") as lane:
-                body(whole * _LANES + lane)
+                body(whole * size + lane)
 
 
 def _set(buffer: Any, index: Any, value: Any) -> None:
