@@ -170,6 +170,18 @@ TEST_CASE("plan: what failed is told, and a kernel without a cost is left to the
   CHECK(report.rows[1].why == "no_pattern");
 }
 
+TEST_CASE("plan: where candidates feed each other the host gets as few kernels as can be") {
+  const NamedGraph g =
+      G("x:var; y:var; a=relu(x); b=tanh(y); c=abs(a); d=exp(b); e=sigmoid(c); r=tuple(d,e)");
+  const TableBackends backends(g, Specs(g, "a d | b e", "a | b | c | d | e"),
+                               {{"mine: a d", 2}, {"mine: b e", 3}, {"tvm: c", 1}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "host(b) mine(a d) tvm(c) host(e) host(r)");
+  CHECK(plan.seconds == 3);
+  CHECK(plan.lower_bound_seconds == 3);
+  CHECK(plan.is_optimal);
+}
+
 TEST_CASE("plan: the time limit gives up what is unknown, but for single operators") {
   const NamedGraph g = G(kChain);
   const TableBackends backends(g, Specs(g, "a | b | a b", "a | b | c"),

@@ -43,13 +43,24 @@ const Case kCases[] = {
     {"failures", {12, false, true}},
     {"transitions", {9, true, false}},
     {"transitions and failures", {10, true, true}},
+    {"last resorts", {9, false, true, true}},
+    {"transitions and last resorts", {8, true, true, true}},
 };
-constexpr unsigned kSeeds = 600;  // for each of the four cases
+constexpr unsigned kSeeds = 600;  // for each of the cases
+
+/*! \brief Nothing is known but which candidates are last resorts: these are never asked for. */
+std::vector<CandidateCost> NothingKnown(std::vector<CandidateCost> costs) {
+  for (CandidateCost& cost : costs) {
+    if (cost.status != CandidateCost::Status::kLastResort) cost = CandidateCost::Unknown();
+  }
+  return costs;
+}
 
 TEST_CASE("random problems: the plan is the oracle's, with costs known and with costs asked for") {
   int64_t cyclic = 0;
   int64_t acyclic = 0;
   int solvable = 0;
+  int64_t last_resorts = 0;
   int64_t asked = 0;
   int64_t candidates = 0;
   for (const Case& c : kCases) {
@@ -61,10 +72,11 @@ TEST_CASE("random problems: the plan is the oracle's, with costs known and with 
       cyclic += expected.cyclic_covers;
       acyclic += expected.acyclic_covers;
       solvable += expected.is_found;
+      last_resorts += expected.last_resorts;
       CheckEqualsOracle(problem, Solve(problem), expected);
 
       const std::vector<CandidateCost> costs = problem.costs;
-      problem.costs.clear();
+      problem.costs = NothingKnown(problem.costs);
       CoverSearch search(problem);
       std::vector<int> times(costs.size(), 0);
       const CoverStep step = RunToEnd(&search, [&](int id) {
@@ -80,7 +92,8 @@ TEST_CASE("random problems: the plan is the oracle's, with costs known and with 
   // The cases must be worth something: candidates feed each other, and most can be covered.
   CHECK(cyclic > 10000);
   CHECK(acyclic > 100000);
-  CHECK(solvable > static_cast<int>(kSeeds) * 2);
+  CHECK(solvable > static_cast<int>(kSeeds) * 4);
+  CHECK(last_resorts > static_cast<int64_t>(kSeeds) / 2);
   CHECK(asked * 10 < candidates * 7);
 }
 
@@ -88,12 +101,13 @@ TEST_CASE("random problems under a tight limit: a cover, its true cost, and a tr
   int cut = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
-    CoverProblem problem = RandomProblem(seed, {7, seed % 2 == 1, false});
+    CoverProblem problem = RandomProblem(seed, {7, seed % 2 == 1, false, seed % 4 == 2});
     for (int node = 0; node < problem.num_nodes; ++node) {  // then some cover is always kept
       problem.candidates.push_back({{node}, 0, 0.0});
       problem.costs.push_back(CandidateCost::Known(20e-6));
     }
     const OracleResult expected = Oracle(problem).Run();
+    CHECK(expected.last_resorts == 0);
     CoverSearch search(problem, {1, 1});
     const CoverStep step = search.Step();
     REQUIRE(step.kind == CoverStep::Kind::kPlan);
@@ -250,6 +264,36 @@ TEST_CASE("no cover: only a cycle would do") {
   problem.inputs = {{}, {}, {0}, {1}};
   problem.candidates = {{{0, 3}, 0, 0.0}, {{1, 2}, 0, 0.0}};
   CHECK(Solve(problem).kind == CoverStep::Kind::kNoCover);
+}
+
+TEST_CASE("a last resort is used where nothing else fits, and costs nothing in the plan's sum") {
+  CoverProblem problem;  // {0,3} and {1,2} would feed each other, and hold 0 to 3 but for these
+  problem.num_nodes = 5;
+  problem.inputs = {{}, {}, {0}, {1}, {3}};
+  problem.candidates = {{{0, 3}, 0, 0.0}, {{1, 2}, 0, 0.0}, {{4}, 0, 0.0}};
+  problem.costs = {CandidateCost::Known(1.0), CandidateCost::Known(2.0), CandidateCost::Known(4.0)};
+  for (int node = 0; node < problem.num_nodes; ++node) {
+    problem.candidates.push_back({{node}, 0, 0.0});
+    problem.costs.push_back(CandidateCost::LastResort());
+  }
+  const CoverStep step = Solve(problem);
+  CheckEqualsOracle(problem, step, Oracle(problem).Run());
+  CHECK(step.plan.seconds == 5.0);  // the cheaper one, two last resorts, and the known end
+}
+
+TEST_CASE("last resorts alone, and beside plans that take hours") {
+  CoverProblem problem = Chain(3);
+  for (int node = 0; node < 3; ++node) {
+    problem.candidates.push_back({{node}, 0, 0.0});
+    problem.costs.push_back(CandidateCost::LastResort());
+  }
+  const CoverStep alone = Solve(problem);
+  CHECK(alone.plan.candidates == std::vector<int>{0, 1, 2});
+  CHECK(alone.plan.seconds == 0.0);
+  CHECK(alone.plan.optimal);
+  problem.candidates.push_back({{0, 1, 2}, 0, 0.0});
+  problem.costs.push_back(CandidateCost::Known(1e5));
+  CHECK(Solve(problem).plan.candidates == std::vector<int>{3});
 }
 
 TEST_CASE("ties: fewest parts first, then least ids in execution order, at 0.1 + 0.2 = 0.3") {

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <random>
 #include <set>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "../../src/relay/collage/search/cover_problem.h"
@@ -22,8 +24,10 @@ namespace testing {
 
 struct OracleResult {
   bool is_found = false;
+  int64_t last_resorts = 0;
   int64_t picoseconds = 0;
-  std::vector<int> cover;  // the best, by first nodes: ties go to fewest parts, then least ids
+  // The best, by first nodes: fewest last resorts, then least time, fewest parts, least ids.
+  std::vector<int> cover;
   std::vector<int> order;  // in execution order, least first node first among what can run
   int64_t acyclic_covers = 0;
   int64_t cyclic_covers = 0;
@@ -107,6 +111,13 @@ class Oracle {
     return sum;
   }
 
+  static int64_t LastResorts(const CoverProblem& problem, const std::vector<int>& cover) {
+    return std::count_if(cover.begin(), cover.end(), [&](int id) {
+      const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
+      return cost.status == CandidateCost::Status::kLastResort;
+    });
+  }
+
   static uint32_t Inside(const CoverProblem& problem, int id) {
     uint32_t mask = 0;
     for (int node : problem.candidates[static_cast<size_t>(id)].inside) mask |= 1u << node;
@@ -135,7 +146,9 @@ class Oracle {
       return;
     }
     for (size_t id = 0; id < problem_.candidates.size(); ++id) {
-      if (problem_.costs[id].status != CandidateCost::Status::kKnown) continue;
+      const CandidateCost::Status status = problem_.costs[id].status;
+      if (status == CandidateCost::Status::kFailed) continue;
+      if (status == CandidateCost::Status::kUnknown) continue;
       const std::vector<int>& inside = problem_.candidates[id].inside;
       bool fits = false;
       for (int member : inside) fits = fits || member == node;
@@ -157,13 +170,14 @@ class Oracle {
     }
     ++result_.acyclic_covers;
     const int64_t cost = Picoseconds(problem_, cover_);
-    const bool better = !result_.is_found || cost < result_.picoseconds ||
-                        (cost == result_.picoseconds &&
-                         (cover_.size() < result_.cover.size() ||
-                          (cover_.size() == result_.cover.size() && cover_ < result_.cover)));
-    if (!better) return;
+    const int64_t last_resorts = LastResorts(problem_, cover_);
+    const auto found = std::make_tuple(last_resorts, cost, cover_.size(), cover_);
+    const auto best = std::make_tuple(result_.last_resorts, result_.picoseconds,
+                                      result_.cover.size(), result_.cover);
+    if (result_.is_found && best <= found) return;
     result_.cover = cover_;
     result_.is_found = true;
+    result_.last_resorts = last_resorts;
     result_.picoseconds = cost;
     result_.order = order;
   }
@@ -178,12 +192,13 @@ struct RandomProblemOptions {
   int max_nodes = 12;
   bool transitions = false;
   bool failures = false;
+  bool last_resorts = false;  // one for each node, alone
 };
 
 /*!
  * \brief A random graph with candidates that overlap and feed each other. Costs are small whole
- * microseconds, so that ties are frequent. All costs are known or failed; lower bounds are true,
- * guesses of work are wild.
+ * microseconds, so that ties are frequent. All costs are known, failed or last resorts; lower
+ * bounds are true, guesses of work are wild.
  */
 inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
   std::mt19937 random(seed);
@@ -230,6 +245,10 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
       }
     }
     if (nodes.size() <= 5) add(nodes);
+  }
+  for (int node = 0; node < n && options.last_resorts; ++node) {
+    problem.candidates.push_back({{node}, node % 3, 0.0});
+    problem.costs.push_back(CandidateCost::LastResort());
   }
   for (size_t id = 0; id < problem.candidates.size() && seed % 3 != 0; ++id) {
     problem.candidates[id].work =

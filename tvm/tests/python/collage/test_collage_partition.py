@@ -15,11 +15,12 @@ from relay_text import (
     partition,
 )
 from tvm import relay
-from tvm.relay.collage import CostEstimator, MockCostEstimator
+from tvm.relay.collage import CostEstimator, MockCostEstimator, rules
 from tvm.relay.collage.machine import cpu_lock
 from tvm.relay.collage.measure import STATUSES
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
+from tvm.target import Target
 
 NAME = "pass_test"
 TABLE = [
@@ -451,6 +452,49 @@ def test_when_every_candidate_fails_the_host_keeps_the_kernel(backend):
         ["host", "estimated", 0.0, "no candidate with a cost fits: left to the host target"]
     ] * 2
     assert len(report["failed"]) >= 4
+
+
+def test_where_candidates_feed_each_other_the_host_keeps_as_few_kernels_as_can_be():
+    """Each of two parts needs a result of the other, and TVM has a cost for abs alone."""
+    name = "cycle_test"
+    tvm.get_global_func("collage.RegisterTargetKind")(name, 1)
+
+    def find(graph):
+        at = {node.op: node.index for node in graph if node.op}
+        return [[at["nn.relu"], at["exp"]], [at["tanh"], at["sigmoid"]]]
+
+    class AbsAlone(CostEstimator):
+        has_transitions = False
+
+        def estimate_batch(self, mods, targets, labels):
+            known = {"llvm(abs)": 1.0, f"{name}(nn.relu, exp)": 2.0, f"{name}(tanh, sigmoid)": 3.0}
+            return [
+                ["measured", known[label], ""] if label in known else ["run_failed", 0.0, "broken"]
+                for label in labels
+            ]
+
+    estimator = AbsAlone()
+    rules.set_partition_rule(name, rules.Primitive(rules.Custom("mine", find)))
+    try:
+        text = """def @main(%x: $T, %y: $T) {
+          %0 = nn.relu(%x);
+          %1 = tanh(%y);
+          %2 = abs(%0);
+          (%0, %1, %2, exp(%1), sigmoid(%2))
+        }"""
+        partition(parse(text), [Target(name)], estimator)
+    finally:
+        rules.set_partition_rule(name, None)
+    [report] = estimator.reports
+    rows = {row[2]: row[3:6] for row in report["parts"] if row[6]}
+    left = ["estimated", 0.0, "no candidate with a cost fits: left to the host target"]
+    assert rows == {
+        f"{name}(nn.relu, exp)": ["measured", 2.0, ""],
+        "llvm(abs)": ["measured", 1.0, ""],
+        "host(tanh)": left,
+        "host(sigmoid)": left,
+    }
+    assert report["is_optimal"] and report["seconds"] == report["lower_bound_seconds"] == 3.0
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])

@@ -34,25 +34,15 @@ void CostTable::SetHostCosts(CoverSearch* search) {
     costs_[id] = is_free ? EstimatedCost{"estimated", 0.0, ""}
                          : EstimatedCost{"unsupported", 0.0, "left to the other backends"};
     search->SetCost(static_cast<int>(id),
-                    is_free ? CandidateCost::Known(0.0) : CandidateCost::Failed());
+                    is_free ? CandidateCost::Known(0.0) : CandidateCost::LastResort());
   }
 }
 
-bool CostTable::FallBackToHost(CoverSearch* search, NodeIndex node) {
-  int host = -1;
-  double seconds = 0.0;
-  for (size_t id = 0; id < candidates_.size(); ++id) {
-    if (!candidates_[id].sub_graph.inside().Contains(node)) continue;
-    if (backends_.IsHost(candidates_[id])) {
-      if (!costs_[id].IsUsable()) host = static_cast<int>(id);
-    } else if (costs_[id].IsUsable()) {
-      seconds = std::max(seconds, costs_[id].seconds);
-    }
+void CostTable::LeaveToHost(const std::vector<int>& plan) {
+  for (int id : plan) {
+    if (!backends_.IsHost(candidates_[id]) || candidates_[id].is_free) continue;
+    costs_[id] = {"estimated", 0.0, "no candidate with a cost fits: left to the host target"};
   }
-  if (host < 0) return false;
-  costs_[host] = {"estimated", seconds, "no candidate with a cost fits: left to the host target"};
-  search->SetCost(host, CandidateCost::Known(seconds));
-  return true;
 }
 
 std::vector<int> CostTable::Ask(const std::vector<int>& ids) {

@@ -30,14 +30,14 @@ class CostTable {
   CostTable(const DataflowGraph& graph, const Backends& backends,
             const std::vector<CandidatePartition>& candidates);
 
-  /*! \brief What needs no measuring: glue is free, a kernel is not the host's while others can. */
-  void SetHostCosts(CoverSearch* search);
   /*!
-   * \brief Lets the host have a node that no cover gets past, for as much as the dearest usable
-   * candidate that holds it (a constant of every plan when there is none): never a bargain.
-   * \return false when the host has it already.
+   * \brief What needs no measuring: what launches no kernel is free on the host, and a kernel of
+   * its own is a last resort, so that a cover always exists. Where TVM's cost of the kernel is
+   * known, TVM's own candidate stands beside it.
    */
-  bool FallBackToHost(CoverSearch* search, NodeIndex node);
+  void SetHostCosts(CoverSearch* search);
+  /*! \brief Writes down which kernels of a plan are the host's, as nothing with a cost fits. */
+  void LeaveToHost(const std::vector<int>& plan);
   /*!
    * \brief Asks for the costs of these candidates, none of them the host's, once for all that are
    * equal. \return them and all others that are equal to one of them, whose costs are now known.

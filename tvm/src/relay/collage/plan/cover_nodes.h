@@ -19,7 +19,6 @@ class CoverNodes {
   /*! \brief The object and `transitions` must outlive the problem's search. */
   CoverProblem Problem(const std::vector<CandidatePartition>& candidates,
                        const LayoutTransitions& transitions) const;
-  NodeIndex NodeOf(int number) const { return nodes_[number]; }
 
  private:
   /*! \brief Placed nodes whose value the node sees, through variables that are let-bound. */

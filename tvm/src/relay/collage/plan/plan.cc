@@ -2,7 +2,6 @@
 #include "plan.h"
 
 #include <chrono>
-#include <stdexcept>
 
 namespace tvm::collage {
 namespace {
@@ -105,7 +104,7 @@ Planning::Planning(const DataflowGraph& function, const Backends& asked, std::ve
       nodes(graph),
       search(InPhase("search", clock,
                      [&] { return CoverSearch(nodes.Problem(candidates, transitions)); })) {
-  costs.SetHostCosts(&search);
+  costs.SetHostCosts(&search);  // its candidates, one for each node, are a cover
   clock->Leave();
 }
 
@@ -117,21 +116,18 @@ CoverStep Planning::Search(PhaseClock* clock, double most_seconds) {
   costs.EstimateAllIfCheap(&search);
   clock->Enter("search");
   CoverStep step = search.Step();
-  while (step.kind != CoverStep::Kind::kPlan) {
-    if (step.kind == CoverStep::Kind::kNeedCosts && is_over()) {
+  while (step.kind == CoverStep::Kind::kNeedCosts) {
+    if (is_over()) {
       num_given_up = costs.GiveUpUnknown(&search);
       is_limited = false;  // what is asked for from here on is needed
-    } else if (step.kind == CoverStep::Kind::kNeedCosts) {
+    } else {
       clock->Enter("estimate");
       costs.Estimate(&search, step.needed);
       clock->Enter("search");
-    } else if (!costs.FallBackToHost(&search, nodes.NodeOf(step.uncovered_node))) {
-      throw std::runtime_error("InternalError: no cover of node " +
-                               graph.Summary(nodes.NodeOf(step.uncovered_node)) + ": " +
-                               step.message);
     }
     step = search.Step();
   }
+  costs.LeaveToHost(step.plan.candidates);
   clock->Leave();
   return step;
 }

@@ -78,8 +78,8 @@ struct Planning {
 
 /*!
  * \brief Alternates between the search, which names the costs that it needs, and the backends.
- * A kernel that no candidate with a cost covers falls to the host target, as a constant of the
- * plan. Times its phases on `clock`.
+ * A kernel is left to the host target, at no cost and with a message that says so, only where each
+ * plan has at least as many of these. Times its phases on `clock`.
  */
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
                   PhaseClock* clock);

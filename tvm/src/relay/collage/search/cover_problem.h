@@ -18,9 +18,10 @@ namespace collage {
 /*! \brief What the search knows of a candidate's cost. */
 struct CandidateCost {
   enum class Status {
-    kUnknown,  ///< only CoverCandidate::lower_bound is known
-    kKnown,    ///< costs `seconds`
-    kFailed,   ///< cannot be used (did not compile, crashed, wrong result, ...)
+    kUnknown,     ///< only CoverCandidate::lower_bound is known
+    kKnown,       ///< costs `seconds`
+    kFailed,      ///< cannot be used (did not compile, crashed, wrong result, ...)
+    kLastResort,  ///< has no cost: a cover with fewer of these is better whatever the rest costs
   };
   Status status = Status::kUnknown;
   double seconds = 0.0;
@@ -28,6 +29,7 @@ struct CandidateCost {
   static CandidateCost Unknown() { return {}; }
   static CandidateCost Known(double seconds) { return {Status::kKnown, seconds}; }
   static CandidateCost Failed() { return {Status::kFailed, 0.0}; }
+  static CandidateCost LastResort() { return {Status::kLastResort, 0.0}; }
 };
 
 /*! \brief A set of nodes that one backend can run as one part. */

@@ -3,7 +3,8 @@
  * \file cover_search.cc
  * \brief Steps of the cover search. A plan found with lower bounds in place of unknown costs costs
  * no more than any cover, so once all its own costs are known it is optimal; and each candidate
- * asked for is part of such a plan, the dearest by a guess first. Tested by
+ * asked for is part of such a plan, the dearest by a guess first. A last resort counts as more than
+ * all parts of any plan together, so that a cover with fewer of them costs less. Tested by
  * tests/cpp/search_cover_test.cc.
  */
 #include "cover_search.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -39,6 +41,36 @@ constexpr int kStepsAskingFew = 16;
 
 int64_t AtLeastOne(int64_t limit) { return std::max<int64_t>(limit, 1); }
 
+using Status = CandidateCost::Status;
+
+bool IsLastResort(const CoverProblem& problem, int id) {
+  return problem.costs[static_cast<size_t>(id)].status == Status::kLastResort;
+}
+
+/*!
+ * \brief No cover costs more than this, with its last resorts for nothing: the sum over all nodes
+ * of their share of the dearest candidate that holds them, with all that it may pay for crossings.
+ */
+Ticks MostOfAnyCover(const CoverProblem& problem, const PartTable& parts) {
+  std::vector<Ticks> shares(static_cast<size_t>(problem.num_nodes), 0);
+  for (int id = 0; id < parts.num_parts(); ++id) {
+    const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
+    if (cost.status == Status::kFailed) continue;
+    const bool is_known = cost.status == Status::kKnown;
+    const double lower_bound = problem.candidates[static_cast<size_t>(id)].lower_bound;
+    const Part& part = parts.part(id);
+    Ticks most = AddTicks(parts.transitions().Fixed(id), is_known ? ToTicks(cost.seconds) : 0);
+    if (cost.status == Status::kUnknown) most = AddTicks(most, ToTicks(lower_bound));
+    for (int read : part.outside) most = AddTicks(most, parts.transitions().MostExtra(read));
+    const Ticks share = most / static_cast<Ticks>(part.nodes.size()) + 1;
+    for (int node : part.nodes) {
+      Ticks& dearest = shares[static_cast<size_t>(node)];
+      dearest = std::max(dearest, share);
+    }
+  }
+  return std::accumulate(shares.begin(), shares.end(), Ticks{0}, AddTicks);
+}
+
 std::string Milliseconds(double seconds) {
   return std::to_string(std::lround(seconds * 1e3)) + " ms";
 }
@@ -57,7 +89,7 @@ class CoverSearch::Impl {
     if (candidate < 0 || candidate >= stats_.candidates) {
       throw std::invalid_argument("cover search: no candidate " + std::to_string(candidate));
     }
-    if (cost.status == CandidateCost::Status::kKnown && !IsUsableSeconds(cost.seconds)) {
+    if (cost.status == Status::kKnown && !IsUsableSeconds(cost.seconds)) {
       throw std::invalid_argument("cover search: unusable cost " + std::to_string(cost.seconds) +
                                   " for candidate " + std::to_string(candidate));
     }
@@ -67,8 +99,8 @@ class CoverSearch::Impl {
   CoverStep Step() {
     const auto start = std::chrono::steady_clock::now();
     ++stats_.steps;
-    const DualBound bound(problem_, parts_);
-    stats_.bound_seconds = ToSeconds(bound.Base());
+    SetPenalty();
+    const DualBound bound(problem_, parts_, penalty_);
     CoverStep step;
     if (bound.unheld_node() >= 0) {
       step.uncovered_node = bound.unheld_node();
@@ -99,15 +131,41 @@ class CoverSearch::Impl {
   }
 
   /*!
+   * \brief More than any plan costs besides, and little enough that one for each node can be
+   * summed; where both cannot be, since a plan takes hours, a penalty is only very large.
+   */
+  void SetPenalty() {
+    penalty_ = 0;
+    most_without_penalty_ = kInfiniteTicks;
+    for (int id = 0; id < parts_.num_parts(); ++id) {
+      if (!IsLastResort(problem_, id)) continue;
+      most_without_penalty_ = MostOfAnyCover(problem_, parts_);
+      penalty_ = std::min(most_without_penalty_ + 1, kInfiniteTicks / (2 * problem_.num_nodes + 2));
+      return;
+    }
+  }
+
+  /*! \brief What the plan of these parts counts beside its seconds. */
+  Ticks PenaltiesOf(const std::vector<int>& parts) const {
+    return penalty_ * std::count_if(parts.begin(), parts.end(),
+                                    [this](int id) { return IsLastResort(problem_, id); });
+  }
+
+  /*!
    * \brief A narrow pass, and while that had to cut what might be as good as its plan, wider ones
    * below it. A plan with unknown costs ends them: its costs are needed before it can be told from
-   * a better one.
+   * a better one. Last resorts that a cover can do without would fill the first pass: they are left
+   * out of it unless it finds no cover.
    */
   PassResult Passes(const DualBound& bound) {
     const int64_t most = AtLeastOne(options_.max_states_per_position);
     int64_t width = std::min(AtLeastOne(options_.first_pass_states), most);
-    PassResult best = RunPass(parts_, bound, {width, kInfiniteTicks});
+    PassResult best = RunPass(parts_, bound, {width, most_without_penalty_});
     Count(best);
+    if (!best.is_found && most_without_penalty_ < kInfiniteTicks) {
+      best = RunPass(parts_, bound, {width, kInfiniteTicks});
+      Count(best);
+    }
     while (IsCutTooMuch(best) && width < most && UnknownCosts(best).empty()) {
       width = std::min(width * kWidening, most);
       PassResult wider = RunPass(parts_, bound, {width, best.cost});
@@ -132,7 +190,7 @@ class CoverSearch::Impl {
   std::vector<int> UnknownCosts(const PassResult& pass) const {
     std::vector<int> unknown;
     for (int id : pass.parts) {
-      if (problem_.costs[static_cast<size_t>(id)].status == CandidateCost::Status::kUnknown) {
+      if (problem_.costs[static_cast<size_t>(id)].status == Status::kUnknown) {
         unknown.push_back(id);
       }
     }
@@ -177,9 +235,13 @@ class CoverSearch::Impl {
     stats_.costs_asked += static_cast<int>(step.needed.size());
     step.kind = step.needed.empty() ? CoverStep::Kind::kPlan : CoverStep::Kind::kNeedCosts;
     step.plan.candidates = ExecutionOrder(parts_, pass.parts);
-    step.plan.seconds = ToSeconds(AddTicks(bound.Base(), pass.cost));
-    step.plan.lower_bound_seconds =
-        ToSeconds(AddTicks(bound.Base(), std::min(pass.cost, pass.least_cut_cost)));
+    const Ticks penalties = PenaltiesOf(pass.parts);
+    const auto seconds_at = [&](Ticks reduced) {
+      return ToSeconds(std::max<Ticks>(AddTicks(bound.Base(), reduced) - penalties, 0));
+    };
+    stats_.bound_seconds = seconds_at(0);
+    step.plan.seconds = seconds_at(pass.cost);
+    step.plan.lower_bound_seconds = seconds_at(std::min(pass.cost, pass.least_cut_cost));
     step.plan.optimal = pass.cost <= pass.least_cut_cost;
     return step;
   }
@@ -187,6 +249,8 @@ class CoverSearch::Impl {
   CoverProblem problem_;
   const CoverSearchOptions options_;
   const PartTable parts_;
+  Ticks penalty_ = 0;               // of a last resort, for the costs known now
+  Ticks most_without_penalty_ = 0;  // no cover's other costs are above it
   CoverStats stats_;
 };
 
@@ -233,7 +297,7 @@ CoverStep RunToEnd(CoverSearch* search, const std::function<CandidateCost(int)>&
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     for (int id : step.needed) {
       const CandidateCost cost = cost_of(id);
-      if (cost.status == CandidateCost::Status::kUnknown) {
+      if (cost.status == Status::kUnknown) {
         throw std::invalid_argument("cover search: the cost of candidate " + std::to_string(id) +
                                     " was asked for and is still unknown");
       }

@@ -43,9 +43,12 @@ struct CoverSearchOptions {
 struct CoverPlan {
   /*! \brief Candidate ids in an order in which they can run. */
   std::vector<int> candidates;
-  /*! \brief Sum of the candidates' costs and of all transition costs. */
+  /*! \brief Sum of the candidates' costs and of all transition costs; last resorts have none. */
   double seconds = 0.0;
-  /*! \brief No cover can cost less than this (given the candidates' lower bounds). */
+  /*!
+   * \brief No cover with as few last resorts can cost less than this (given the candidates' lower
+   * bounds).
+   */
   double lower_bound_seconds = 0.0;
   /*! \brief Proven: seconds == lower_bound_seconds. Always so when no limit cut anything. */
   bool optimal = false;

@@ -20,7 +20,7 @@ namespace {
 constexpr int kPatience = 16;
 
 /*! \brief What is known of the cost, with the crossings that every cover pays; -1: not usable. */
-Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id) {
+Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id, Ticks penalty) {
   const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
   const Ticks fixed = parts.transitions().Fixed(id);
   switch (cost.status) {
@@ -28,6 +28,8 @@ Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id) {
       return -1;
     case CandidateCost::Status::kKnown:
       return AddTicks(ToTicks(cost.seconds), fixed);
+    case CandidateCost::Status::kLastResort:
+      return AddTicks(penalty, fixed);
     case CandidateCost::Status::kUnknown:
       break;
   }
@@ -36,13 +38,14 @@ Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id) {
 
 }  // namespace
 
-DualBound::DualBound(const CoverProblem& problem, const PartTable& parts) : parts_(parts) {
+DualBound::DualBound(const CoverProblem& problem, const PartTable& parts, Ticks penalty)
+    : parts_(parts) {
   const size_t n = static_cast<size_t>(parts.num_nodes());
   std::vector<int> num_holders(n, 0);
   prices_.of_node.assign(n, 0);
   prices_.reduced.resize(static_cast<size_t>(parts.num_parts()));
   for (int id = 0; id < parts.num_parts(); ++id) {
-    const Ticks cost = KnownPart(problem, parts, id);
+    const Ticks cost = KnownPart(problem, parts, id, penalty);
     prices_.reduced[static_cast<size_t>(id)] = cost;
     if (cost < 0) continue;
     for (int node : parts.part(id).nodes) ++num_holders[static_cast<size_t>(node)];

@@ -36,8 +36,8 @@ namespace collage {
 
 class DualBound {
  public:
-  /*! \brief Needs one cost for each part. */
-  DualBound(const CoverProblem& problem, const PartTable& parts);
+  /*! \brief Needs one cost for each part; `penalty` is what a last resort counts as. */
+  DualBound(const CoverProblem& problem, const PartTable& parts, Ticks penalty = 0);
 
   /*! \brief First node that no usable candidate holds, or -1. Others need that there is none. */
   int unheld_node() const { return unheld_node_; }

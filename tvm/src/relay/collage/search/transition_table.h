@@ -8,6 +8,7 @@
 #ifndef TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
 #define TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "cover_problem.h"
@@ -38,6 +39,11 @@ class TransitionTable {
   Ticks Extra(int node, int maker_class, int to) const {
     return values_[static_cast<size_t>(node)]
         .extra[static_cast<size_t>(maker_class) * num_backends_ + static_cast<size_t>(to)];
+  }
+  /*! \brief The most that any reader of the node pays beyond Fixed. */
+  Ticks MostExtra(int node) const {
+    const std::vector<Ticks>& extra = values_[static_cast<size_t>(node)].extra;
+    return extra.empty() ? 0 : *std::max_element(extra.begin(), extra.end());
   }
 
  private:
