@@ -73,6 +73,27 @@ class Gives : public PartitionRule {
 
 }  // namespace
 
+TEST_CASE("spec: a rule that several others share runs once for each backend") {
+  NamedGraph g = G("x:var; a=relu(x); b=tanh(a); c=exp(b)");
+  int asked = 0;
+  RulePtr calls = OpPredicateRule("calls", [&](const DataflowGraph& graph, NodeIndex i) {
+    ++asked;
+    return graph[i].name == "exp" ? Verdict::Refuse("no exp") : Verdict::Accept();
+  });
+  RulePtr parts = CompositeRule("k", calls);
+  PartitionSpec spec{"backend", true,
+                     PrimitiveRule(UnionRule({CombineRule(parts, {JoinAnythingCombiner()}),
+                                              RegionRule(parts), parts}))};
+  for (int backend : {1, 2}) {
+    RuleLog log;
+    asked = 0;
+    CHECK(spec.AllCandidates(g.graph, backend, &log).size() == 3);
+    CHECK(asked == 3);
+    CHECK(log.refusals.size() == 1);
+    CHECK(log.found == nullptr);
+  }
+}
+
 TEST_CASE("spec: what a user's rule gives is checked") {
   NamedGraph g = G("x:var; a=relu(x); b=tanh(a); c=exp(b); d=If(x,a,c)");
   NamedGraph other = G("x:var; a=relu(x)");

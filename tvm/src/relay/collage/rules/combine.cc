@@ -19,7 +19,7 @@ class Combine : public PartitionRule {
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
-    std::vector<CandidatePartition> sub_candidates = sub_rule_->AllCandidates(graph, spec, log);
+    std::vector<CandidatePartition> sub_candidates = CandidatesOf(sub_rule_, graph, spec, log);
     std::vector<Growth::Unit> units;
     for (size_t i = 0; i < sub_candidates.size(); ++i) {
       const CandidatePartition& candidate = sub_candidates[i];

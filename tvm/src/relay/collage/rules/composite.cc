@@ -16,7 +16,7 @@ class Composite : public PartitionRule {
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
     std::vector<CandidatePartition> result;
-    for (CandidatePartition& candidate : sub_rule_->AllCandidates(graph, spec, log)) {
+    for (CandidatePartition& candidate : CandidatesOf(sub_rule_, graph, spec, log)) {
       if (!IsDataflow(graph, candidate.sub_graph.inside())) {
         log->Refuse(name(), candidate.sub_graph.inside(), kNotDataflow);
         continue;

@@ -54,11 +54,12 @@ RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions& options, Ca
 }
 
 RulePtr TvmRule(const RuleOptions& options) {
-  RulePtr fused = CombineRule(OpCallByKindRule("tvm"), TvmCombiners(), LimitsOf(options));
+  RulePtr calls = OpCallByKindRule("tvm");
+  RulePtr fused = CombineRule(calls, TvmCombiners(), LimitsOf(options));
   if (!options.regions) return fused;
   return UnionRule({
       fused,
-      RegionsOf(OpCallByKindRule("tvm"), options),
+      RegionsOf(calls, options),
   });
 }
 

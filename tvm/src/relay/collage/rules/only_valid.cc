@@ -14,7 +14,7 @@ class OnlyValid : public PartitionRule {
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
     std::vector<CandidatePartition> result;
-    for (CandidatePartition& candidate : sub_rule_->AllCandidates(graph, spec, log)) {
+    for (CandidatePartition& candidate : CandidatesOf(sub_rule_, graph, spec, log)) {
       std::string why;
       if (candidate.sub_graph.IsValid(graph, config_, &why)) {
         result.push_back(std::move(candidate));

@@ -23,12 +23,39 @@ std::string WhyRefused(const PartitionSpec& backend, const DataflowGraph& graph,
   return is_bare || IsDataflow(graph, sub_graph.inside()) ? "" : kNotDataflow;
 }
 
+/*! \brief While it lives the log keeps what rules found. */
+class KeepsFound {
+ public:
+  explicit KeepsFound(RuleLog* log) : log_(log) { log->found = &found_; }
+  ~KeepsFound() { log_->found = nullptr; }
+  KeepsFound(const KeepsFound&) = delete;
+  KeepsFound& operator=(const KeepsFound&) = delete;
+
+ private:
+  RuleLog* log_;
+  RuleLog::Found found_;
+};
+
 }  // namespace
+
+std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule, const DataflowGraph& graph,
+                                             int spec, RuleLog* log) {
+  // What only its parent holds is not asked again, and need not be kept.
+  if (log->found == nullptr || sub_rule.use_count() == 1) {
+    return sub_rule->AllCandidates(graph, spec, log);
+  }
+  auto known = log->found->find(sub_rule);
+  if (known == log->found->end()) {
+    known = log->found->emplace(sub_rule, sub_rule->AllCandidates(graph, spec, log)).first;
+  }
+  return known->second;
+}
 
 std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph& graph, int spec,
                                                              RuleLog* log) const {
+  const KeepsFound keeps(log);
   std::vector<CandidatePartition> result;
-  for (CandidatePartition& candidate : rule->AllCandidates(graph, spec, log)) {
+  for (CandidatePartition& candidate : CandidatesOf(rule, graph, spec, log)) {
     candidate.is_primitive &= is_external;
     std::string why = WhyRefused(*this, graph, spec, candidate);
     if (why.empty()) {

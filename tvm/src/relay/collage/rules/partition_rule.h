@@ -33,6 +33,14 @@ class COLLAGE_API PartitionRule {
 
 using RulePtr = std::shared_ptr<const PartitionRule>;
 
+/*!
+ * \brief What a rule's sub-rule finds. One that several rules share runs once for a backend, so
+ * that its predicates are asked, and its refusals appear, once.
+ */
+COLLAGE_API std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule,
+                                                         const DataflowGraph& graph, int spec,
+                                                         RuleLog* log);
+
 /*! \brief A backend and the rule that says what it can run. */
 struct PartitionSpec {
   std::string name;

@@ -12,7 +12,7 @@ class Primitive : public PartitionRule {
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
-    auto result = sub_rule_->AllCandidates(graph, spec, log);
+    auto result = CandidatesOf(sub_rule_, graph, spec, log);
     for (CandidatePartition& candidate : result) candidate.is_primitive = true;
     return result;
   }

@@ -116,7 +116,7 @@ class Region : public PartitionRule {
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const override {
-    const auto sub_candidates = sub_rule_->AllCandidates(graph, spec, log);
+    const auto sub_candidates = CandidatesOf(sub_rule_, graph, spec, log);
     CandidateSet result;
     if (keep_parts_) {
       for (const CandidatePartition& candidate : sub_candidates) result.Add(candidate);

@@ -5,13 +5,18 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "../graph/candidate_partition.h"
 #include "../graph/index_set.h"
 
 namespace tvm::collage {
+
+class PartitionRule;
 
 struct COLLAGE_API RuleLog {
   /*! \brief A match that its predicate, or a sub-graph that a limit, turned down. */
@@ -23,6 +28,11 @@ struct COLLAGE_API RuleLog {
   std::vector<Refusal> refusals;
   /*! \brief (rule, limit) -> number of growth steps or candidates that the limit cut. */
   std::map<std::pair<std::string, std::string>, int64_t> cuts;
+  /*! \brief By rule, what it found. */
+  using Found =
+      std::unordered_map<std::shared_ptr<const PartitionRule>, std::vector<CandidatePartition>>;
+  /*! \brief Of the rules that ran, while a backend's does; otherwise null (see CandidatesOf). */
+  Found* found = nullptr;
 
   void Refuse(std::string rule, IndexSet inside, std::string reason) {
     refusals.push_back({std::move(rule), std::move(inside), std::move(reason)});

@@ -15,7 +15,7 @@ class Union : public PartitionRule {
                                                 RuleLog* log) const override {
     CandidateSet result;
     for (const RulePtr& sub_rule : sub_rules_) {
-      for (CandidatePartition& candidate : sub_rule->AllCandidates(graph, spec, log)) {
+      for (CandidatePartition& candidate : CandidatesOf(sub_rule, graph, spec, log)) {
         result.Add(std::move(candidate));
       }
     }
