@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent layers of Relay in ONNX. Test: test_onnx_recurrent.py.
 
-Relay has the product of the inputs by their weights before the layer, ONNX in it. A node is written
-whose input weights are the identity; the rule here, of the tables in rewrites.py, then moves what
-is in front of it into them.
+Relay has the product of the inputs by their weights before the layer, ONNX in it. So a call first
+becomes an operator that ONNX does not have, ONNX's without input weights. The rules here, of the
+tables in rewrites.py, make it ONNX's: with what is in front of it as the weights, and where that is
+no product with the identity.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 from ...ops import KINDS, Recurrence
 from .builder import Node, Value
 from .call import ExportedCall
-from .rewriting import Rewriting
+from .rewriting import Rewriting, Table
+
+_PROJECTED = "Projected"
 
 
 def _recurrent(kind: str, call: ExportedCall) -> list[Value]:
@@ -24,11 +27,8 @@ def _recurrent(kind: str, call: ExportedCall) -> list[Value]:
     steps, batch, directions, width = projected.shape
     all_steps = call.graph.array_of(lengths)
     has_lengths = all_steps is None or bool((all_steps != steps).any())
-    columns = directions * width
-    identity = np.eye(columns, dtype="float32").reshape(directions, width, columns)
     inputs = [
-        call.reshaped(projected, (steps, batch, columns)),
-        call.graph.constant(identity),
+        call.reshaped(projected, (steps, batch, directions * width)),
         call.transposed(weights, [0, 2, 1]),
         _after_zeros(call, bias),
         lengths if has_lengths else None,
@@ -41,7 +41,7 @@ def _recurrent(kind: str, call: ExportedCall) -> list[Value]:
         fields["activations"] = [*what.activations] * directions
     if kind == "GRU":
         fields["linear_before_reset"] = int(what.linear_before_reset)
-    return call.graph.nodes(kind, inputs, call.results, **fields)
+    return call.graph.nodes(_PROJECTED + kind, inputs, call.results, **fields)
 
 
 def _after_zeros(call: ExportedCall, bias: Value) -> Value:
@@ -60,11 +60,9 @@ def _may_be_set(call: ExportedCall, state: Value) -> bool:
     return array is None or bool(array.any())
 
 
-def projected_input(walk: Rewriting, node: Node) -> list[Value] | None:
-    """A layer of Reshape(Reshape(MatMul(x, a)) + b) is one of x, with a and b in its weights."""
-    data, weights, bias = node.inputs[0], walk.array(node.inputs[1]), walk.array(node.inputs[3])
-    if weights is None or bias is None:
-        return None
+def _with_product(walk: Rewriting, node: Node) -> list[Value] | None:
+    """A layer of Reshape(Reshape(MatMul(x, a)) + b) is one of x, whose weights are a and b."""
+    data, bias = node.inputs[0], walk.array(node.inputs[2])
     steps, batch, columns = walk.shape(data)
     shift = np.zeros(columns, "float32")
     # Rows stay rows: what one reshape splits the last axis into, another one joins again.
@@ -77,20 +75,35 @@ def projected_input(walk: Rewriting, node: Node) -> list[Value] | None:
             shift = shift + added.reshape(-1)
     product = walk.made_once(data, "MatMul")
     factor = walk.array(product.inputs[1]) if product else None
-    if factor is None or factor.ndim != 2 or factor.shape[1] != columns:
+    if product is None or factor is None or bias is None:
         return None
-    gates = weights.shape[1]
-    in_bias = bias[:, :gates] + weights @ shift
-    inputs = [
-        walk.reshape(walk[product.inputs[0]], (steps, batch, factor.shape[0])),
-        walk.new.constant(np.ascontiguousarray(weights @ factor.T)),
-        walk[node.inputs[2]],
-        walk.new.constant(np.concatenate([in_bias, bias[:, gates:]], axis=1)),
-        *(walk[name] if name else None for name in node.inputs[4:]),
-    ]
+    if factor.ndim != 2 or factor.shape[1] != columns:
+        return None
+    directions, width = bias.shape[0], bias.shape[1] // 2
+    source = walk.reshape(walk[product.inputs[0]], (steps, batch, factor.shape[0]))
+    weights = np.ascontiguousarray(factor.T).reshape(directions, width, -1)
+    both = np.concatenate([shift.reshape(directions, width), bias[:, width:]], axis=1)
+    return _as_onnx(walk, node, source, weights, walk.new.constant(both))
+
+
+def _with_identity(walk: Rewriting, node: Node) -> list[Value]:
+    columns = walk.shape(node.inputs[0])[2]
+    identity = np.eye(columns, dtype="float32").reshape(walk.shape(node.inputs[2])[0], -1, columns)
+    return _as_onnx(walk, node, walk[node.inputs[0]], identity, walk[node.inputs[2]])
+
+
+def _as_onnx(
+    walk: Rewriting, node: Node, data: Value, weights: np.ndarray, bias: Value
+) -> list[Value]:
+    others = [walk[name] if name else None for name in node.inputs[3:]]
+    inputs = [data, walk.new.constant(weights), walk[node.inputs[1]], bias, *others]
     types = [(value.shape, value.dtype) for value in node.outputs]
-    return walk.new.nodes(node.operator, inputs, types, **node.attrs)
+    return walk.new.nodes(node.operator.removeprefix(_PROJECTED), inputs, types, **node.attrs)
 
 
 # Relay op -> function of an ExportedCall that adds its nodes and returns the results.
 RECURRENT = {KINDS[kind].operator: functools.partial(_recurrent, kind) for kind in KINDS}
+
+# For the first and the last stage of rewriting.
+WITH_PRODUCT: Table = {_PROJECTED + kind: (_with_product,) for kind in KINDS}
+WITH_IDENTITY: Table = {_PROJECTED + kind: (_with_identity,) for kind in KINDS}

@@ -12,9 +12,8 @@ import math
 
 import numpy as np
 
-from ...ops import KINDS
 from .builder import Node, Value
-from .ops_recurrent import projected_input
+from .ops_recurrent import WITH_IDENTITY, WITH_PRODUCT
 from .rewriting import Rewriting, Table
 
 _ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
@@ -428,7 +427,7 @@ def _gather(walk: Rewriting, node: Node) -> Value | None:
 
 # What TVM's importer has taken apart, before its reshapes meet others.
 _PRODUCTS: Table = {
-    **dict.fromkeys(KINDS, (projected_input,)),
+    **WITH_PRODUCT,
     "Reshape": (_product_of_rows, _product_of_stacks),
     "Transpose": (_transpose_twice,),
 }
@@ -460,4 +459,5 @@ PREFERABLE = frozenset(_PREFERRED)
 def stages(preferred: frozenset[str]) -> list[Table]:
     """Return the tables, one to be applied after the other, for a library that prefers some
     operators of PREFERABLE."""
-    return [_PRODUCTS, _FORMS, _GEMM, *(_PREFERRED[name] for name in sorted(preferred))]
+    chosen = (_PREFERRED[name] for name in sorted(preferred))
+    return [_PRODUCTS, _FORMS, _GEMM, *chosen, WITH_IDENTITY]
