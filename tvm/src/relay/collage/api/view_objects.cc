@@ -135,6 +135,9 @@ String WhyInvalid(const SubGraphView& view, int64_t max_depth, int64_t max_exits
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraph").set_body_typed([](ObjectRef function) {
   return DataflowGraphView(ImportFunction(function));
 });
+TVM_REGISTER_GLOBAL("collage.view.WrittenGraph").set_body_typed([](ObjectRef function) {
+  return DataflowGraphView(ImportFunction(function, Naming::kAsWritten));
+});
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraphFields").set_body_typed([](DataflowGraphView view) {
   const DataflowGraph& graph = view.graph();
   return String(JsonObject({{"size", graph.size()},

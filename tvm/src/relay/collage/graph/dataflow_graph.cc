@@ -47,6 +47,8 @@ const char* NameOf(NodeType type) {
       return "function";
     case NodeType::kOther:
       return "other";
+    case NodeType::kLeftOut:
+      return "left_out";
   }
   return "?";
 }
@@ -67,6 +69,7 @@ bool Node::IsPlaceable() const {
     case NodeType::kOp:
     case NodeType::kGlobalVar:
     case NodeType::kConstructor:
+    case NodeType::kLeftOut:
       return false;
     default:
       return true;
@@ -183,6 +186,13 @@ std::vector<NodeIndex> DataflowGraph::FlowInputs(NodeIndex index) const {
       node.type == NodeType::kFunction || (node.type == NodeType::kOther && node.name == "Let");
   if (!is_body_only || node.inputs.empty()) return node.inputs;
   return {node.inputs.back()};
+}
+
+NodeIndex DataflowGraph::ValueOf(NodeIndex index) const {
+  while (nodes_[index].type == NodeType::kVar && !nodes_[index].inputs.empty()) {
+    index = nodes_[index].inputs[0];
+  }
+  return index;
 }
 
 std::vector<NodeIndex> DataflowGraph::Args(NodeIndex index) const {

@@ -43,6 +43,7 @@ enum class NodeType {
   kFunction,  // inputs: parameters, then the body
   kOther,     // name says which: "Let" (inputs: value, variable, body), "If" (condition, true and
               // false branch), "Match", "RefCreate", "RefRead", "RefWrite"
+  kLeftOut,   // kept for its index: it named another node's value, or nobody reads it; no inputs
 };
 
 /*! \brief "var", "call", ...: the names in every Summary. */
@@ -114,6 +115,8 @@ class COLLAGE_API DataflowGraph {
    * and variable do so only through those that read them.
    */
   std::vector<NodeIndex> FlowInputs(NodeIndex index) const;
+  /*! \brief The node itself, or for a variable that a let binds the value. */
+  NodeIndex ValueOf(NodeIndex index) const;
   /*! \brief Nodes that `index` reads, the callee left out. */
   std::vector<NodeIndex> Args(NodeIndex index) const;
   std::string Summary() const;

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <chrono>
+#include <set>
 
 namespace tvm::collage {
 namespace {
@@ -35,9 +36,9 @@ std::vector<ChargedTransition> ChargedIn(const Planning& planning, const std::ve
   };
   for (int id : ids) {
     const CandidatePartition& part = planning.candidates[id];
-    for (NodeIndex input : part.sub_graph.inputs()) {
-      charge(input, planning.transitions.ClassOf(part));
-    }
+    std::set<NodeIndex> values;  // a let reads its value and the variable that is bound to it
+    for (NodeIndex input : part.sub_graph.inputs()) values.insert(planning.graph.ValueOf(input));
+    for (NodeIndex value : values) charge(value, planning.transitions.ClassOf(part));
   }
   charge(planning.graph.result(), LayoutTransitions::kPlain);
   return charged;

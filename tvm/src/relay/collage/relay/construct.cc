@@ -12,6 +12,16 @@ Array<Expr> Slice(const Array<Expr>& items, size_t begin, size_t end) {
   return Array<Expr>(items.begin() + begin, items.begin() + end);
 }
 
+void AppendPatternVars(const ObjectRef& pattern, std::vector<Expr>* out) {
+  if (IsA(pattern, "relay.PatternVar")) {
+    out->push_back(RefField(pattern, "var"));
+  } else if (IsA(pattern, "relay.PatternConstructor") || IsA(pattern, "relay.PatternTuple")) {
+    for (const ObjectRef& child : RefFieldAs<Array<ObjectRef>>(pattern, "patterns")) {
+      AppendPatternVars(child, out);
+    }
+  }
+}
+
 Expr MatchWithChildren(const Expr& match, const Array<Expr>& children) {
   Fields fields(match);
   Array<ObjectRef> clauses;
@@ -19,10 +29,7 @@ Expr MatchWithChildren(const Expr& match, const Array<Expr>& children) {
   size_t next = 1;
   for (const ObjectRef& clause : runtime::Downcast<Array<ObjectRef>>(fields.Ref("clauses"))) {
     Fields old(clause);
-    while (next < children.size() && IsA(children[next], "relay.Var") &&
-           !old.Ref("rhs").same_as(children[next])) {
-      ++next;
-    }
+    next += PatternVars(old.Ref("lhs")).size();
     clauses.push_back(CallGlobal("relay.ir.Clause", old.Ref("lhs"), children[next++]));
   }
   return CallGlobal("relay.ir.Match", children[0], clauses, fields.Int("complete") != 0);
@@ -64,6 +71,12 @@ Expr WithChildren(const Expr& expr, const Array<Expr>& children) {
   }
   LOG(FATAL) << "InternalError: no way to rebuild a " << expr->GetTypeKey();
   throw;  // LOG(FATAL) has thrown
+}
+
+std::vector<Expr> PatternVars(const ObjectRef& pattern) {
+  std::vector<Expr> vars;
+  AppendPatternVars(pattern, &vars);
+  return vars;
 }
 
 Expr MakeVar(const std::string& name, const ObjectRef& type) {

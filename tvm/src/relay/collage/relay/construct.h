@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "../graph/dataflow_graph.h"
 #include "fields.h"
@@ -17,6 +18,9 @@ using Expr = ObjectRef;
 /*! \brief The same expression over other children, given in the order in which post-dfs meets them.
  */
 Expr WithChildren(const Expr& expr, const Array<Expr>& children);
+
+/*! \brief Variables that a match clause's pattern binds, left to right. */
+std::vector<Expr> PatternVars(const ObjectRef& pattern);
 
 Expr MakeVar(const std::string& name, const ObjectRef& type);
 Expr MakeTuple(const Array<Expr>& fields);

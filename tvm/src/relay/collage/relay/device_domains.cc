@@ -133,6 +133,10 @@ std::vector<std::string> DevicesOf(const ObjectRef& function, const std::vector<
   return devices;
 }
 
+bool HasOwnDevice(const ObjectRef& expr) {
+  return !DeviceOf(RefField(expr, "virtual_device_")).empty();
+}
+
 std::string DeviceOfTarget(const ObjectRef& target) {
   return DeviceText(CallGlobal("target.TargetGetDeviceType", target), 0);
 }

@@ -26,6 +26,9 @@ std::vector<std::string> DevicesOf(const ObjectRef& function, const std::vector<
 /*! \brief The device that a target's code runs on. */
 std::string DeviceOfTarget(const ObjectRef& target);
 
+/*! \brief Does the expression itself say which device its value is on? */
+bool HasOwnDevice(const ObjectRef& expr);
+
 }  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_

@@ -26,8 +26,9 @@ void AddValues(const NDArray& data, Hash* hash) {
 }
 
 /*! \brief What the expression says beside its children and its type. */
-void AddOwnFields(const ObjectRef& expr, const Node& node, Hash* hash) {
-  switch (node.type) {
+void AddOwnFields(const ObjectRef& expr, const Node& node, const ImportedFunction::Written& written,
+                  Hash* hash) {
+  switch (written.type) {
     case NodeType::kOp:
     case NodeType::kGlobalVar:
       hash->Add(node.name);
@@ -44,7 +45,7 @@ void AddOwnFields(const ObjectRef& expr, const Node& node, Hash* hash) {
       break;
     case NodeType::kFunction:
       // One that was partitioned before is a single node, whatever it holds.
-      hash->Add(StructuralHash(node.inputs.empty() ? expr : RefField(expr, "attrs")));
+      hash->Add(StructuralHash(written.inputs.empty() ? expr : RefField(expr, "attrs")));
       break;
     case NodeType::kOther:
       hash->Add(node.name);
@@ -88,11 +89,12 @@ FunctionKey KeyOf(const ImportedFunction& imported) {
   const std::vector<bool> is_weight = WeightsOf(imported);
   for (NodeIndex i = 0; i < imported.graph.size(); ++i) {
     const Node& node = imported.graph[i];
+    const ImportedFunction::Written& written = imported.written[i];
     const ObjectRef& expr = imported.exprs[i];
     Hash own;
-    own.Add(static_cast<uint64_t>(node.type)).Add(node.device);
-    for (NodeIndex input : node.inputs) own.Add(static_cast<uint64_t>(input));
-    AddOwnFields(expr, node, &own);
+    own.Add(static_cast<uint64_t>(written.type)).Add(node.device);
+    for (NodeIndex input : written.inputs) own.Add(static_cast<uint64_t>(input));
+    AddOwnFields(expr, node, written, &own);
     if (node.type == NodeType::kConstant) {
       AddValues(Fields(expr).Tensor("data"), is_weight[i] ? &weights : &own);
     }
@@ -102,7 +104,7 @@ FunctionKey KeyOf(const ImportedFunction& imported) {
     key.nodes.push_back(own.Get());
     structure.Add(own.Get());
   }
-  structure.Add(static_cast<uint64_t>(imported.graph.result()));
+  structure.Add(static_cast<uint64_t>(imported.written_result));
   key.structure = structure.Get();
   key.weights = weights.Get();
   return key;

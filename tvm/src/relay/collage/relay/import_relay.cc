@@ -5,8 +5,10 @@
 #include <optional>
 #include <unordered_map>
 
+#include "construct.h"
 #include "device_domains.h"
 #include "import_attrs.h"
+#include "named_values.h"
 
 namespace tvm::collage {
 namespace {
@@ -15,17 +17,6 @@ using Exprs = std::vector<ObjectRef>;
 
 void AppendAll(const ObjectRef& array, Exprs* out) {
   for (const ObjectRef& item : runtime::Downcast<Array<ObjectRef>>(array)) out->push_back(item);
-}
-
-/*! \brief Variables that a match clause's pattern binds, left to right. */
-void AppendPatternVars(const ObjectRef& pattern, Exprs* out) {
-  if (IsA(pattern, "relay.PatternVar")) {
-    out->push_back(RefField(pattern, "var"));
-  } else if (IsA(pattern, "relay.PatternConstructor") || IsA(pattern, "relay.PatternTuple")) {
-    Exprs nested;
-    AppendAll(RefField(pattern, "patterns"), &nested);
-    for (const ObjectRef& child : nested) AppendPatternVars(child, out);
-  }
 }
 
 /*! \brief Sub-expressions in the order in which post-dfs visits them. */
@@ -55,7 +46,7 @@ Exprs Children(const ObjectRef& expr) {
   } else if (IsA(expr, "relay.Match")) {
     fields({"data"});
     for (const ObjectRef& clause : RefFieldAs<Array<ObjectRef>>(expr, "clauses")) {
-      AppendPatternVars(RefField(clause, "lhs"), &children);
+      for (const ObjectRef& var : PatternVars(RefField(clause, "lhs"))) children.push_back(var);
       children.push_back(RefField(clause, "rhs"));
     }
   } else if (IsA(expr, "relay.RefCreate")) {
@@ -127,12 +118,16 @@ class Importer {
     }
   }
 
-  ImportedPtr Finish(const ObjectRef& function, const ObjectRef& body) {
+  ImportedPtr Finish(const ObjectRef& function, const ObjectRef& body, Naming naming) {
     NodeIndex result = indexes_.at(body.get());
     AssignRegions(result);
-    AssignDevices(DevicesOf(function, nodes_, exprs_, result));
+    std::vector<std::string> devices = DevicesOf(function, nodes_, exprs_, result);
     auto imported = std::make_shared<ImportedFunction>();
     imported->function = function;
+    imported->written_result = result;
+    for (const Node& node : nodes_) imported->written.push_back({node.type, node.inputs});
+    if (naming == Naming::kReplaced) result = WithoutNames(result);
+    AssignDevices(std::move(devices));
     for (Node& node : nodes_) imported->graph.Append(std::move(node));
     imported->exprs = std::move(exprs_);
     imported->graph.Finish(result);
@@ -145,6 +140,17 @@ class Importer {
     Exprs children;
     size_t next;
   };
+
+  /*! \brief Replaces names by values. \return the result's. */
+  NodeIndex WithoutNames(NodeIndex result) {
+    const std::vector<NodeIndex> values = NamedValues(nodes_, exprs_, Scopes());
+    bool is_any = false;
+    for (size_t i = 0; i < values.size(); ++i) is_any |= values[i] != static_cast<NodeIndex>(i);
+    if (!is_any) return result;
+    ReplaceNames(values, result, &nodes_, &exprs_);
+    AssignRegions(values[result]);
+    return values[result];
+  }
 
   void Append(const ObjectRef& expr, const Exprs& children) {
     Node node;
@@ -226,13 +232,15 @@ class Importer {
    */
   void AssignRegions(NodeIndex result) {
     parents_ = {-1};
+    is_let_ = {false};
     for (Node& node : nodes_) node.region = -1;
     nodes_[result].region = 0;
     for (NodeIndex i = static_cast<NodeIndex>(nodes_.size()) - 1; i >= 0; --i) {
       Node& node = nodes_[i];
       if (node.region < 0) node.region = 0;  // a parameter that nothing reads
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        Merge(node.inputs[k], OpensRegion(node, k) ? NewRegion(node.region) : node.region);
+        Merge(node.inputs[k],
+              OpensRegion(node, k) ? NewRegion(node.region, node.name == "Let") : node.region);
       }
     }
   }
@@ -255,7 +263,18 @@ class Importer {
       nodes_[i].region = entry->second;
     }
   }
-  int NewRegion(int parent) {
+  /*! \brief By node the region that no let opened: a function's body, or a branch. */
+  std::vector<int> Scopes() const {
+    std::vector<int> scopes;
+    for (const Node& node : nodes_) {
+      int region = node.region;
+      while (is_let_[region]) region = parents_[region];
+      scopes.push_back(region);
+    }
+    return scopes;
+  }
+  int NewRegion(int parent, bool is_let = false) {
+    is_let_.push_back(is_let);
     parents_.push_back(parent);
     return static_cast<int>(parents_.size()) - 1;
   }
@@ -276,6 +295,7 @@ class Importer {
   std::vector<Node> nodes_;
   std::vector<ObjectRef> exprs_;
   std::vector<int> parents_;
+  std::vector<bool> is_let_;  // by region: what opened it
 };
 
 }  // namespace
@@ -320,14 +340,14 @@ std::vector<TensorType> ImportType(const ObjectRef& type) {
   return result;
 }
 
-ImportedPtr ImportFunction(const ObjectRef& function) {
+ImportedPtr ImportFunction(const ObjectRef& function, Naming naming) {
   Importer importer;
   for (const ObjectRef& param : RefFieldAs<Array<ObjectRef>>(function, "params")) {
     importer.Visit(param);
   }
   ObjectRef body = RefField(function, "body");
   importer.Visit(body);
-  return importer.Finish(function, body);
+  return importer.Finish(function, body, naming);
 }
 
 bool IsTyped(const ObjectRef& mod) {

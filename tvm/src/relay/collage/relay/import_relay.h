@@ -17,15 +17,25 @@ namespace tvm::collage {
 struct ImportedFunction : std::enable_shared_from_this<ImportedFunction> {
   ObjectRef function;            // relay.Function
   DataflowGraph graph;           // parameters first, then the body; the function itself is no node
-  std::vector<ObjectRef> exprs;  // node -> expression
+  std::vector<ObjectRef> exprs;  // node -> expression, over values in place of names
+  /*! \brief What a node was before names were replaced (named_values.h). */
+  struct Written {
+    NodeType type;
+    std::vector<NodeIndex> inputs;
+  };
+  std::vector<Written> written;
+  NodeIndex written_result = -1;
 };
 using ImportedPtr = std::shared_ptr<const ImportedFunction>;
+
+/*! \brief What becomes of expressions that only name a value (named_values.h). */
+enum class Naming { kReplaced, kAsWritten };
 
 /*!
  * \brief Flattens a function. Bodies of functions that are partitioned already (attributes
  * Primitive, Composite or Compiler) stay closed: such a function is one node without inputs.
  */
-ImportedPtr ImportFunction(const ObjectRef& function);
+ImportedPtr ImportFunction(const ObjectRef& function, Naming naming = Naming::kReplaced);
 
 /*! \brief Has every expression in the module's functions a type already? */
 bool IsTyped(const ObjectRef& mod);

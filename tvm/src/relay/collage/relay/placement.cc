@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "../graph/quotient.h"
 #include "construct.h"
@@ -34,7 +35,8 @@ class PartReader {
         name_(Fields(function.global_var).Str("name_hint")),
         seen_(graph_.size()) {}
 
-  PlacedPart Read(const ObjectRef& untyped) {
+  /*! \brief None of a part of names alone, as files of before have them. */
+  std::optional<PlacedPart> Read(const ObjectRef& untyped) {
     auto row = runtime::Downcast<Array<ObjectRef>>(untyped);
     PlacedPart part;
     part.backend = runtime::Downcast<String>(row[0]);
@@ -42,6 +44,7 @@ class PartReader {
     part.rule = runtime::Downcast<String>(row[1]);
     part.label = runtime::Downcast<String>(row[2]);
     const IndexSet inside = ReadNodes(row[3]);
+    if (inside.IsEmpty() && !runtime::Downcast<ShapeTuple>(row[3]).empty()) return std::nullopt;
     if (inside.Intersects(seen_)) {
       Refuse("holds node " + std::to_string((inside & seen_).First()) +
              ", which an earlier part holds");
@@ -90,6 +93,7 @@ class PartReader {
                std::to_string(graph_.size() - 1));
       }
       const int node = static_cast<int>(index);
+      if (graph_[node].type == NodeType::kLeftOut) continue;
       if (!graph_[node].IsPlaceable()) {
         Refuse("holds a node that runs nowhere: " + graph_.Summary(node));
       }
@@ -190,7 +194,11 @@ void SetParts(const Map<String, Array<ObjectRef>>& rows_of, Placement* placement
     if (!rows) continue;
     PartReader reader(function);
     function.parts.clear();
-    for (const ObjectRef& row : rows.value()) function.parts.push_back(reader.Read(row));
+    for (const ObjectRef& row : rows.value()) {
+      if (std::optional<PlacedPart> part = reader.Read(row)) {
+        function.parts.push_back(std::move(*part));
+      }
+    }
     reader.CheckOrder(function.parts);
   }
 }

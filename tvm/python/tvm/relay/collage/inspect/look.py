@@ -16,14 +16,17 @@ from ..views.handle import call
 from ..views.partition import CandidatePartition, PartitionSpec
 
 
-def dataflow_graph(function: relay.Function) -> DataflowGraph:
+def dataflow_graph(function: relay.Function, as_written: bool = False) -> DataflowGraph:
     """The graph of a Relay function; untyped nodes (no InferType) have no types.
+
+    `as_written`: what only names a value, a let or a field of a tuple that is written out, stays a
+    node. The pass has the readers of a name read the value itself.
 
     ModuleError when it is no Relay function.
     """
     if not isinstance(function, relay.Function):
         raise _not_relay(function)
-    return call("DataflowGraph", function)
+    return call("WrittenGraph" if as_written else "DataflowGraph", function)
 
 
 def partition_specs(targets: Any) -> list[PartitionSpec]:

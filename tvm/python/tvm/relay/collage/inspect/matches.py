@@ -59,11 +59,14 @@ def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -
     arguments of add and multiply, also where only the bindings differ; at most 64 of them, of 1,024
     ways tried. A root that TVM's matcher refuses has none.
 
+    A function is looked at as it is written; `dataflow_graph(function)` is what the pass looks at.
+
     Raises TypeError when ``pattern`` is none, ModuleError when ``function`` is no Relay function.
     """
     if not isinstance(pattern, DFPattern):
         raise TypeError(f"a DFPattern is wanted, got {type(pattern).__name__}")
-    graph = function if isinstance(function, DataflowGraph) else dataflow_graph(function)
+    is_graph = isinstance(function, DataflowGraph)
+    graph = function if is_graph else dataflow_graph(function, as_written=True)
     return [
         Match(
             graph,

@@ -26,7 +26,8 @@ class Node:
     index: its place in the post-dfs order of the function.
     type: "call" (of an op), "call_other", "tuple", "projection", "function", "other" (control
         flow, references; `name` says which), or a leaf: "var", "const", "op", "global",
-        "constructor".
+        "constructor"; or "left_out": it only names another node's value, which its readers read
+        (a variable's pure let, a field of a tuple that is written out), or nobody reads it.
     name: the op of a call or op node, the hint of a variable.
     kind: what TVM can fuse it with.
     attrs: of a call or a function, as plain values; of what is none, its type and hash as text.
