@@ -36,7 +36,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     with (
         tvm.transform.PassContext(opt_level=3),
         recording() as spent,
-        measuring_session(options) as estimator,
+        measuring_session(options) as session,
     ):
         result = collage.optimize(mod, params, targets, options)
     of_pass = {
@@ -56,9 +56,9 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
         "workers": spent.workers,
         "costs": costs_asked(report),
         "answered": {
-            "measured": estimator.misses,
-            "store": estimator.stored,
-            "memory": estimator.hits,
+            "measured": session.estimator.misses,
+            "store": session.estimator.stored,
+            "memory": session.estimator.hits,
         },
         "failed": len(report["failed"]),
         "load": os.getloadavg()[0],

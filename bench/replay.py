@@ -39,7 +39,7 @@ def save(net: str, path: str, is_measured: bool) -> dict:
 
     mod, params = search_nets.build(net)
     if not is_measured:
-        optimizer.CostEstimator = lambda: RandomCosts(0)
+        optimizer.CostEstimator = lambda _: RandomCosts(0)
     began = time.perf_counter()
     options = CollageOptions(guard=is_measured, progress="auto" if is_measured else "quiet")
     with tvm.transform.PassContext(opt_level=3):

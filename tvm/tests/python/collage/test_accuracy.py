@@ -24,8 +24,8 @@ from tvm.target import Target
 def session():
     """One set of workers, whose costs all tests share."""
     targets = [Target(name) for name in (RIGHT, TRADER, BAD_TRADER)]
-    with measuring_session(options(), targets) as estimator:
-        yield estimator
+    with measuring_session(options(), targets) as session:
+        yield session
 
 
 # Of TRADER's output: 0.01 of a largest value of about 4.
@@ -111,7 +111,7 @@ def test_a_part_that_its_type_does_not_excuse_is_wrong_by_itself():
 @pytest.fixture
 def mock_costs(monkeypatch):
     costs = {"llvm": 10, RIGHT: 5, TRADER: 1}
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda: MockCostEstimator(costs))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
 
 
 def test_plans_have_the_optimum_without_them_beside_the_optimum(mock_costs, monkeypatch):

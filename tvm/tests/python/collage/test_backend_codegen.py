@@ -13,10 +13,16 @@ import pytest
 import tvm
 from own_code_backends import IN_C, IN_PYTHON, InC, net
 from tvm import relay
-from tvm.relay.collage import CollageOptions, backends, c_source_module, registered_function_module
+from tvm.relay.collage import (
+    CollageOptions,
+    CostEstimator,
+    backends,
+    c_source_module,
+    registered_function_module,
+)
 from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
-from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.relay.collage.measured import measuring_session
 from tvm.target import Target
 from tvm_collage import library_path
 
@@ -129,7 +135,7 @@ def test_workers_build_measure_and_verify_it():
     targets = [Target(each.name, host="llvm") for each in (IN_C, IN_PYTHON)]
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
     with measuring_session(options, targets):
-        rows = measure_batch(parts, targets, ["c", "python"])
+        rows = CostEstimator().estimate_batch(parts, targets, ["c", "python"])
     assert [(status, "not verified" in text) for status, _, text in rows] == [
         ("measured", False),
         ("measured", False),

@@ -21,7 +21,7 @@ from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.build import build_library
 from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.measure import Cost, candidate_module
-from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.relay.collage.measured import measuring_session
 from tvm.relay.collage.optimizer import partition as partition_for
 from tvm.relay.collage.placement.describe import parts_from_rows
 from tvm.relay.collage.placement.replay import rewrite
@@ -76,7 +76,7 @@ def test_they_reach_the_workers():
     part = backends.greedy_partition(parse(NET), NAME, target=target)
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
     with measuring_session(options, [target]):
-        [(status, _, message)] = measure_batch([part], [target], ["part"])
+        [(status, _, message)] = CostEstimator().estimate_batch([part], [target], ["part"])
     assert status == "compile_failed" and "'nonsense' undeclared" in message
 
 

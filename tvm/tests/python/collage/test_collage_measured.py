@@ -16,7 +16,6 @@ from tvm.relay.collage.collage import _estimator, estimate_seconds
 from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.measured import (
     default_workers,
-    measure_batch,
     measuring_session,
     own_backend_modules,
 )
@@ -29,8 +28,8 @@ LLVM, DNNL = Target("llvm"), Target("dnnl")
 @pytest.fixture(scope="module", autouse=True)
 def session():
     options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with measuring_session(options) as estimator:
-        yield estimator
+    with measuring_session(options) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,9 @@ def test_a_second_pass_of_the_session_measures_nothing_and_decides_the_same(conv
 def test_a_batch_is_answered_in_its_order(conv):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
-    rows = measure_batch([relu, dynamic, conv, relu], [LLVM] * 4, ["a", "b", "c", "d"])
+    rows = CostEstimator().estimate_batch(
+        [relu, dynamic, conv, relu], [LLVM] * 4, ["a", "b", "c", "d"]
+    )
     assert [row[0] for row in rows] == ["measured", "unsupported", "measured", "measured"]
     assert rows[0] == rows[3], "equal candidates are measured once"
     assert rows[1][1] == 0.0 and "no tensor of a fixed shape" in rows[1][2]
@@ -91,7 +92,7 @@ def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason():
         }
         def @main(%x: $T) { @part(%x) }"""
     )
-    [(status, seconds, message)] = measure_batch([broken], [DNNL], ["dnnl(erf)"])
+    [(status, seconds, message)] = CostEstimator().estimate_batch([broken], [DNNL], ["dnnl(erf)"])
     assert status in {"compile_failed", "unsupported"} and seconds == 0.0
     assert message and "\n  0:" not in message
 
@@ -128,9 +129,9 @@ def test_sessions_nest_and_share(session):
 @pytest.fixture
 def no_session():
     """Outside the session of this module's other tests."""
-    token = measured.session._session.set(None)
+    token = measured.session._shared.set(None)
     yield
-    measured.session._session.reset(token)
+    measured.session._shared.reset(token)
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ def test_workers_end_with_their_estimator(no_session, started):
     with quick(seed=1):
         assert estimator.estimate_batch([relu], [LLVM], ["a"])[0][0] == "measured"
     assert len(started) == 2, "other options of measuring, other workers"
-    state = weakref.ref(estimator._workers)
+    state = weakref.ref(estimator._own)
     del estimator
     gc.collect()
     assert state() is None and started[1]() is None
@@ -229,7 +230,7 @@ def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced, no_s
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
     with measuring_session(CollageOptions(workers=1, progress="quiet"), [target]):
-        [(status, _, message)] = measure_batch([part], [target], ["dense"])
+        [(status, _, message)] = CostEstimator().estimate_batch([part], [target], ["dense"])
     assert status == "compile_failed" and "mine was asked" in message
 
 
@@ -241,7 +242,7 @@ def test_a_script_replaces_no_built_in_backend(replaced, monkeypatch):
 
 def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):
     no_main = tvm.IRModule({})
-    [(status, _, message)] = measure_batch([no_main], [LLVM], ["tvm(nothing)"])
+    [(status, _, message)] = CostEstimator().estimate_batch([no_main], [LLVM], ["tvm(nothing)"])
     assert status == "unsupported" and message.startswith("tvm(nothing): ValueError: ")
     [record] = caplog.records
     assert record.levelname == "WARNING" and "tvm(nothing)" in record.getMessage()
@@ -253,7 +254,7 @@ def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch):
 
     monkeypatch.setattr("tvm.relay.collage.measured.row.candidate_module", broken)
     with pytest.raises(KeyError, match="a bug"):
-        measure_batch([tvm.IRModule({})], [LLVM], ["a"])
+        CostEstimator().estimate_batch([tvm.IRModule({})], [LLVM], ["a"])
 
 
 @pytest.mark.parametrize("text, workers", [("1", 1), ("3", 3), ("64", 8)])

@@ -6,8 +6,8 @@ import fault_backend
 import pytest
 import tvm
 from relay_text import assert_same_outputs, parse
-from tvm.relay.collage import CollageOptions, backends, optimize
-from tvm.relay.collage.measured import measure_batch, measuring_session
+from tvm.relay.collage import CollageOptions, CostEstimator, backends, optimize
+from tvm.relay.collage.measured import measuring_session
 from tvm.relay.collage.store import CostStore
 
 TARGETS = ["llvm", fault_backend.NAME]
@@ -39,7 +39,7 @@ def test_each_is_named_with_its_reason_and_kept(options):
     parts = [backends.greedy_partition(net, fault_backend.NAME) for net in nets]
     target = tvm.target.Target(fault_backend.NAME, host="llvm")
     with measuring_session(options, [target]):
-        rows = measure_batch(parts, [target] * len(parts), list(EXPECTED))
+        rows = CostEstimator().estimate_batch(parts, [target] * len(parts), list(EXPECTED))
     for (status, _, text), (expected, message) in zip(rows, EXPECTED.values(), strict=True):
         assert status == expected and message in text
     with CostStore(options.store) as store:

@@ -58,8 +58,8 @@ def targets():
 @pytest.fixture(scope="module", autouse=True)
 def session():
     """One measuring process, and its memory of costs, for the file."""
-    with measuring_session(QUICK) as estimator:
-        yield estimator
+    with measuring_session(QUICK) as session:
+        yield session
 
 
 def quick(**options):

@@ -17,8 +17,8 @@ from tvm.target import Target
 @pytest.fixture(scope="module", autouse=True)
 def session():
     options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with measuring_session(options, [Target(n) for n in (RIGHT, WRONG, SUSPECT)]) as estimator:
-        yield estimator
+    with measuring_session(options, [Target(n) for n in (RIGHT, WRONG, SUSPECT)]) as session:
+        yield session
 
 
 def identity():
@@ -63,10 +63,10 @@ def test_only_unverified_would_it_win_and_one_that_can_be_wrong_not_even_then():
 
 def test_a_cost_that_was_not_verified_does_not_serve_where_it_must_be(session):
     optimize(WRONG, verify="none")
-    misses = session.misses
+    misses = session.estimator.misses
     _, failures = optimize(WRONG, verify="all")
     assert failures[WRONG]["status"] == "wrong_result"
-    assert session.misses > misses, "TVM's own candidates are verified anew by verify=all"
+    assert session.estimator.misses > misses, "TVM's own candidates are verified anew by verify=all"
 
 
 def test_through_relay_build():

@@ -46,7 +46,7 @@ def fakes(monkeypatch):
         return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
 
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda: MockCostEstimator({"llvm": 10, "dnnl": 1})
+        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
     monkeypatch.setattr(optimizer, "guard", guard)
     return seen
@@ -73,7 +73,7 @@ def test_the_op_level_plan_that_is_a_backends_own_is_told_to_be_so(fakes, monkey
     same = tvm.ir.structural_equal(fakes["plans"]["collage"], fakes["plans"]["dnnl"])
     assert same and fakes["same_as"] == {"collage": "dnnl"}
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda: MockCostEstimator({"llvm": 1, "dnnl": 10})
+        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 1, "dnnl": 10})
     )
     collage.optimize(mod, params, TARGETS)
     assert fakes["same_as"] == {"collage": "tvm"}, "where the search leaves all on TVM"

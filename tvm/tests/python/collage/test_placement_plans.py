@@ -54,7 +54,7 @@ def small_parts_only():
 @pytest.mark.parametrize("plan", ["tvm", "dnnl", "collage", "collage-merged"])
 def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypatch):  # noqa: F811
     if plan == "collage-merged":
-        monkeypatch.setattr(optimizer, "CostEstimator", small_parts_only)
+        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: small_parts_only())
         text = JOINED
     fakes["winner"] = plan
     mod, params = net(text)

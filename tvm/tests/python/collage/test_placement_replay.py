@@ -135,7 +135,7 @@ UNARY = "def @main(%x: $T) -> $T { exp(tanh(nn.relu(%x))) }"
 def optimized_for(kind, monkeypatch):
     """Of UNARY, with mock costs by which a backend of that kind is cheap."""
     costs = MockCostEstimator({"llvm": 10, kind: 1})
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda: costs)
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: costs)
     return collage.optimize(parse(UNARY), None, ["llvm", kind], CollageOptions(guard=False))
 
 
@@ -162,7 +162,7 @@ from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
 
 model, path, action = sys.argv[1:]
 mod, params = relay.frontend.from_onnx(onnx.load(model), freeze_params=True)
-optimizer.CostEstimator = lambda: MockCostEstimator({"llvm": 10, "dnnl": 1})
+optimizer.CostEstimator = lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
 if action == "save":
     result = collage.optimize(mod, params, ["llvm", "dnnl"], CollageOptions(guard=False))
     result.save_placement(path)

@@ -136,7 +136,7 @@ def test_failures_are_retried_when_the_option_asks(net, tmp_path, started):
 
     def status(**changes):
         with measured.measuring_session(options(path, **changes)):
-            [(status, _, _)] = measured.measure_batch([net], TARGETS[:1], ["net"])
+            [(status, _, _)] = CostEstimator().estimate_batch([net], TARGETS[:1], ["net"])
         return status
 
     assert status() == "measured"
@@ -161,7 +161,7 @@ def test_a_named_store_that_will_not_do_ends_the_build_before_anything_is_measur
         config = make_compilation_config(context, TARGETS)
         with pytest.raises(StoreForeignError, match="this is no SQLite file"):
             CollagePartition(config, CostEstimator())(net)
-    assert started == [] and measured.session._session.get() is None
+    assert started == [] and measured.session._shared.get() is None
 
 
 def test_versions_of_onednn_tell_its_instructions_apart(monkeypatch):

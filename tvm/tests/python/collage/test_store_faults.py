@@ -110,8 +110,8 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
     for _ in range(2):
-        with measuring_session(CollageOptions()) as estimator:
-            assert "store" not in estimator.Summary()
+        with measuring_session(CollageOptions()) as session:
+            assert "store" not in session.estimator.Summary()
     [record] = caplog.records
     assert record.levelname == "WARNING" and str(path) in record.getMessage()
     assert path.is_dir() if before is None else path.read_bytes() == before

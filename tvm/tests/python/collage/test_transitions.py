@@ -149,9 +149,8 @@ def test_with_tvm_alone_nothing_is_asked():
 
 def test_measured_transforms_are_seconds_of_the_types_asked():
     from tvm.relay.collage import host_target
-    from tvm.relay.collage.measured import measure_transitions
 
     types = [relay.TensorType((1, 16, 8, 8)), relay.TensorType((1, 3, 4, 8, 8))]
-    seconds = measure_transitions(types, host_target())
+    seconds = collage.CostEstimator().transition_seconds(types, host_target())
     assert len(seconds) == 2
     assert all(0 < value < math.inf for value in seconds)

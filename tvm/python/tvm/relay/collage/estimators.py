@@ -17,7 +17,7 @@ from ._plain import plain
 from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
-from .measured import LazySession, measure_batch, measure_transitions
+from .measured import OwnSession, measure_batch, measure_transitions
 from .work import Work
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -61,11 +61,12 @@ class CostEstimator(Object):
         if "estimate_batch" in vars(cls) and "price_batch" not in vars(cls):
             cls.price_batch = None
 
-    def __init__(self):
+    def __init__(self, session=None):
+        """``session``: the search's measured.Session; without it, see measured.OwnSession."""
         self.reports = []
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
         self.counts = {}
-        self._workers = LazySession()
+        self._session, self._own = session, OwnSession()
         # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
         # bound to a twin without a handle that shares self's state.
         twin = type(self).__new__(type(self))
@@ -84,16 +85,16 @@ class CostEstimator(Object):
 
     def close(self):
         """End the worker processes that this estimator started, and forget its costs."""
-        self._workers.close()
+        self._own.close()
 
     def estimate_batch(self, mods, targets, labels):
         """Return [status, seconds, message] for each module's @main on its target.
 
-        Outside a measuring session the workers are this estimator's own, from its first use on.
+        Without a session the workers are this estimator's own, from its first use on.
         """
-        with self._workers.active() as measuring:
-            answers = measure_batch(mods, targets, labels)
-            self.counts = measuring.counts()
+        session = self._session or self._own.get()
+        answers = measure_batch(session, mods, targets, labels)
+        self.counts = session.estimator.counts()
         return answers
 
     @_carried
@@ -114,9 +115,9 @@ class CostEstimator(Object):
 
     def transition_seconds(self, types, target):
         """Return the seconds of one layout transform of each tensor type on the host target."""
-        with self._workers.active() as measuring:
-            seconds = measure_transitions(types, target)
-            self.counts = measuring.counts()
+        session = self._session or self._own.get()
+        seconds = measure_transitions(session, types, target)
+        self.counts = session.estimator.counts()
         return seconds
 
     @_carried

@@ -132,24 +132,25 @@ def _optimize(
             make_placement=plans.maker(TVM_ALONE, _in_force(given, targets.host)),
             records=given,
         )
-    with contextlib.ExitStack() as session:
-        runner = session.enter_context(measuring_session(options, targets.external)).runner
-        estimator = CostEstimator()
+    with contextlib.ExitStack() as held:
+        found = held.enter_context(measuring_session(options, targets.external))
+        runner = found.runner
         with (
             given.in_force(),
-            tuning(options, targets.host, targets.external, runner) as tuner,
+            tuning(found, options, targets.host, targets.external) as session,
             clock.phase("partition"),
         ):
+            estimator, tuner = CostEstimator(session), session.tuner
             if not targets.external:
-                tune_whole(prepared, targets.host)
+                tune_whole(session, prepared, targets.host)
             partitioned = partition(prepared, targets, estimator)
             if traders_in(partitioned):
-                _add_exact(plans, prepared, targets)
+                _add_exact(session, plans, prepared, targets)
         records = TuningRecords([*given, *tuner.records], [tuner.kind]) if tuner else given
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
         if runner.is_here:
-            session.close()  # the guard's processes get the memory; devices are held for it
+            held.close()  # the guard's processes get the memory; devices are held for it
         if options.guard:
             with phase("plans"):
                 plans.add_single_backends()
@@ -185,11 +186,11 @@ def _optimize(
     )
 
 
-def _add_exact(plans, prepared, targets: TargetList) -> None:
+def _add_exact(session, plans, prepared, targets: TargetList) -> None:
     """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
     exact = dataclasses.replace(targets, external=without_traders(targets.external))
     if exact.external:  # else it is TVM alone
-        estimator = CostEstimator()
+        estimator = CostEstimator(session)
         found = partition(prepared, exact, estimator)
         plans.add_found(EXACT, found, estimator.reports)
 

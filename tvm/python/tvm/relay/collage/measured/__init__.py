@@ -3,17 +3,18 @@
 
 from ..external import TRANSITION, TVM_BACKEND
 from ..store.versions import stored_version
-from .as_built import build_options, tuning_records, tuning_records_in_force
+from .as_built import build_options, tuning_records
 from .batch import measure_batch
 from .from_options import default_workers, own_backend_modules
-from .session import LazySession, measuring_session
+from .session import OwnSession, Session, measuring_session
 from .transitions import measure_transitions, transition_candidates
 from .tuned import tune_whole, tuning
 
 __all__ = [
     "TRANSITION",
     "TVM_BACKEND",
-    "LazySession",
+    "OwnSession",
+    "Session",
     "build_options",
     "default_workers",
     "measure_batch",
@@ -25,5 +26,4 @@ __all__ = [
     "tune_whole",
     "tuning",
     "tuning_records",
-    "tuning_records_in_force",
 ]

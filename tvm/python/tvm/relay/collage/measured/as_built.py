@@ -8,7 +8,6 @@ import tvm
 
 from ..costs.pass_context import context_to_json
 from ..logs import warn_once
-from ..tuner.session import active_tuner
 from ..tuning import records_in_force
 
 
@@ -24,22 +23,16 @@ def build_options():
     return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
 
 
-def tuning_records(target):
-    """The tuning records that a build for the target would use, and what the search's tuner has
+def tuning_records(target, tuner=None):
+    """The tuning records that a build for the target would use, and what a search's tuner has
     found, for workers."""
-    records, left_out = tuning_records_in_force(target)
+    records, left_out = records_in_force(target)
     for name in left_out:
         warn_once(
             f"{name} does not show its records, which therefore cannot go to worker processes: "
             "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
             "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
         )
-    tuner = active_tuner()
     if tuner is None or str(tuner.target) != str(target):
         return records
     return type(records)([*records, *tuner.records])
-
-
-def tuning_records_in_force(target):
-    """tuning.records_in_force, imported when something is measured."""
-    return records_in_force(target)

@@ -14,13 +14,12 @@ from .as_built import build_options, tuning_records
 from .from_options import own_backend_modules
 from .roofline import roofline_remark
 from .row import Row, written_down
-from .session import measuring_session
 from .tuned import tune_rows
 
 _logger = logging.getLogger(__name__)
 
 
-def measure_batch(mods, targets, labels):
+def measure_batch(session, mods, targets, labels):
     """[status, seconds, message] for each module's @main on its target (labels are for people).
 
     Equal candidates are measured once, those that their backend has a cost for not at all. What
@@ -33,20 +32,19 @@ def measure_batch(mods, targets, labels):
     candidates = {}
     todo = {k: row for k, row in enumerate(rows) if k not in costs}
     externals = [row.target for row in todo.values() if row.external]
-    with measuring_session(external_targets=externals) as estimator:
-        estimator.require(own_backend_modules(externals))
-        tune_rows(list(todo.values()), estimator)
-        keywords = build_options()
-        records = functools.cache(tuning_records)
-        for index, row in todo.items():
-            with phase("candidate text"):
-                built = written_down(row, keywords, records)
-            if isinstance(built, str):
-                _logger.warning("a candidate cannot be measured: %s", built)
-                costs[index] = Cost.failed("unsupported", built)
-            else:
-                candidates[index] = built
-        answers = estimator.estimate(list(candidates.values()))
+    session.estimator.require(own_backend_modules(externals))
+    tune_rows(session, list(todo.values()))
+    keywords = build_options()
+    records = functools.cache(functools.partial(tuning_records, tuner=session.tuner))
+    for index, row in todo.items():
+        with phase("candidate text"):
+            built = written_down(row, keywords, records)
+        if isinstance(built, str):
+            _logger.warning("a candidate cannot be measured: %s", built)
+            costs[index] = Cost.failed("unsupported", built)
+        else:
+            candidates[index] = built
+    answers = session.estimator.estimate(list(candidates.values()))
     costs.update(zip(candidates, answers, strict=True))
     return [_answer(row, costs[k]) for k, row in enumerate(rows)]
 

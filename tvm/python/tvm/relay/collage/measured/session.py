@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers and costs that live as long as a session does. Test: test_collage_measured.py."""
+"""What one search measures with, made once and handed down. Test: test_collage_measured.py."""
 
 import contextlib
 import contextvars
@@ -10,13 +10,14 @@ from ..errors import DeviceError
 from ..exec.process import WorkerOptions
 from ..options import CollageOptions
 from ..rpc import DeviceRunner
+from ..tuner.tuner import Tuner
 from .estimator import MeasuredCostEstimator
 from .from_options import measure_options, own_backend_modules
 from .progress import make_progress
 from .stored import open_store
 
 _logger = logging.getLogger(__name__)
-_session = contextvars.ContextVar("collage_measuring_session", default=None)
+_shared = contextvars.ContextVar("collage_measuring_session", default=None)
 
 # Options of a session that are none of measuring.
 _OF_SESSION = (
@@ -30,62 +31,68 @@ _OF_SESSION = (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Session:
+    """What a search measures with: workers with their store and their memory of costs, on devices
+    or here, and a tuner where it tunes. It is made once and handed down."""
+
+    estimator: MeasuredCostEstimator
+    tuner: Tuner | None = None
+
+    @property
+    def runner(self):
+        return self.estimator.runner
+
+
 @contextlib.contextmanager
 def measuring_session(options=None, external_targets=()):
-    """Keep worker processes and their memory of costs for the block; nested blocks share them.
+    """Keep worker processes and their memory of costs for the block, which gets the Session.
 
-    Workers import the modules of the user's own backends among ``external_targets``.
+    Searches in the block use its workers, nested blocks too: `relay.build` has no argument by which
+    several builds could share them. Workers import the modules of the user's own backends among
+    ``external_targets``.
     """
-    if _session.get() is not None:
-        yield _session.get()
+    if _shared.get() is not None:
+        yield _shared.get()
         return
-    new = _new_estimator(options or CollageOptions.current(), external_targets)
-    with new as estimator, _as_session(estimator):
+    with _new_estimator(options or CollageOptions.current(), external_targets) as estimator:
+        session = Session(estimator)
+        token = _shared.set(session)
         try:
-            yield estimator
+            yield session
         finally:
+            _shared.reset(token)
             _logger.info("costs: %s", estimator.Summary())
 
 
-class LazySession:
-    """Workers and costs of one owner, started when it first measures outside `measuring_session`.
+class OwnSession:
+    """The session of an estimator that was given none: that of the `measuring_session` around its
+    use, else one of its own, from the first use outside of any on.
 
-    They end with ``close()``, with this object and with the interpreter; other measuring options
-    start them anew.
+    Its workers end with ``close()``, with this object and with the interpreter; other measuring
+    options start them anew.
     """
 
     def __init__(self):
-        self._estimator = None
+        self._session = None
         self._options = None
 
-    @contextlib.contextmanager
-    def active(self):
-        """A measuring session for the block: the one that is active, else the owner's."""
-        if _session.get() is not None:
-            yield _session.get()
-            return
+    def get(self):
+        """The session to measure with now."""
+        if _shared.get() is not None:
+            return _shared.get()
         current = CollageOptions.current()
         options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
         if options != self._options:
             self.close()
-            self._estimator, self._options = _new_estimator(current, ()), options
-        with _as_session(self._estimator):
-            yield self._estimator
+            self._session, self._options = Session(_new_estimator(current, ())), options
+        return self._session
 
     def close(self):
         """End the workers and forget the costs; the next measurement starts again."""
-        if self._estimator is not None:
-            self._estimator.close()
-        self._estimator = self._options = None
-
-
-@contextlib.contextmanager
-def _as_session(estimator):
-    token = _session.set(estimator)
-    try:
-        yield
-    finally:
-        _session.reset(token)
+        if self._session is not None:
+            self._session.estimator.close()
+        self._session = self._options = None
 
 
 def _new_estimator(options, external_targets):

@@ -6,18 +6,16 @@ import tvm
 from ..costs.candidate import candidate_module
 from ..external import TRANSITION
 from .as_built import build_options
-from .session import measuring_session
 
 
-def measure_transitions(types, target):
+def measure_transitions(session, types, target):
     """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
 
     NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
     A transform that cannot be measured counts as free; that favours mixed plans, and the guard
     decides.
     """
-    with measuring_session() as estimator:
-        costs = estimator.estimate(transition_candidates(types, target))
+    costs = session.estimator.estimate(transition_candidates(types, target))
     return [cost.seconds if cost.is_usable else 0.0 for cost in costs]
 
 

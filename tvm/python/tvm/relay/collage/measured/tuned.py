@@ -5,22 +5,24 @@ Test: test_tuning_search.py.
 """
 
 import contextlib
+import dataclasses
 import functools
 
-from ..tuner.session import active_tuner, tuning_session
-from .as_built import build_options, tuning_records_in_force
+from ..tuner.session import tuning_session
+from ..tuning import records_in_force
+from .as_built import build_options
 from .from_options import default_workers, own_backend_modules
 from .row import Row, written_down
-from .session import measuring_session
 
 
 @contextlib.contextmanager
-def tuning(options, target, external_targets, runner):
-    """TVM's candidates that are measured in the block are tuned first, as the options say.
+def tuning(session, options, target, external_targets):
+    """The session with the tuner that the options ask for, which tunes TVM's candidates before they
+    are measured in the block.
 
     ValueError where they run on another machine.
     """
-    if options.tune and not runner.is_here:
+    if options.tune and not session.runner.is_here:
         raise ValueError(
             f"tune={options.tune} searches on this machine, but candidates run on devices: tune "
             "there with TVM's own tools and name the log by the option tuning_log"
@@ -29,12 +31,12 @@ def tuning(options, target, external_targets, runner):
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
     with tuning_session(options, target, workers, imports) as tuner:
-        yield tuner
+        yield dataclasses.replace(session, tuner=tuner)
 
 
-def tune_rows(rows, estimator):
-    """Let the search's tuner, if it has one, tune the candidates that TVM compiles."""
-    tuner = active_tuner()
+def tune_rows(session, rows):
+    """Let the session's tuner, if it has one, tune the candidates that TVM compiles."""
+    tuner = session.tuner
     if tuner is None:
         return
     keywords = build_options()
@@ -42,19 +44,18 @@ def tune_rows(rows, estimator):
     for row in rows:
         if row.external or row.build_target != str(tuner.target):
             continue
-        given, _ = tuning_records_in_force(row.build_target)
+        given, _ = records_in_force(row.build_target)
         plain = written_down(row, keywords, lambda _, given=given: given)
         if not isinstance(plain, str):
             candidates.append(
                 (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
             )
-    tuner.tune(candidates, estimator.estimate)
+    tuner.tune(candidates, session.estimator.estimate)
 
 
-def tune_whole(mod, target):
-    """Let the search's tuner tune a whole module, as one candidate of TVM's."""
-    with measuring_session() as estimator:
-        tune_rows([Row(mod, target, "whole module")], estimator)
+def tune_whole(session, mod, target):
+    """Let the session's tuner tune a whole module, as one candidate of TVM's."""
+    tune_rows(session, [Row(mod, target, "whole module")])
 
 
 def _with_records(records, row, keywords, given):

@@ -12,7 +12,6 @@ import hashlib
 import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,6 @@ from .standing_logs import logs_of
 from .tuner import TuneOptions, Tuner
 
 _logger = logging.getLogger(__name__)
-_tuner: ContextVar[Tuner | None] = ContextVar("collage_tuner", default=None)
-
-
-def active_tuner() -> Tuner | None:
-    """The tuner of the search under way."""
-    return _tuner.get()
 
 
 def given_records(options: Any, target: Any) -> TuningRecords:
@@ -76,13 +69,11 @@ def tuning_session(
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
     progress = functools.partial(steps, "tuning", options.progress)
     tuner = Tuner(tune_options, target, pool, given, progress)
-    token = _tuner.set(tuner)
     try:
         # All candidates in one mode: a build has one.
         with contextlib.closing(pool), mode(options.tuner):
             yield tuner
     finally:
-        _tuner.reset(token)
         _logger.info("tuning: %s", tuner.Summary())
 
 
