@@ -18,8 +18,14 @@ import tvm
 from ..interrupts import carried, interrupts_kept
 
 _LOGGER = logging.getLogger(__name__)
-# How a reason begins that the user's function has not given.
-_FAULT = "unsupported: its "
+
+
+class _Fault(str):
+    """The reason of a refusal that the user's function has not given: it raised, or its answer is
+    none."""
+
+    def __new__(cls, text: str) -> "_Fault":
+        return super().__new__(cls, f"unsupported: its {text}")
 
 
 def raised_is_reason(predicate: Callable) -> Callable:
@@ -52,7 +58,7 @@ def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a user's code may raise
-        return f"{_FAULT}{what} raised {error!r}"
+        return _Fault(f"{what} raised {error!r}")
 
 
 def _verdict(answer: Any) -> Any:
@@ -62,7 +68,7 @@ def _verdict(answer: Any) -> Any:
     if isinstance(answer, Integral | np.bool_ | tvm.tir.IntImm):
         return bool(answer)
     kind = type(answer).__name__
-    return f"{_FAULT}predicate gave {kind}: a predicate gives a bool, or a text of why not"
+    return _Fault(f"predicate gave {kind}: a predicate gives a bool, or a text of why not")
 
 
 def ask(predicate: Callable, expr: Any) -> Any:
@@ -87,7 +93,7 @@ def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
         if not isinstance(answer, str):
             return answer
         if answer:
-            level = logging.INFO if answer.startswith(_FAULT) else logging.DEBUG
+            level = logging.INFO if isinstance(answer, _Fault) else logging.DEBUG
             _LOGGER.log(level, "%s refused: %s", name, answer)
         return not answer
 
