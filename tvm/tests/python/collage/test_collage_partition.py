@@ -350,7 +350,7 @@ def test_the_report_says_what_runs_where_and_what_it_costs(backend):
     assert report["function"] == "main" and report["is_optimal"] and report["cuts"] == []
     assert report["seconds"] == 11.0 and report["failed"] == []
     # tanh and relu on llvm, alone and fused, relu on the backend; a mock is asked for all at once.
-    assert report["costs"] == [4, 4, 4, 1]
+    assert report["costs"] == (4, 4, 4, 1)
     rows = [(row[0], row[2], row[3], row[4], row[6]) for row in report["parts"]]
     assert rows == [
         (NAME, f"{NAME}(nn.relu)", "measured", 1.0, True),
@@ -452,7 +452,7 @@ def test_when_every_candidate_fails_the_host_keeps_the_kernel(backend):
     assert_equal(partition(parse(text), [backend], estimator), text)
     [report] = estimator.reports
     assert [row[:1] + row[3:6] for row in report["parts"]] == [
-        ["host", "estimated", 0.0, "no candidate with a cost fits: left to the host target"]
+        ("host", "estimated", 0.0, "no candidate with a cost fits: left to the host target")
     ] * 2
     assert len(report["failed"]) >= 4
 

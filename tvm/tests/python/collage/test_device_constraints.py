@@ -6,7 +6,6 @@ import tvm
 from relay_text import assert_equal, make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.report.unplaced import Unplaced
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op import device_copy
 from tvm.relay.op.annotation import on_device
@@ -37,7 +36,7 @@ def placed(mod, backend):
     estimator = MockCostEstimator(CHEAP)
     result = partition(mod, [backend], estimator)
     parts = [name for name in result.get_global_vars() if "collage_" in name.name_hint]
-    rows = [Unplaced(*row) for report in estimator.reports for row in report["unplaced"]]
+    rows = [row for report in estimator.reports for row in report["unplaced"]]
     reasons = {row.op: (row.why, row.message) for row in rows}
     return sorted(name.name_hint.removeprefix(f"collage_{NAME}_") for name in parts), reasons
 

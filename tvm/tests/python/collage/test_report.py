@@ -15,6 +15,7 @@ from tvm.relay.collage import optimizer
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
+from tvm.relay.collage.pass_report import read_report
 from tvm.relay.collage.report import compare_plans, is_single, plan_table
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.placement import label_of, placement_of
@@ -33,8 +34,8 @@ def failed(name, status="compile_failed", message="no [such] op"):
     return Comparison(name, Cost.failed(status, message), None, math.inf)
 
 
-def function_report():
-    return {
+def function_report(**changes):
+    rows = {
         "function": "main",
         "nodes": 6,
         "candidates": 9,
@@ -62,6 +63,7 @@ def function_report():
         "unplaced_left_out": 0,
         "skipped": "",
     }
+    return read_report({**rows, **changes})
 
 
 def partitioned_module():
@@ -236,11 +238,11 @@ def test_reasons_say_by_how_much_or_what_went_wrong():
 
 
 def test_where_nothing_was_measured_the_failure_of_the_whole_plan_is_told():
-    report = function_report()
-    report["unplaced"] = [
+    rows = [
         ["exp", name, "not_measured", "no gain", f"{name}.exp", 2, 0.003, 0.0, 0.0, 0]
         for name in ("broken", "other")
     ]
+    report = function_report(unplaced=rows)
 
     def messages(guard):
         found = dataclasses.replace(result(guard=guard), partitioned=[report]).to_json()
@@ -285,13 +287,13 @@ def test_noisy_costs_are_marked():
     text = printed(result())
     assert "1.5 ms 1 noisy" in text and text.count("the option retry_failed measures") == 1
     report = function_report()
-    report["parts"] = [row for row in report["parts"] if row[5] != NOISY]
+    report["parts"] = [row for row in report["parts"] if row.message != NOISY]
     assert "noisy" not in printed(dataclasses.replace(result(), partitioned=[report]))
 
 
 def test_parts_without_a_cost_say_so():
     report = function_report()
-    report["parts"][0][3:5] = ["unsupported", 0.0]
+    report["parts"][0] = report["parts"][0]._replace(status="unsupported", seconds=0.0)
     found = dataclasses.replace(result("tvm", guard=False), partitioned=[report])
     [row] = [line for line in printed(found).splitlines() if "nn.relu" in line and "0.0%" in line]
     assert "unsupported" in row and "0 ns" not in row

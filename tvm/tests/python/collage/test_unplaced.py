@@ -5,7 +5,7 @@ import pytest
 from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
-from tvm.relay.collage.report.unplaced import Unplaced, by_region, reason_text
+from tvm.relay.collage.report.unplaced import by_region, reason_text
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "unplaced_test"
@@ -38,7 +38,7 @@ def reasons(text, targets, costs, **options):
     estimator = MockCostEstimator(costs) if isinstance(costs, dict) else costs
     partition(parse(text) if isinstance(text, str) else text, targets, estimator, **options)
     [report] = [row for row in estimator.reports if row["function"] == "main"]
-    return [Unplaced(*row) for row in report["unplaced"]]
+    return report["unplaced"]
 
 
 def test_what_is_on_the_backend_needs_no_reason(backend):
@@ -233,5 +233,5 @@ def test_the_number_of_reasons_is_bounded():
     partition(mod, [target], estimator)
     [report] = estimator.reports
     assert len(report["unplaced"]) == 100
-    counted = sum(Unplaced(*row).operators for row in report["unplaced"])
+    counted = sum(row.operators for row in report["unplaced"])
     assert counted + report["unplaced_left_out"] == 2 * many

@@ -18,6 +18,7 @@ from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
 from .measured import OwnSession, measure_batch, measure_transitions
+from .pass_report import read_report
 from .work import Work
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -127,7 +128,7 @@ class CostEstimator(Object):
 
     @_carried
     def _observe(self, report):
-        self.reports.append(plain(report))
+        self.reports.append(read_report(plain(report)))
 
 
 class FunctionCosts(CostEstimator):

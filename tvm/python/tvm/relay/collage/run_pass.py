@@ -6,7 +6,7 @@ Test: test_collage_partition.py, test_optimizer.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tvm
 from tvm.relay.transform import CollagePartition
@@ -46,18 +46,6 @@ def is_all_measured(reports: list[dict[str, Any]]) -> bool:
     return all(
         part.status == "measured"
         for report in reports
-        for part in (ReportedPart(*row[:7]) for row in report["parts"])
+        for part in report["parts"]
         if part.is_kernel
     )
-
-
-class ReportedPart(NamedTuple):
-    """A part in the pass's report."""
-
-    backend: str
-    rule: str
-    label: str
-    status: str
-    seconds: float
-    message: str
-    is_kernel: bool

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..costs.cost import format_seconds, says_noisy
+from ..pass_report import ReportedPart
 from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
 from .unplaced import unplaced_to_json
 
-# Columns of a part in the pass's report.
-_BACKEND, _RULE, _LABEL, _STATUS, _SECONDS, _MESSAGE, _IS_KERNEL = range(7)
 # What equal parts agree in, and what equal failures agree in.
-_WHAT = (_BACKEND, _RULE, _LABEL, _STATUS)
-_WHY = (*_WHAT, _MESSAGE)
+_WHAT = ("backend", "rule", "label", "status")
+_WHY = (*_WHAT, "message")
 
 BUSY = "other work left no core free; a search on a quiet machine measures them again"
 
@@ -61,13 +60,13 @@ def costs_asked(row: dict[str, Any]) -> dict[str, int]:
     """How many costs the search of one function asked for: of `candidates` on backends, `distinct`
     differ as computations; `asked` of those in `rounds` batches, wherever the answers came from,
     and `never_needed`, since no plan with them could win, or the option search_seconds cut them."""
-    candidates, distinct, asked, rounds = row["costs"]
+    costs = row["costs"]
     return {
-        "candidates": candidates,
-        "distinct": distinct,
-        "asked": asked,
-        "never_needed": distinct - asked,
-        "rounds": rounds,
+        "candidates": costs.candidates,
+        "distinct": costs.distinct,
+        "asked": costs.asked,
+        "never_needed": costs.distinct - costs.asked,
+        "rounds": costs.rounds,
     }
 
 
@@ -117,7 +116,7 @@ def busy_text(report: dict[str, Any]) -> str:
 
 def _function(row: dict[str, Any], host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:
     """One partitioned function: its parts and failures grouped."""
-    kernels = [part for part in row["parts"] if part[_IS_KERNEL]]
+    kernels = [part for part in row["parts"] if part.is_kernel]
     total = sum(_seconds(part) for part in kernels)
     parts = [_part(group, host, total) for group in _groups(kernels, _WHAT)]
     parts.sort(key=lambda part: -part["total_seconds"])
@@ -139,17 +138,17 @@ def _function(row: dict[str, Any], host: str, failed_plans: Mapping[str, str]) -
     }
 
 
-def _groups(rows: Iterable[list[Any]], columns: tuple[int, ...]) -> list[list[list[Any]]]:
-    """Rows that agree in the columns together, in order of appearance."""
-    groups: dict[tuple, list[list[Any]]] = {}
+def _groups(rows: Iterable[ReportedPart], fields: tuple[str, ...]) -> list[list[ReportedPart]]:
+    """Rows that agree in the fields together, in order of appearance."""
+    groups: dict[tuple, list[ReportedPart]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[k] for k in columns), []).append(row)
+        groups.setdefault(tuple(getattr(row, name) for name in fields), []).append(row)
     return list(groups.values())
 
 
-def _part(group: list[list[Any]], host: str, total: float) -> dict[str, Any]:
+def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
     seconds = [_seconds(row) for row in group]
-    remarks = dict.fromkeys(row[_MESSAGE] for row in group if row[_MESSAGE])
+    remarks = dict.fromkeys(row.message for row in group if row.message)
     return {
         **_named(group, host),
         "message": "; ".join(remarks),
@@ -157,26 +156,26 @@ def _part(group: list[list[Any]], host: str, total: float) -> dict[str, Any]:
         "seconds": sum(seconds) / len(seconds),
         "total_seconds": sum(seconds),
         "share": sum(seconds) / total if total > 0 else 0.0,
-        "noisy": sum(says_noisy(row[_MESSAGE]) for row in group),
+        "noisy": sum(says_noisy(row.message) for row in group),
     }
 
 
-def _failure(group: list[list[Any]], host: str) -> dict[str, Any]:
+def _failure(group: list[ReportedPart], host: str) -> dict[str, Any]:
     return {**_named(group, host), "count": len(group)}
 
 
-def _named(group: list[list[Any]], host: str) -> dict[str, Any]:
+def _named(group: list[ReportedPart], host: str) -> dict[str, Any]:
     """What the rows of a group share. The host's kind is TVM, whatever it compiles for."""
     first = group[0]
-    label = first[_LABEL]
-    if label.startswith(f"{first[_BACKEND]}(") and label.endswith(")"):
-        label = label[len(first[_BACKEND]) + 1 : -1]
+    label = first.label
+    if label.startswith(f"{first.backend}(") and label.endswith(")"):
+        label = label[len(first.backend) + 1 : -1]
     return {
-        "backend": TVM_ALONE if first[_BACKEND] == host else first[_BACKEND],
+        "backend": TVM_ALONE if first.backend == host else first.backend,
         "ops": label,
-        "rule": first[_RULE],
-        "status": first[_STATUS],
-        "message": first[_MESSAGE],
+        "rule": first.rule,
+        "status": first.status,
+        "message": first.message,
     }
 
 
@@ -193,5 +192,5 @@ def _backends(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: -row["seconds"])
 
 
-def _seconds(row: list[Any]) -> float:
-    return row[_SECONDS] if math.isfinite(row[_SECONDS]) else 0.0
+def _seconds(row: ReportedPart) -> float:
+    return row.seconds if math.isfinite(row.seconds) else 0.0

@@ -4,31 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..costs.cost import format_seconds
-
-
-class Unplaced(NamedTuple):
-    """A row of the pass's report: equal operators that one backend did not get, for one reason.
-
-    why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
-        "no_pattern", or the status of a failed measurement.
-    seconds: of the plan's parts that hold them.
-    backend_seconds and instead_seconds: of each of the `regions` candidates of the backend that
-        hold them, and of what the plan has in the place of each; all 0 unless why is "slower".
-    """
-
-    op: str
-    backend: str
-    why: str
-    message: str
-    rule: str
-    operators: int
-    seconds: float
-    backend_seconds: float
-    instead_seconds: float
-    regions: int
+from ..pass_report import Unplaced
 
 
 def unplaced_to_json(row: dict[str, Any], failed: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -37,7 +16,7 @@ def unplaced_to_json(row: dict[str, Any], failed: Mapping[str, str]) -> list[dic
     failed: backend -> why the plan of that backend alone failed. Of operators whose cost the search
     did without, it is all that is known.
     """
-    return [_with_failure(Unplaced(*item), failed)._asdict() for item in row["unplaced"]]
+    return [_with_failure(item, failed)._asdict() for item in row["unplaced"]]
 
 
 def _with_failure(row: Unplaced, failed: Mapping[str, str]) -> Unplaced:
