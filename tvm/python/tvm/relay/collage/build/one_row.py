@@ -20,6 +20,7 @@ from tvm.autotvm.task.dispatcher import FallbackContext
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
 from .rewriting import is_call, rewrite_in_place
+from .thread_contexts import of_this_thread
 
 # Of data and weights, in which these operators are rewritten.
 _PLAIN_LAYOUTS = {"nn.conv1d": ("NCW", "OIW"), "nn.conv2d": ("NCHW", "OIHW")}
@@ -36,9 +37,7 @@ def lay_in_rows(mod: tvm.IRModule) -> bool:
 def _looks_up_records() -> bool:
     """Whether this thread's builds use records of a tuner."""
     config = tvm.transform.PassContext.current().config
-    context = autotvm.task.DispatchContext.current
-    # What builds in several threads share says which context is this thread's (tuning/).
-    context = context.here() if hasattr(context, "here") else context
+    context = of_this_thread(autotvm.task.DispatchContext.current)
     return any(config.get(name) for name in _RECORDS) or not isinstance(context, FallbackContext)
 
 

@@ -18,8 +18,8 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 
+from ..build.thread_contexts import ThreadContexts
 from .record import CannotTravel, Record
-from .thread_contexts import ThreadContexts
 
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {}

@@ -22,6 +22,15 @@ class _Entered(threading.local):
         self.contexts: list[Any] = []
 
 
+class _OfThreads:
+    """What stands in TVM's class for the contexts of several threads."""
+
+
+def of_this_thread(context: Any) -> Any:
+    """The context that this thread's builds ask where `context` is what TVM has in force."""
+    return context.here() if isinstance(context, _OfThreads) else context
+
+
 class ThreadContexts:
     """The contexts of one of TVM's two classes ``DispatchContext``."""
 
@@ -29,7 +38,7 @@ class ThreadContexts:
         self._base = base
         entered = self._entered = _Entered()
 
-        class Dispatcher(base):
+        class Dispatcher(_OfThreads, base):
             """Hands over to the thread's own context, or to what was in force before."""
 
             def here(self) -> Any:
@@ -41,7 +50,6 @@ class ThreadContexts:
             def update(self, *args: Any) -> None:
                 self.here().update(*args)
 
-        self._dispatcher = Dispatcher
         # A context takes what is in force for the one around it when it is made.
         self._patch = SharedPatch.of_attribute(base, "current", lambda _: Dispatcher())
 
@@ -60,7 +68,7 @@ class ThreadContexts:
         """Those that a build in this thread would ask, innermost first."""
         context = self._base.current
         while context is not None:
-            if isinstance(context, self._dispatcher):
+            if isinstance(context, _OfThreads):
                 context = context.here()
             else:
                 yield context
