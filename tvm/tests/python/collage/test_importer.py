@@ -17,8 +17,8 @@ from models.graph import Graph
 from onnx import TensorProto, helper
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.build.fold import children
 from tvm.relay.collage.importer import onnx as importer
+from tvm.relay.collage.relay_util.walk import children_of
 from tvm.relay.frontend import common
 from tvm.relay.frontend import onnx as stock_onnx
 
@@ -338,9 +338,9 @@ def test_a_layer_of_many_steps_is_walked_once(monkeypatch):
     def counting(expr):
         walked.append(expr)
         assert len(walked) < 10_000, "expressions are met again for each path to them"
-        return children(expr)
+        return children_of(expr)
 
-    monkeypatch.setattr(importer, "children", counting)
+    monkeypatch.setattr(importer, "children_of", counting)
     g = Graph("steps")
     gates = g.normal((1, 16, 3), 1.0), g.normal((1, 16, 4), 1.0)
     attrs = {"hidden_size": 4, "activations": LEFT_TO_TVM}

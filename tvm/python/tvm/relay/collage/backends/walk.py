@@ -9,21 +9,7 @@ from collections.abc import Callable
 
 from tvm import relay
 
-
-def key_of(expr) -> int:
-    """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
-    return expr.handle.value
-
-
-def children_of(expr) -> list:
-    """Return the operands of a call, tuple or projection; nothing for other expressions."""
-    if isinstance(expr, relay.Call):
-        return list(expr.args)
-    if isinstance(expr, relay.Tuple):
-        return list(expr.fields)
-    if isinstance(expr, relay.TupleGetItem):
-        return [expr.tuple_value]
-    return []
+from ..relay_util.walk import key_of, operands_of
 
 
 def evaluate(body, scope: dict, visit: Callable):
@@ -39,7 +25,7 @@ def evaluate(body, scope: dict, visit: Callable):
         if key_of(expr) in scope:
             continue
         if children is None:
-            children = children_of(expr)
+            children = operands_of(expr)
             missing = [child for child in children if key_of(child) not in scope]
             if missing:
                 stack.append((expr, children))

@@ -20,6 +20,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
+from ..relay_util.walk import children_of, key_of, rebuild
 from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
 
 _LOG = logging.getLogger(__name__)
@@ -63,39 +64,6 @@ def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
     if fold_in_place(mod):
         mod = relay.transform.InferType()(mod)
     return mod
-
-
-def key_of(expr: Any) -> int:
-    """What tells an expression from others that live."""
-    return expr.handle.value
-
-
-def children(expr: Any) -> Sequence[Any]:
-    """Sub-expressions that folding enters; a kind of node not listed here is left as it is."""
-    if isinstance(expr, relay.Call):
-        return list(expr.args)
-    if isinstance(expr, relay.Tuple):
-        return list(expr.fields)
-    if isinstance(expr, relay.TupleGetItem):
-        return [expr.tuple_value]
-    if isinstance(expr, relay.Let):
-        return [expr.value, expr.body]
-    if isinstance(expr, relay.If):
-        return [expr.cond, expr.true_branch, expr.false_branch]
-    return ()
-
-
-def rebuild(expr: Any, new: Sequence[Any]) -> Any:
-    """A copy of a node on new sub-expressions that keeps its type, span and virtual device."""
-    if isinstance(expr, relay.Call):
-        return relay.expr.CallWithFields(expr, None, new)
-    if isinstance(expr, relay.Tuple):
-        return relay.expr.TupleWithFields(expr, new)
-    if isinstance(expr, relay.TupleGetItem):
-        return relay.expr.TupleGetItemWithFields(expr, new[0])
-    if isinstance(expr, relay.Let):
-        return relay.expr.LetWithFields(expr, None, new[0], new[1])
-    return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
 
 
 def _materialise(value: _Lazy, made: dict[int, relay.Constant]) -> Any:
@@ -177,7 +145,7 @@ class _Folder:
             elif key_of(expr) not in seen:
                 seen.add(key_of(expr))
                 stack.append((expr, True))
-                stack.extend((child, False) for child in children(expr))
+                stack.extend((child, False) for child in children_of(expr))
         body = self._replacement(func.body)
         if body.same_as(func.body):
             return func
@@ -188,7 +156,7 @@ class _Folder:
         self._values[key_of(expr)] = value
         if value is not None and not isinstance(expr, relay.Tuple):
             return  # becomes a constant only if something that stays uses it
-        old = children(expr)
+        old = children_of(expr)
         new = [self._replacement(child) for child in old]
         if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):
             self._new[key_of(expr)] = new[0].fields[expr.index]

@@ -20,7 +20,8 @@ from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
 from ..build import build_library, host_target
-from ..build.fold import array_of, children, evaluate, key_of, rebuild
+from ..build.fold import array_of, evaluate
+from ..relay_util.walk import children_of, key_of, rebuild
 from .types import Types
 
 # TVM folds them only where their argument is a constant to begin with.
@@ -78,7 +79,7 @@ class Folds:
                     return None
                 seen.add(key_of(expr))
                 stack.append((expr, True))
-                stack.extend((item, False) for item in children(expr))
+                stack.extend((item, False) for item in children_of(expr))
         return found
 
     def _is_done(self, expr: Any) -> bool:
@@ -86,7 +87,7 @@ class Folds:
 
     def _fold(self, expr: Any, folded: dict[int, Any]) -> Any:
         """An expression on its folded arguments; None if TVM would do more the next time."""
-        old = children(expr)
+        old = children_of(expr)
         new = [folded.get(key_of(item), item) for item in old]
         is_call = isinstance(expr, relay.Call)
         if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):

@@ -20,8 +20,8 @@ import tvm
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
-from ..build.fold import children, key_of
 from ..errors import ModelError, last_line
+from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
 from .folds import Folds
 from .mends import mend
@@ -100,7 +100,7 @@ class _Scope:
                 met.add(key_of(old))
                 self._types.copied(old, new)
                 self._folds.copied(old, new)
-                pairs.extend(zip(children(old), children(new), strict=True))
+                pairs.extend(zip(children_of(old), children_of(new), strict=True))
         return copy
 
     def convert_map(self, stock: Callable, opset: int) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ..build.fold import children, key_of
+from ..relay_util.walk import children_of, key_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Typed:
 
 def _parts(expr: Any) -> Any:
     """Sub-expressions that have types by themselves: what a `let` binds is known inside it only."""
-    return () if isinstance(expr, relay.Let) else children(expr)
+    return () if isinstance(expr, relay.Let) else children_of(expr)
 
 
 class Types:

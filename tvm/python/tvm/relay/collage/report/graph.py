@@ -12,8 +12,8 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ..backends.walk import children_of
 from ..external import is_external_function
+from ..relay_util.walk import operands_of
 from .placement import label_of, operators_of
 
 # Graphviz's Brewer scheme of twelve pastel colours; a thirteenth backend has the first one's again.
@@ -126,7 +126,7 @@ def _taken(node: Any) -> list[Any]:
         return [node.ref]
     if isinstance(node, relay.RefWrite):
         return [node.ref, node.value]
-    return children_of(node)
+    return operands_of(node)
 
 
 def _quoted(text: str) -> str:
