@@ -3,10 +3,10 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 import tvm
+import tvm_forks
 from blas_nets import BACKENDS, partition, require
 from onednn_nets import build, constant
 from tvm import relay
@@ -88,10 +88,7 @@ except RuntimeError as error:
 
 
 def say(backend, path) -> str:
-    env = {**os.environ, LIBRARIES[backend][0]: str(path)}
-    done = subprocess.run(
-        [sys.executable, "-c", SAY, backend], env=env, capture_output=True, text=True, timeout=120
-    )
+    done = tvm_forks.run(SAY, backend, env={**os.environ, LIBRARIES[backend][0]: str(path)})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,11 +6,11 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tvm
+import tvm_forks
 from onednn_nets import build, constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
@@ -167,9 +167,7 @@ except backends.BackendUnavailableError as error:
 
 def test_missing_library():
     env = {**os.environ, "COLLAGE_ONEDNN_LIBRARY": "/nonexistent/libdnnl.so.3"}
-    done = subprocess.run(
-        [sys.executable, "-c", MISSING], env=env, capture_output=True, text=True, timeout=120
-    )
+    done = tvm_forks.run(MISSING, env=env)
     assert done.returncode == 0, done.stderr
     reason = "oneDNN (libdnnl.so.3, version 3.2 or a later 3.x) was not found"
     assert f"REASON {reason}" in done.stdout
@@ -199,13 +197,7 @@ def fake_library(directory, version):
 
 def run_with(program, **environment):
     env = {key: value for key, value in os.environ.items() if key != "COLLAGE_ONEDNN_LIBRARY"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**env, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = tvm_forks.run(program, env={**env, **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes forked from a clean process that has imported TVM once: 0.1 s of CPU, not 2.
+"""Processes forked from a clean process that has imported TVM once: 0.1 s of CPU, not 2.
 
-`WORKERS` stands where launch.py has `subprocess`. The clean process (this file, run) has one thread
-and nothing of the tests; what it forks are children of the test process, run the worker's own code
-and end as started ones do. A worker whose environment differs in a variable that libraries read
-while they load, or that is asked for by a fork or another thread, is started as ever.
+`WORKERS` stands where launch.py has `subprocess`; `run` stands for `python -c`. The clean process
+(this file, run) has one thread and nothing of the tests; what it forks are children of the test
+process, run the worker's own code or the given one and end as started ones do. One whose
+environment differs in a variable that is read while TVM is imported, or that is asked for by a fork
+or another thread, is started as ever.
 """
 
 import ctypes
+import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 
@@ -54,7 +57,7 @@ class _CleanProcess:
         return self._owner == os.getpid() and self._key == self.key_of(environment)
 
     def fork(self, arguments, descriptors, environment):
-        """The id of a new worker, which has `descriptors`: ours, by the numbers they get there."""
+        """The id of a new process, which has `descriptors`: ours, by the numbers they get there."""
         asked = {
             "arguments": arguments,
             "environment": dict(environment),
@@ -95,17 +98,44 @@ class _ForkedPopen:
 _clean = None
 
 
-def _popen(command, *, pass_fds=(), env=None, **others):
+def _clean_process(environment):
+    """The clean process, None where it cannot fork one with this environment."""
     global _clean
-    is_main = threading.current_thread() is threading.main_thread()
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    if _clean is None:
+        _clean = _CleanProcess(os.environ)
+    return _clean if _clean.serves(environment) else None
+
+
+def _popen(command, *, pass_fds=(), env=None, **others):
     *interpreter, replies, parent = command
     is_worker = interpreter == [sys.executable, "-P", "-m", _MODULE]
-    if is_worker and is_main and parent == str(os.getpid()):
-        if _clean is None:
-            _clean = _CleanProcess(env)
-        if _clean.serves(env):
-            return _ForkedPopen(_clean, [replies, parent], pass_fds, env)
+    clean = _clean_process(env) if is_worker and parent == str(os.getpid()) else None
+    if clean is not None:
+        return _ForkedPopen(clean, [replies, parent], pass_fds, env)
     return subprocess.Popen(command, pass_fds=pass_fds, env=env, **others)
+
+
+def run(code, *arguments, env=os.environ):
+    """`python -c code arguments` in a process that has imported TVM and opened no library of a
+    backend; a CompletedProcess with texts."""
+    command = [sys.executable, "-c", code, *arguments]
+    clean = _clean_process(env)
+    if clean is None:
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    with (
+        open(os.devnull) as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        descriptors = {number: file.fileno() for number, file in enumerate((nothing, out, err))}
+        pid = clean.fork(command[1:], descriptors, env)
+        _, status = os.waitpid(pid, 0)
+        out.seek(0)
+        err.seek(0)
+        printed = out.read().decode(), err.read().decode()
+    return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), *printed)
 
 
 def close():
@@ -145,7 +175,7 @@ def _take(numbers, descriptors):
 
 
 def _serve(ours):
-    """Fork for each request; the arguments of a worker, in the process that is one."""
+    """Fork for each request; the arguments of the process, in the one that was forked."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(ours, _LONGEST, 16)
         if not message:
@@ -168,7 +198,13 @@ if __name__ == "__main__":
     from tvm.relay.collage.exec import worker
 
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread alone"
+    gc.freeze()  # what was imported is no garbage of a fork's, and is not copied to be marked
     ours = socket.socket(fileno=int(sys.argv[1]))
     arguments = _serve(ours)
     ours.detach()  # closed already
-    worker.main(arguments)
+    if arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        sys.path.insert(0, "")
+        exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        worker.main(arguments)
