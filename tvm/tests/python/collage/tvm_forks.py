@@ -73,7 +73,7 @@ class _CleanProcess:
         self._process.wait()
 
 
-class _ForkedPopen:
+class ForkedPopen:
     """A forked worker; as much of Popen as launch.py and process.py use."""
 
     def __init__(self, clean, arguments, pass_fds, environment):
@@ -113,7 +113,7 @@ def _popen(command, *, pass_fds=(), env=None, **others):
     is_worker = interpreter == [sys.executable, "-P", "-m", _MODULE]
     clean = _clean_process(env) if is_worker and parent == str(os.getpid()) else None
     if clean is not None:
-        return _ForkedPopen(clean, [replies, parent], pass_fds, env)
+        return ForkedPopen(clean, [replies, parent], pass_fds, env)
     return subprocess.Popen(command, pass_fds=pass_fds, env=env, **others)
 
 
