@@ -11,6 +11,7 @@
  */
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -113,11 +114,16 @@ void BuildReduce(Planner* planner, const NodeDesc& node) {
       return emit(std::move(*pooling), any.buffer, result);
     }
   }
-  // A reorder costs less than reference code, which computes each element's address.
+  // A reorder costs less than reference code, which computes each element's address. As a matrix,
+  // since there are kernels for five axes at most.
   const MemDesc inner = MemDesc::Plain(axes.dims, planner->type(operand));
-  Reduction sorted_first = MakeReduction(algorithm, inner, axes.reduced_to, type, what);
-  if (!sorted_first.IsReference()) {
-    const MemDesc result = sorted_first.result.Permute(axes.back);
+  const int64_t results = partition::NumElements(dims);
+  const Dims matrix = {results, partition::NumElements(axes.dims) / std::max<int64_t>(results, 1)};
+  Reduction sorted_first =
+      MakeReduction(algorithm, inner.Reshape(matrix).value(), {results, 1}, type, what);
+  const std::optional<MemDesc> in_all_axes = sorted_first.result.Reshape(axes.reduced_to);
+  if (!sorted_first.IsReference() && in_all_axes) {
+    const MemDesc result = in_all_axes->Permute(axes.back);
     return emit(std::move(sorted_first), planner->RequireFrom({sorted, any.buffer}, inner).buffer,
                 result);
   }
