@@ -10,7 +10,6 @@
 #include "api/observe.h"
 #include "api/run_counter.h"
 #include "api/tvm_backends.h"
-#include "plan/phase_clock.h"
 #include "plan/plan.h"
 #include "relay/fields.h"
 #include "relay/placement.h"

@@ -10,12 +10,11 @@
 #include <sstream>
 
 #include "../relay/fields.h"
+#include "../relay/import_relay.h"
 #include "../relay/user_error.h"
+#include "../rules/work_estimate.h"
 
 namespace tvm::collage {
-
-TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
-
 namespace {
 
 // As costs/cost.py lists them.
@@ -35,7 +34,20 @@ void Check(const EstimatedCost& cost) {
   }
 }
 
+// [calls of operators, operations, bytes]
+Array<ObjectRef> WorkOfFunction(const ObjectRef& function) {
+  const ImportedPtr imported = ImportFunction(function);
+  const DataflowGraph& graph = imported->graph;
+  const SubGraph all = SubGraph::Make(graph, graph.placeable());
+  return {runtime::Int(NumOpCalls(graph, all)), runtime::Float(WorkOf(graph, all)),
+          runtime::Float(BytesOf(graph, all))};
+}
+
+TVM_REGISTER_GLOBAL("collage.WorkOfFunction").set_body_typed(WorkOfFunction);
+
 }  // namespace
+
+TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
 
 CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe,
                              PackedFunc transition) {

@@ -2,6 +2,7 @@
 #include "gather_specs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <set>
 
@@ -9,10 +10,102 @@
 #include "../relay/fields.h"
 #include "backend_rules.h"
 #include "rule_objects.h"
-#include "target_kind.h"
 
 namespace tvm::collage {
 namespace {
+
+/*! \brief Writes a new kind's name and device type, which only TVM's inline functions could. */
+class KindWriter final : public IgnoringVisitor {
+ public:
+  using IgnoringVisitor::Visit;
+  KindWriter(String name, int device_type) : name_(std::move(name)), device_type_(device_type) {}
+  void Visit(const char* key, int* value) final {
+    if (std::strcmp(key, "default_device_type") == 0) *value = device_type_;
+  }
+  void Visit(const char* key, ObjectRef* value) final {
+    if (std::strcmp(key, "name") == 0) *value = name_;
+  }
+
+ private:
+  String name_;
+  int device_type_;
+};
+
+bool IsKind(const String& name) {
+  for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
+    if (kind == name) return true;
+  }
+  return false;
+}
+
+/*!
+ * \brief Makes `name` a target kind on the device type that TVM's CompilationConfig takes beside a
+ * host or device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they
+ * are.
+ * \return whether the kind is new.
+ */
+bool RegisterTargetKind(const std::string& name, int device_type) {
+  if (IsKind(name)) return false;
+  // The attributes that every target kind has.
+  TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(name);
+  KindWriter writer(name, device_type);
+  ObjectRef kind = TargetKind::Get(name).value();
+  ReflectionVTable::Global()->VisitAttrs(const_cast<Object*>(kind.get()), &writer);
+  entry.add_attr_option<Array<String>>("keys");
+  entry.add_attr_option<String>("tag");
+  entry.add_attr_option<String>("device");
+  entry.add_attr_option<String>("model");
+  entry.add_attr_option<Array<String>>("libs");
+  entry.add_attr_option<Target>("host");
+  entry.add_attr_option<runtime::Int>("from_device");
+  entry.add_attr_option<runtime::Int>("target_device_type");
+  AddPartitionRuleOption(name);
+  TVMRetValue yes;
+  yes = ObjectRef(runtime::Bool(true));
+  entry.UpdateAttr("is_external_codegen", yes, 10);
+  return true;
+}
+
+/*!
+ * \brief Makes the kind accept these attributes, by name: "bool", "int" or "str". Those that it
+ * accepts already stay as they are.
+ */
+void AddTargetOptions(const std::string& kind, const Map<String, String>& types) {
+  auto known =
+      Map<String, String>(CallGlobal("target.ListTargetKindOptionsFromName", String(kind)));
+  TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(kind);
+  for (const auto& [name, type] : types) {
+    if (known.count(name)) continue;
+    if (type == "bool") {
+      entry.add_attr_option<runtime::Bool>(name);
+    } else if (type == "int") {
+      entry.add_attr_option<runtime::Int>(name);
+    } else {
+      ICHECK(type == "str") << "InternalError: type of a target option: " << type;
+      entry.add_attr_option<String>(name);
+    }
+  }
+}
+
+/*!
+ * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`,
+ * or a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
+ */
+bool IsExternalKind(const ObjectRef& kind) {
+  auto attr = [&](const char* name) -> TVMRetValue {
+    return CallGlobal("target.TargetKindGetAttr", kind, String(name));
+  };
+  TVMRetValue is_external = attr("is_external_codegen");
+  if (is_external.type_code() == kTVMArgInt) {
+    if (is_external.operator bool()) return true;
+  } else if (is_external.type_code() != kTVMNullptr) {
+    // TVM's own kinds have it boxed.
+    const ObjectRef boxed = is_external;
+    const auto* flag = boxed.as<runtime::Bool::ContainerType>();
+    if (flag != nullptr && flag->value) return true;
+  }
+  return attr("RelayToTIR").type_code() != kTVMNullptr;
+}
 
 RulePtr ExternalRule(const std::string& name, const ObjectRef& target) {
   // Looked up each time: a test or a user may have replaced it.
@@ -64,5 +157,11 @@ std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
   specs.push_back({{"host", false, HostRule(), DeviceOfTarget(host)}, host});
   return specs;
 }
+
+TVM_REGISTER_GLOBAL("collage.AddTargetOptions").set_body_typed(AddTargetOptions);
+TVM_REGISTER_GLOBAL("collage.IsExternalKind").set_body_typed(IsExternalKind);
+TVM_REGISTER_GLOBAL("collage.RegisterTargetKind").set_body_typed([](String name, int device_type) {
+  return RegisterTargetKind(name, device_type);
+});
 
 }  // namespace tvm::collage

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run.
+// Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run. Also the target
+// kinds of backends, `Target("<name> -option=value")`, marked as external code generators.
 // Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule.
-// Test: tvm/tests/python/collage/test_collage_partition.py.
+// Test: tvm/tests/python/collage/test_collage_partition.py, test_target_kind.py.
 #ifndef TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
 #define TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
 
@@ -9,10 +10,15 @@
 #include <vector>
 
 #include "../relay/fields.h"
+#include "../rules/partition_rule.h"
 #include "options.h"
-#include "target_spec.h"
 
 namespace tvm::collage {
+
+struct TargetSpec {
+  PartitionSpec spec;
+  ObjectRef target;
+};
 
 /*!
  * \brief One spec a target, in the targets' order, and the host's last. External kinds are

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "../relay/fields.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -31,6 +33,25 @@ struct AttrJson {
     return Json(value).text();
   }
 };
+
+/*! \brief "1 64 56 56"; "?" for what is not known at compile time. */
+std::string Joined(const Array<ObjectRef>& numbers) {
+  std::string text;
+  for (const ObjectRef& number : numbers) {
+    const std::string one =
+        IsA(number, "IntImm") ? std::to_string(Fields(number).Int("value")) : "?";
+    text += (text.empty() ? "" : " ") + one;
+  }
+  return text;
+}
+
+/*! \brief "float32 1 64 56 56"; empty when it is no tensor's type. */
+String StaticType(const ObjectRef& type) {
+  if (!IsA(type, "relay.TensorType")) return "";
+  Fields fields(type);
+  const auto shape = runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"));
+  return runtime::DLDataType2String(fields.DType("dtype")) + " " + Joined(shape);
+}
 
 }  // namespace
 
@@ -67,5 +88,10 @@ std::string JsonObject(std::initializer_list<std::pair<const char*, Json>> field
   }
   return text + "}";
 }
+
+TVM_REGISTER_GLOBAL("collage.StaticType").set_body_typed(StaticType);
+TVM_REGISTER_GLOBAL("collage.PlainInts").set_body_typed([](Array<ObjectRef> numbers) {
+  return String(Joined(numbers));
+});
 
 }  // namespace tvm::collage

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phases 1 and 2 of the pass alone (RFC 0062): what it would choose from, for researchers and
-// authors of backends; nothing is searched. Test: tvm/tests/python/collage/test_views.py.
+// What the pass would choose from, and what one pattern matches, for researchers and authors of
+// backends; nothing is searched. Precondition: functions are typed. Test:
+// tvm/tests/python/collage/test_views.py, test_matches.py.
+#include "../match/matcher.h"
 #include "../plan/cost_table.h"
-#include "../relay/candidate_module.h"
+#include "../relay/rewrite.h"
+#include "../relay/user_error.h"
 #include "gather_specs.h"
+#include "import_pattern.h"
 #include "json_text.h"
 #include "tvm_backends.h"
+#include "user_functions.h"
 #include "view_objects.h"
 
 namespace tvm::collage {
@@ -136,5 +141,37 @@ TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionV
 });
 TVM_REGISTER_GLOBAL("collage.view.CanBePartitioned").set_body_typed(CanBePartitioned);
 
+/*!
+ * \brief One row a match: [root, [[part of the pattern, [node, ...]], ...], [inside node, ...]];
+ * parts of the pattern in its own order, those left out that took no part.
+ */
+Array<ObjectRef> FindMatchesOf(ObjectRef object, DataflowGraphView view) {
+  const std::vector<PartitionSpec> no_specs;
+  ImportScope scope(view->imported.get(), &no_specs);
+  PatternParts parts;
+  DataflowPattern pattern = ImportPattern(object, &parts);
+  std::string reason = UnsupportedReason(pattern);
+  if (!reason.empty()) ThrowUserError("TypeError", reason);
+  Array<ObjectRef> rows;
+  for (const Match& match : FindMatches(view.graph(), pattern)) {
+    Array<ObjectRef> bindings;
+    for (const auto& [part_object, part] : parts) {
+      std::vector<int> nodes;
+      for (const auto& [bound, index] : match.bindings) {
+        if (bound == part.get()) nodes.push_back(index);
+      }
+      if (!nodes.empty()) bindings.push_back(Array<ObjectRef>{part_object, BoxedInts(nodes)});
+    }
+    std::vector<int> inside;
+    match.inside.ForEach([&](int index) { inside.push_back(index); });
+    rows.push_back(
+        Array<ObjectRef>{runtime::Int(match.root), std::move(bindings), BoxedInts(inside)});
+  }
+  return rows;
+}
+
+TVM_REGISTER_GLOBAL("collage.FindMatches").set_body_typed(FindMatchesOf);
+
 }  // namespace
+
 }  // namespace tvm::collage

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "../relay/candidate_module.h"
 #include "../relay/import_signatures.h"
+#include "../relay/rewrite.h"
 #include "../relay/user_error.h"
 #include "../rules/work_estimate.h"
 
@@ -32,7 +32,7 @@ TvmBackends::TvmBackends(const ImportedFunction& imported, std::vector<TargetSpe
       imported_(imported),
       targets_(std::move(targets)),
       estimator_(estimator),
-      scope_(&imported_, &targets_) {}
+      scope_(&imported_, &specs()) {}
 
 std::vector<CandidatePartition> TvmBackends::AskRule(const DataflowGraph& graph, int spec,
                                                      RuleLog* log) const {

@@ -10,7 +10,7 @@
 #include "../plan/backends.h"
 #include "../relay/import_relay.h"
 #include "cost_estimator.h"
-#include "target_spec.h"
+#include "gather_specs.h"
 #include "user_functions.h"
 
 namespace tvm::collage {

@@ -3,37 +3,65 @@
 // is a refusal with a reason, of which Python makes a text (predicates.py); an interrupt ends the
 // pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
 // given here is guarded, in Python or by Guarded: what any other raises ends the pass. Test:
-// tvm/tests/python/collage/test_rules.py, test_refusals.py.
+// tvm/tests/python/collage/test_rules.py, test_rules_memo.py, test_refusals.py.
 #ifndef TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
 #define TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "../relay/import_relay.h"
+#include "../relay/import_signatures.h"
+#include "../rules/partition_rule.h"
 #include "../rules/verdict.h"
-#include "target_spec.h"
-#include "verdict_memo.h"
 
 namespace tvm::collage {
+
+/*! \brief Has the backend said that its predicates are local (Backend.local_predicates)? */
+bool HasLocalPredicates(const std::string& backend);
+
+/*!
+ * \brief What predicates said, so that each is asked once for each match, and one that looks at
+ * nothing else once for all equal matches.
+ */
+class VerdictMemo {
+ public:
+  /*! \brief `imported` must outlive the memo. */
+  explicit VerdictMemo(const ImportedFunction& imported) : imported_(imported) {}
+
+  /*! \brief What `ask` says, or has said before for the same predicate and an equal match. */
+  const Verdict& Of(const PackedFunc& predicate, bool is_local, NodeIndex root,
+                    const IndexSet& inside, const std::function<Verdict()>& ask);
+
+ private:
+  Signature KeyOf(bool is_local, NodeIndex root, const IndexSet& inside);
+
+  const ImportedFunction& imported_;
+  std::unique_ptr<const Signatures> signatures_;
+  // The functions are kept, so that none of them gives way to another at its address.
+  std::unordered_map<const Object*, PackedFunc> predicates_;
+  std::unordered_map<Signature, Verdict, SignatureHash> verdicts_;
+};
 
 /*! \brief While it lives, users' functions find the expressions of this function's graph. */
 class ImportScope {
  public:
   /*! \brief Both must outlive the scope; `specs` are those whose numbers candidates carry. */
-  ImportScope(const ImportedFunction* imported, const std::vector<TargetSpec>* specs);
+  ImportScope(const ImportedFunction* imported, const std::vector<PartitionSpec>* specs);
   ~ImportScope();
   ImportScope(const ImportScope&) = delete;
   ImportScope& operator=(const ImportScope&) = delete;
 
   static const ImportScope& Current();
   const ImportedFunction& imported() const { return *imported_; }
-  const std::string& BackendOf(int spec) const { return (*specs_)[spec].spec.name; }
+  const std::string& BackendOf(int spec) const { return (*specs_)[spec].name; }
   VerdictMemo& verdicts() const { return verdicts_; }
 
  private:
   const ImportedFunction* imported_;
-  const std::vector<TargetSpec>* specs_;
+  const std::vector<PartitionSpec>* specs_;
   const ImportScope* outer_;
   mutable VerdictMemo verdicts_;
 };

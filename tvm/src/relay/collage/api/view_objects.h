@@ -11,7 +11,7 @@
 #include "../graph/candidate_partition.h"
 #include "../relay/import_relay.h"
 #include "cost_estimator.h"
-#include "target_spec.h"
+#include "gather_specs.h"
 
 namespace tvm::collage {
 

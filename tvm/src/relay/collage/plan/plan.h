@@ -5,6 +5,9 @@
 #ifndef TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 #define TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 
+#include <chrono>
+#include <ctime>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +17,40 @@
 #include "cost_table.h"
 #include "cover_nodes.h"
 #include "layout_transitions.h"
-#include "phase_clock.h"
 
 namespace tvm::collage {
+
+struct PhaseSeconds {
+  double wall = 0;
+  double cpu = 0;  // of the process
+};
+
+/*! \brief Wall and CPU seconds by phase of the pass, for bench/search.py. */
+class PhaseClock {
+ public:
+  /*! \brief Ends the phase at hand; a phase may be entered again. */
+  void Enter(const std::string& phase) {
+    Leave();
+    phase_ = phase;
+    began_ = Clock::now();
+    began_cpu_ = std::clock();
+  }
+  void Leave() {
+    if (phase_.empty()) return;
+    PhaseSeconds& spent = seconds_[phase_];
+    spent.wall += std::chrono::duration<double>(Clock::now() - began_).count();
+    spent.cpu += static_cast<double>(std::clock() - began_cpu_) / CLOCKS_PER_SEC;
+    phase_.clear();
+  }
+  const std::map<std::string, PhaseSeconds>& seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::map<std::string, PhaseSeconds> seconds_;
+  std::string phase_;
+  Clock::time_point began_;
+  std::clock_t began_cpu_ = 0;
+};
 
 struct PlannedPart {
   CandidatePartition candidate;

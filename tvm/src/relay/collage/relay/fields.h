@@ -53,6 +53,21 @@ class Fields {
   std::vector<std::pair<const char*, FieldValue>> fields_;
 };
 
+/*! \brief Visits every field and touches none; derived ones override what they look for. */
+class IgnoringVisitor : public AttrVisitor {
+ public:
+  void Visit(const char*, double*) override {}
+  void Visit(const char*, int64_t*) override {}
+  void Visit(const char*, uint64_t*) override {}
+  void Visit(const char*, int*) override {}
+  void Visit(const char*, bool*) override {}
+  void Visit(const char*, std::string*) override {}
+  void Visit(const char*, void**) override {}
+  void Visit(const char*, runtime::DataType*) override {}
+  void Visit(const char*, NDArray*) override {}
+  void Visit(const char*, ObjectRef*) override {}
+};
+
 /*! \brief One object field, without reading the others into memory. */
 ObjectRef RefField(const ObjectRef& object, const char* key);
 template <typename T>

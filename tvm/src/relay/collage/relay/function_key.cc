@@ -2,7 +2,7 @@
 #include "function_key.h"
 
 #include "../graph/hash.h"
-#include "weights.h"
+#include "import_signatures.h"
 
 namespace tvm::collage {
 namespace {

@@ -23,7 +23,7 @@ struct FunctionKey {
   uint64_t weights = 0;
 };
 
-/*! \brief What is no weight (weights.h) belongs to the structure with its values. */
+/*! \brief What is no weight (WeightsOf) belongs to the structure with its values. */
 FunctionKey KeyOf(const ImportedFunction& imported);
 
 }  // namespace tvm::collage

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // (module, Placement) -> module, the only file that does it: chosen parts become global functions
-// or composites that the bodies call. Also the function that a candidate is measured as. Knows
+// or composites that the bodies call. Also the module that a candidate is measured as. Knows
 // nothing of search, costs or files. Precondition: parts are disjoint, convex and in one region
 // each, their quotient graph acyclic. Test: tvm/tests/python/collage/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
@@ -60,6 +60,14 @@ ObjectRef RewriteModule(const Placement& placement);
 /*! \brief The function with a call of `callee` in place of the sub-graph. */
 Expr ReplaceSubGraph(const ImportedFunction& imported, const SubGraph& sub_graph,
                      const Expr& callee);
+
+/*!
+ * \brief IRModule with @main(tensors) -> exits. What an external backend compiles (`is_primitive`)
+ * is one global function that @main calls; what is TVM's is @main's body. Parameters of tuple type
+ * are taken apart, since an executor is fed tensors.
+ */
+ObjectRef CandidateModule(const ImportedFunction& imported, const SubGraph& sub_graph,
+                          bool is_primitive, const std::string& compiler);
 
 }  // namespace tvm::collage
 

@@ -11,6 +11,10 @@
 
 namespace tvm::collage {
 
+/*! \brief The candidate that holds one node alone. */
+COLLAGE_API CandidatePartition SingleNode(const DataflowGraph& graph, NodeIndex index, int spec,
+                                          std::string rule);
+
 /*! \brief Every match that `predicate` (null accepts all) accepts and that is convex. */
 COLLAGE_API RulePtr DFPatternRule(std::string name, DataflowPattern pattern,
                                   MatchPredicate predicate = {});

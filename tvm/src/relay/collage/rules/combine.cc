@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base_rules.h"
 #include "combinators.h"
 #include "growth.h"
-#include "single_node.h"
 
 namespace tvm::collage {
 namespace {

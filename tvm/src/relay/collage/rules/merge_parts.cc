@@ -95,12 +95,6 @@ class Joiner {
 
 }  // namespace
 
-bool HasAcyclicQuotient(const DataflowGraph& graph, const Parts& parts) {
-  std::vector<IndexSet> sets;
-  for (const CandidatePartition& part : parts) sets.push_back(part.sub_graph.inside());
-  return FindCycle(graph, sets).empty();
-}
-
 Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scope) {
   std::map<int, std::vector<const SubGraph*>> tiles_of_spec;
   for (const CandidatePartition& part : parts) {

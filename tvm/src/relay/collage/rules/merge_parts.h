@@ -24,9 +24,6 @@ std::vector<CandidatePartition> MergeParts(const DataflowGraph& graph,
                                            const std::vector<CandidatePartition>& parts,
                                            MergeScope scope = MergeScope::kAll);
 
-/*! \brief Can disjoint parts run one after the other, each whole? */
-bool HasAcyclicQuotient(const DataflowGraph& graph, const std::vector<CandidatePartition>& parts);
-
 }  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_

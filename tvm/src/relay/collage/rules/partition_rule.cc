@@ -2,7 +2,6 @@
 #include "partition_rule.h"
 
 namespace tvm::collage {
-
 namespace {
 
 /*! \brief Why it can be no part for the backend; empty when it can. Rules may be users' own. */
@@ -76,6 +75,15 @@ std::string PartitionSpec::Summary() const {
 std::string NestRuleNames(const std::string& outer, const std::string& inner) {
   if (outer.empty() || inner.empty()) return outer + inner;
   return outer + "/" + inner;
+}
+
+std::vector<std::string> RuleLog::CutLines() const {
+  std::vector<std::string> lines;
+  for (const auto& [where, count] : cuts) {
+    lines.push_back("rule " + where.first + ": limit " + where.second + " cut " +
+                    std::to_string(count));
+  }
+  return lines;
 }
 
 }  // namespace tvm::collage

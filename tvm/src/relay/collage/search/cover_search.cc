@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "dual_bound.h"
-#include "execution_order.h"
 #include "part_table.h"
 #include "position_search.h"
 #include "ticks.h"

@@ -2,7 +2,8 @@
 /*!
  * \file part_table.h
  * \brief A cover problem indexed for the search; everything here is independent of candidate
- * costs, so it is made once for all steps. Needs a valid problem.
+ * costs, so it is made once for all steps. Also the order in which a cover's parts can run. Needs
+ * a valid problem.
  * Tested by tests/cpp/search_states_test.cc.
  */
 #ifndef TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
@@ -54,6 +55,12 @@ class PartTable {
   std::vector<std::vector<int>> readers_;
   TransitionTable transitions_;
 };
+
+/*!
+ * \brief The cover's parts, each after those that it reads; of the parts that can run, the one with
+ * the least first node comes first. Needs a cover with acyclic quotient.
+ */
+std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& cover);
 
 }  // namespace collage
 }  // namespace tvm
