@@ -37,8 +37,8 @@ $(STAMPS)/venv:
 	@"$(PYTHON)" -m venv $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-# The lock files list everything, so nothing has to be resolved: --no-deps.
-$(STAMPS)/requirements: $(STAMPS)/venv $(LOCKS) requirements-models.txt
+# The lock files list everything, so nothing has to be resolved: --no-deps. Which they are stands here.
+$(STAMPS)/requirements: $(STAMPS)/venv $(LOCKS) requirements-models.txt Makefile
 	@echo "Installing requirements into $(VENV)"
 	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS)) -r requirements-models.txt
 	@touch $@
