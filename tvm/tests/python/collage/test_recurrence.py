@@ -13,6 +13,8 @@ from onnx_cases import f, layer, typed
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
+from tvm.relay.collage.costs.inputs import describe_inputs
+from tvm.relay.collage.costs.weights import kept_constants
 from tvm.relay.collage.ops import KINDS
 from tvm.relay.collage.ops import recurrence_kernel as kernel
 
@@ -115,9 +117,12 @@ def assert_close(results, wanted):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("batch, units, many", [(6, 20, kernel._MANY), (1, 10, 1)])
+@pytest.mark.parametrize(
+    "batch, units, many", [(6, 20, kernel._MANY), (1, 10, 1), (4, 17, kernel._MANY), (1, 1, 1)]
+)
 def test_all_kinds_give_what_onnxruntime_gives(batch, units, many, monkeypatch):
-    """With `many` of 1 as large layers do: rows by thread, or a step's columns."""
+    """With `many` of 1 as large layers do: rows by thread, or a step's columns. Of 17 and 1 units
+    one is left for a vector of one number, which TVM does not know."""
     monkeypatch.setattr(kernel, "_MANY", many)
     monkeypatch.setattr(kernel, "_BLOCK", 16)
     layers = all_layers(4, batch, 3, units)
@@ -169,6 +174,47 @@ def test_other_functions_are_left_to_tvm(kind, attrs):
     found = operators(collage.from_onnx(layers.model())[0])
     assert OPERATORS.isdisjoint(found)
     assert found.count("tanh") >= layers.sizes[0]  # one a step at least
+
+
+def test_a_start_of_unknown_shape_is_left_to_tvm():
+    layers = Layers(3, 2, 3, 4)
+    layers.add("LSTM", state=True)
+    model = layers.model()
+    for item in model.graph.input:
+        if item.name != "x":
+            item.type.tensor_type.shape.dim[1].dim_param = "rows"
+    assert OPERATORS.isdisjoint(operators(collage.from_onnx(model)[0]))
+
+
+def test_mixed_precision_leaves_layers_in_float32():
+    layers = Layers(3, 2, 3, 4)
+    layers.add("GRU", state=True)
+    mod, params = collage.from_onnx(layers.model())
+    mod = relay.transform.ToMixedPrecision("float16")(relay.transform.InferType()(mod))
+    types = {}
+    relay.analysis.post_order_visit(
+        mod["main"], lambda e: types.setdefault(e.op.name, e) if isinstance(e, relay.Call) else None
+    )
+    assert types["nn.dense"].checked_type.dtype == "float16"
+    assert types["collage.gru"].checked_type.fields[0].dtype == "float32"
+
+
+def test_lengths_are_made_up_as_all_steps_and_starts_belong_to_the_key():
+    """No step would be done of rows without any, and a library may leave out states of zero."""
+    function = typed(*layer("LSTM"))
+    described = describe_inputs(tvm.IRModule.from_expr(function))
+    assert [(item["low"], item["high"]) for item in described if item["dtype"] == "int32"] == [
+        (4, 4)
+    ]
+    start = function.params[4]
+    keys = set()
+    for states in (np.zeros, np.ones):
+        values = relay.const(states([int(e) for e in start.checked_type.shape], "float32"))
+        body = relay.bind(function.body, {start: values})
+        mod = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+        kept = kept_constants([mod["main"]], mod)
+        keys |= {tuple(constant.data.numpy().ravel()) for constant in kept}
+    assert len(keys) == 2
 
 
 @pytest.mark.parametrize(

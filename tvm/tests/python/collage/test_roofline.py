@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times that are far from the machine's peaks are marked, on every backend, up to the report."""
 
+import onnx_cases
 import pytest
 import tvm
 from onednn_nets import constant, function_of
@@ -39,6 +40,11 @@ def test_only_slow_kernels_are_marked(name):
     assert "times its roofline" in roofline_remark(typed(make()), bad)
 
 
+def test_nothing_is_said_of_recurrent_layers():
+    function = onnx_cases.typed(*onnx_cases.layer("LSTM"))
+    assert roofline_remark(tvm.IRModule.from_expr(function), 1.0) == ""
+
+
 @pytest.mark.parametrize("target", ["llvm", "dnnl", "cblas", "mkl"])
 def test_a_candidates_message_says_so(target, monkeypatch):
     seconds = [1e-5, 1.0]
@@ -48,7 +54,9 @@ def test_a_candidates_message_says_so(target, monkeypatch):
         lambda _, candidates: [Cost.measured([s] * 20) for s, _ in zip(seconds, candidates)],
     )
     mods = [typed(relay.nn.dense(x(4, 8), constant(k, 8, 8))) for k in range(2)]
-    fast, slow = measured.measure_batch(mods, [Target(target, host="llvm")] * 2, ["a", "b"])
+    targets = [Target(target, host="llvm")] * 2
+    with measured.measuring_session(external_targets=targets) as session:
+        fast, slow = measured.measure_batch(session, mods, targets, ["a", "b"])
     assert fast == ["measured", pytest.approx(1e-5), ""]
     assert slow[:2] == ["measured", pytest.approx(1.0)]
     assert "times its roofline (20" in slow[2]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base rules: candidates straight from the graph. Each is defined in its own file: df_pattern.cc,
-// op_call_by_kind.cc, op_predicate.cc, glue.cc, host.cc. Test: tvm/tests/cpp/rules_basic_test.cc.
+// Base rules: candidates straight from the graph. Test: tvm/tests/cpp/rules_basic_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 #define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 

@@ -117,7 +117,7 @@ std::string EffectiveIsa() {
 }
 
 // Raised when the same description becomes other primitives: costs of before are measured again.
-constexpr int kPlansVersion = 3;
+constexpr int kPlansVersion = 4;
 
 }  // namespace
 

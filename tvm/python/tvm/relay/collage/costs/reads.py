@@ -244,11 +244,20 @@ def _anything(*places: int) -> Reads:
     return reads
 
 
+def _recurrence(call: Any) -> Iterator[tuple[Any, Need]]:
+    """Steps of each row, made up as all of them; a library may leave out states of zero."""
+    steps = _along(0, shape_of(call.args[0]))
+    yield call.args[3], Need(steps, steps)
+    for state in call.args[4:]:
+        yield state, Need()
+
+
 _ONE = (1, 1)
 # Operators to which some numbers are places, shapes or structure; constants of this kind decide how
 # long they take.
 READS: dict[str, Reads] = {
     "adv_index": _adv_index,
+    **{f"collage.{kind}": _recurrence for kind in ("gru", "lstm", "rnn")},
     "arange": _fixed(_0=(0, 0), _1=(1, 16), _2=_ONE),
     "dyn.broadcast_to": _fixed(_1=_ONE),
     "dyn.expand_dims": _fixed(_1=(0, 0)),

@@ -30,7 +30,8 @@ def layer(
     import as if something of it were not there."""
     given = [*inputs, *[None] * 8][:8]
     what, extents = _recurrence(op, attrs), [_extents(type_of(item)) for item in given[:3]]
-    if what is not None and None not in extents and given[_PEEPHOLES] is None:
+    is_static = all(_shape(type_of(item)) for item in given[_BIAS:_PEEPHOLES] if item is not None)
+    if what is not None and None not in extents and is_static and given[_PEEPHOLES] is None:
         return _layer(what, given, extents, bool(attrs.get("layout", 0)))
     dropped = [name for name in ("clip", "input_forget") if attrs.get(name)]
     if given[_LENGTHS] is not None and op != "GRU":
@@ -101,7 +102,13 @@ def _layer(
 
 def _extents(tensor_type: Any) -> list[int] | None:
     """Of a float32 tensor of known shape, else None."""
-    if not isinstance(tensor_type, relay.TensorType) or tensor_type.dtype != "float32":
+    shape = _shape(tensor_type)
+    return shape if shape is not None and tensor_type.dtype == "float32" else None
+
+
+def _shape(tensor_type: Any) -> list[int] | None:
+    """Of a tensor, None where an extent is not known."""
+    if not isinstance(tensor_type, relay.TensorType):
         return None
     shape = list(tensor_type.shape)
     is_known = all(hasattr(extent, "value") for extent in shape)

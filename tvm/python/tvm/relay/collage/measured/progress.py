@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counts of a measurement under way, as progress shows them. Test: test_measure_progress.py."""
+"""The counts of a measurement under way, as progress shows them. Test: test_progress.py."""
 
 from __future__ import annotations
 

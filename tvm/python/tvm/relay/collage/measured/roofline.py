@@ -3,11 +3,15 @@
 library's reference code, a bad schedule. It marks them for people and chooses nothing.
 
 The roofline is low on purpose, that of two ordinary cores (`work.Machine`) and no faster on
-more, so that what is marked is slow on any machine; what a cache would do is not counted. Test:
-test_roofline.py.
+more, so that what is marked is slow on any machine; what a cache would do is not counted. Nothing
+is said of recurrent layers, whose products `work` does not count. Test: test_roofline.py.
 """
 
+import tvm
+from tvm import relay
+
 from ..costs.cost import format_seconds
+from ..ops import KINDS
 from ..work import Machine, work_of_module
 
 # A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.
@@ -17,7 +21,7 @@ _FAR = 10.0
 
 def roofline_remark(mod, seconds):
     """What is to be said of a candidate's measured time; "" where its kernels may be good ones."""
-    if seconds < _FAR * _LAUNCH_SECONDS:
+    if seconds < _FAR * _LAUNCH_SECONDS or _has_recurrence(mod):
         return ""
     work = work_of_module(mod)
     bound = Machine(launch_seconds=_LAUNCH_SECONDS).seconds(work)
@@ -27,3 +31,15 @@ def roofline_remark(mod, seconds):
         f"{seconds / bound:.0f} times its roofline ({format_seconds(bound)} for "
         f"{work.operations:.3g} operations and {work.bytes:.3g} bytes)"
     )
+
+
+def _has_recurrence(mod):
+    ours, found = {kind.operator for kind in KINDS.values()}, []
+
+    def visit(node):
+        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
+            found.append(node.op.name in ours)
+
+    for function in mod.functions.values():
+        relay.analysis.post_order_visit(function, visit)
+    return any(found)

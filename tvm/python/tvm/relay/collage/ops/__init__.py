@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relay operators of our own, known to TVM in every process that imports us.
 
-Each has a kernel for CPUs, so every build can run it; backends may take it whole.
+Each has a kernel for CPUs, so every build can run it; backends may take it whole. Another kernel
+raises MEASURING_VERSION (costs/options.py).
 Test: tests/python/collage/test_recurrence.py. Docs: docs/import.md
 """
 

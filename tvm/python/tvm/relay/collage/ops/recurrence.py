@@ -31,6 +31,10 @@ from tvm.relay.op import op as registry
 from .recurrence_kernel import Registers, kernel, registers_of
 from .recurrent_layer import KINDS, Recurrence
 
+# Of TVM's kinds of conversion to mixed precision (relay/transform/mixed_precision.py): the kernels
+# are float32's.
+_NEVER = 2
+
 
 def recurrence(what: Recurrence, *operands: Any) -> Any:
     """A call of a kind's operator; its results are in a tuple."""
@@ -104,6 +108,7 @@ def _register(kind: str) -> None:
     operator.add_type_rel(name, functools.partial(_type_of, kind))
     operator.set_support_level(10)
     registry.register_pattern(name, registry.OpPattern.OPAQUE)
+    registry.register_mixed_precision_conversion(name, lambda *_: [_NEVER, "float32", "float32"])
     registry.register_strategy(name, strategy)
 
 

@@ -58,12 +58,13 @@ def kernel(
     rows = next(n for n in range(_MOST_ROWS, 0, -1) if batch % n == 0)
     layer = _Layer(what, registers, tir.ir_builder.create(), operands, results, units, rows)
     products = batch * units * units * KINDS[what.kind].gates
+    groups = max(1, batch // rows)
     parts = directions * (batch // rows)
     is_shared = parts > 1 and steps * directions * products >= _MANY
     layer.blocks_are_shared = parts == 1 and products >= _MANY
     ib = layer.ib
     with ib.for_range(0, parts, name="part", kind="parallel" if is_shared else "serial") as part:
-        layer.run(steps, part // (batch // rows), part % (batch // rows) * rows)
+        layer.run(steps, part // groups, part % groups * rows)
     return ib.get()
 
 
@@ -153,7 +154,7 @@ class _Layer:
             for row in range(self.rows):
                 for at in range(0, extent, self.registers.lanes):
                     lanes = min(self.registers.lanes, extent - at)
-                    with self.ib.for_range(0, lanes, name="lane", kind="vectorize") as lane:
+                    with self._lanes(lanes) as lane:
                         body(row, row * extent + at + lane, begin + at + lane)
 
         def add(k: Any, row: int, place: Any, column: Any) -> None:
@@ -215,12 +216,15 @@ class _Layer:
         whole, rest = divmod(extent, size)
         if whole:
             vectors = self.ib.for_range(0, whole, name="vector")
-            lanes = self.ib.for_range(0, size, name="lane", kind="vectorize")
-            with vectors as vector, lanes as lane:
+            with vectors as vector, self._lanes(size) as lane:
                 body(vector * size + lane)
         if rest:
-            with self.ib.for_range(0, rest, name="lane", kind="vectorize") as lane:
+            with self._lanes(rest) as lane:
                 body(whole * size + lane)
+
+    def _lanes(self, count: int) -> Any:
+        # TVM knows no vector of one number.
+        return self.ib.for_range(0, count, name="lane", kind="vectorize" if count > 1 else "serial")
 
 
 def _set(buffer: Any, index: Any, value: Any) -> None:
