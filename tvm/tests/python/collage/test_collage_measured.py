@@ -59,7 +59,8 @@ def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
     if backends == {"dnnl"}:
         assert report["seconds"] == pytest.approx(parts)
     else:  # and transitions of TVM's blocked layout, where the model begins and ends too
-        assert report["seconds"] >= parts * (1 - 1e-9)
+        rounding = len(report["parts"]) * 1e-12  # the search adds whole picoseconds (search/ticks.h)
+        assert report["seconds"] >= parts - rounding
     assert report["failed"] == []
     used = {row[0] for row in kernels}
     assert ("dnnl" in used) == any(is_external(f) for f in result.functions.values())
