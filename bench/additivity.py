@@ -30,7 +30,7 @@ import tvm
 from additivity_account import ROWS, Account, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
 from tvm import relay
-from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.options import MeasureOptions

@@ -4,7 +4,7 @@
 
 Each build runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then
 both libraries run in processes that are woken one at a time, on the same input, in TVM's own
-runtime: what is compared there is the libraries. See docs/build.md for what the columns mean. Test:
+runtime: what is compared there is the libraries. See docs/compile.md for what the columns mean. Test:
 test_bench_build_time.py.
 """
 
@@ -74,7 +74,7 @@ def child_build(side: str, model: str, library_path: str) -> dict:
     name, options, _ = MODELS[model]
     mod, params = getattr(testing, name).get_workload(batch_size=1, **options)
     if side == "ours":
-        from tvm.relay.collage.build import build_library, host_target
+        from tvm.relay.collage.compile import build_library, host_target
 
         target, build = host_target(), build_library
     else:

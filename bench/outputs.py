@@ -62,7 +62,7 @@ def compare_net(net: models.Net, backends: Sequence[str], rtol: float | None) ->
     import tvm
     from tvm.relay.collage import host_target
     from tvm.relay.collage.backends import get_backend, greedy_partition
-    from tvm.relay.collage.build import build_library, prepare
+    from tvm.relay.collage.compile import build_library, prepare
     from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
 
     model = net.build(1)

@@ -18,7 +18,7 @@ from peak_memory import PeakMemory
 from random_costs import AskedCosts, RandomCosts
 from search_module import load_module, save_module
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.op.contrib import dnnl, register_pattern_table

@@ -28,7 +28,7 @@ from peers import describe_machine
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import collage
-from tvm.relay.collage.build import build_library, prepare
+from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.external import is_external_function

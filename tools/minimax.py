@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the coefficients of build/vector_functions.py: polynomials of least largest error.
+"""Prints the coefficients of compile/vector_functions.py: polynomials of least largest error.
 
 Remez's exchange on Chebyshev points. A row names a function, the interval, the degree and what the
 error is weighed with; the functions themselves are series or 60 digits of `decimal`, so nothing is

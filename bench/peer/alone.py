@@ -9,7 +9,7 @@ import onnx
 import tvm
 from models import to_relay
 from tvm.relay import collage
-from tvm.relay.collage.build import build_library, prepare
+from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.plans import TVM_ALONE, Plans
 from tvm.relay.collage.targets import parse_targets
 

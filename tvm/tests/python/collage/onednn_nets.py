@@ -61,7 +61,7 @@ def random_inputs(function, seed=0) -> dict:
 
 def build(mod, target=HOST):
     """Return the built library."""
-    # This LLVM refuses the debug info of some common subexpressions (docs/build.md).
+    # This LLVM refuses the debug info of some common subexpressions (docs/compile.md).
     with tvm.transform.PassContext(opt_level=3, config={"tir.disable_cse_tir": True}):
         return relay.build(mod, target=target)
 

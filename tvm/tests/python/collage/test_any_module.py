@@ -24,7 +24,7 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import collage
 from tvm.relay.backend import vm
 from tvm.relay.collage import CollageOptions, MockCostEstimator
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.graph_search import GuardUnavailable, guard
 from tvm.relay.collage.measured import measuring_session
 from tvm.relay.dataflow_pattern import is_op, wildcard

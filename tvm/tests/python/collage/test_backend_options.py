@@ -18,7 +18,7 @@ from tvm.relay.collage import (
 )
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.target_options import options_in, options_of
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measured import measuring_session

@@ -6,7 +6,7 @@ import build_time
 import pytest
 import tvm
 from tvm import relay
-from tvm.relay.collage.build import build_library, host_target
+from tvm.relay.collage.compile import build_library, host_target
 
 
 def saved(path, scale):

@@ -12,7 +12,7 @@ from relay_text import count_calls, is_external, partition
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.build import build_library, build_vm, host_target, prepare
+from tvm.relay.collage.compile import build_library, build_vm, host_target, prepare
 from tvm.runtime.vm import VirtualMachine
 from tvm.target import Target
 

@@ -11,7 +11,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CustomCostEstimator, MockCostEstimator, rules
 from tvm.relay.collage.backends.own_cost import own_cost
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.interrupts import carried, interrupts_kept
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target

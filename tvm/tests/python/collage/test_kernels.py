@@ -12,7 +12,7 @@ import pytest
 import tvm
 from kernel_nets import CPU, NETS
 from tvm.relay import collage
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.report.kernels import CAUSES, UNEXPLAINED, match_kernels
 from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 

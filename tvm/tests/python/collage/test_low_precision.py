@@ -16,7 +16,7 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
-from tvm.relay.collage.build import build_library, host_target, prepare
+from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.reference import evaluate
 from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
 from tvm.relay.collage.exec.arrays import as_numbers

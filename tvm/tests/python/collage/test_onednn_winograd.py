@@ -29,7 +29,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.target_options import TARGET_OPTIONS
-from tvm.relay.collage.build import build_library, prepare
+from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 

@@ -10,7 +10,7 @@ from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
 from tvm.relay.collage.measure import Comparison, Cost, Interval
 from tvm.relay.collage.plans import Plans

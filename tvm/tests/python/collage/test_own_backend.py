@@ -17,7 +17,7 @@ import own_backend
 from tvm.relay import collage
 from tvm.relay.collage import backends, rules
 from tvm.relay.collage.backends import own_code
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs/backends/own.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import PlacementError, dataflow_graph
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.placement import Composite, PartCost, PlacedPart
 from tvm.relay.collage.placement.replay import rewrite
 from tvm.relay.op.annotation import on_device

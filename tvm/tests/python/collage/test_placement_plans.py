@@ -13,7 +13,7 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, ExecutorError, PlacementError, optimizer, plans
-from tvm.relay.collage.build import build_library, build_vm, prepare
+from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.estimators import FunctionCosts, _count_calls
 from tvm.relay.collage.targets import parse_targets
 from tvm.runtime.vm import VirtualMachine

@@ -20,7 +20,7 @@ from tvm.relay.collage import (
     optimizer,
     rules,
 )
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.placement import Machine, made_with
 from tvm.relay.dataflow_pattern import is_op, wildcard
 

@@ -6,7 +6,7 @@ from placement_nets import edited, run_pass
 from tuning_nets import TARGET, conv, dense, some_context, some_lines
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, PlacementError
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.tuning import TuningRecords, load_records

@@ -13,7 +13,7 @@ from tvm.relay.collage import (
     measured,
     optimize,
 )
-from tvm.relay.collage.build.target import maskable_features
+from tvm.relay.collage.compile.target import maskable_features
 from tvm.relay.collage.measure import CandidateModule, Cost, MeasureOptions
 from tvm.relay.collage.rpc import DeviceInfo, DevicePool
 from tvm.relay.collage.rpc.device_info import (

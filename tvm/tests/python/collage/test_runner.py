@@ -22,7 +22,7 @@ from tvm.driver import tvmc
 from tvm.relay import collage
 from tvm.relay.backend import Executor, Runtime
 from tvm.relay.collage import CollageOptions, backends, optimize
-from tvm.relay.collage.build import build_library, build_vm
+from tvm.relay.collage.compile import build_library, build_vm
 from tvm.relay.collage.built import Built
 from tvm.relay.collage.errors import ExecutorError, ModuleError
 

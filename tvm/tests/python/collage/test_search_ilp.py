@@ -10,7 +10,7 @@ import tvm
 from relay_text import make_backend
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator, rules
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.target import Target
 
 pytest.importorskip("highspy", reason="highspy, the ILP solver, is not installed")

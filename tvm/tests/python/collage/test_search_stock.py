@@ -13,7 +13,7 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.build import prepare
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.op.contrib import dnnl, register_pattern_table

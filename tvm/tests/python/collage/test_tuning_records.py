@@ -20,7 +20,7 @@ built = []
 
 
 def build_and_note(mod, target, **options):
-    from tvm.relay.collage.build import build_library
+    from tvm.relay.collage.compile import build_library
 
     library = build_library(mod, target, **options)
     built.append(library.get_lib().get_source("asm"))

@@ -7,7 +7,7 @@ import tvm
 from tuning_nets import KINDS, TARGET, conv, dense
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import CollageOptions, optimize
-from tvm.relay.collage.build import build_library
+from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.exec.process import wait
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.tuner import step

@@ -129,6 +129,6 @@ def _metaschedule(mod, choice, seconds):
 
 def kernel_source(mod):
     """Assembly of the kernels of a build in the context that is in force."""
-    from tvm.relay.collage.build import build_library
+    from tvm.relay.collage.compile import build_library
 
     return build_library(mod, TARGET).get_lib().get_source("asm")

@@ -37,7 +37,7 @@ _LAZY = {
     "Machine": "work",
     "MockCostEstimator": "estimators",
     "WARMUP_MIN_REPEAT_MS": "collage",
-    "host_target": "build",
+    "host_target": "compile",
     "available_targets": "targets",
     "find_device": "rpc",
     "from_onnx": "importer",
@@ -92,7 +92,7 @@ __all__ = [
 
 
 # Those that users reach as attributes: collage.rules.Union, and TVM's own collage.collage.
-_MODULES = ("analytic", "build", "collage", "estimators", "measure", "options", "rules", "targets")
+_MODULES = ("analytic", "collage", "compile", "estimators", "measure", "options", "rules", "targets")
 
 __getattr__ = lazy_attributes(__name__, _LAZY, _MODULES)
 

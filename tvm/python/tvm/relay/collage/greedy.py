@@ -13,8 +13,8 @@ import tvm
 from tvm import IRModule, relay
 
 from .backends.registry import require_backend
-from .build import host_target
-from .build.library import inline_external_functions
+from .compile import host_target
+from .compile.library import inline_external_functions
 from .estimators import CostEstimator
 from .external import is_external
 from .run_pass import partition

@@ -18,7 +18,7 @@ from typing import Any
 import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
-from .build import build_library, prepare
+from .compile import build_library, prepare
 from .built import Built
 from .estimators import CostEstimator
 from .exec.spent import phase

@@ -9,8 +9,8 @@ import functools
 
 import tvm
 
-from .build import build_library, build_vm
-from .build.library import inline_external_functions
+from .compile import build_library, build_vm
+from .compile.library import inline_external_functions
 from .built import Built
 from .errors import ExecutorError
 from .module_check import check_fixed_shapes

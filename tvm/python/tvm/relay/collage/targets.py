@@ -13,7 +13,7 @@ import tvm
 from tvm.target import Target, codegen
 
 from .backends import find_backend, list_backends, why_unavailable
-from .build import host_target
+from .compile import host_target
 from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 from .external import is_external
 

@@ -11,8 +11,8 @@ import tvm
 from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage import CostEstimator
-from tvm.relay.collage.build import prepare
-from tvm.relay.collage.build.library import build_library
+from tvm.relay.collage.compile import prepare
+from tvm.relay.collage.compile.library import build_library
 from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.run_pass import partition
 from tvm.relay.collage.targets import parse_targets

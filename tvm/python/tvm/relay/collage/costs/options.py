@@ -43,7 +43,7 @@ class MeasureOptions:
     batch: int = 16
     noisy_retries: int = 1
     imports: tuple[str, ...] = ()
-    builder: str = "tvm.relay.collage.build.library:build_library"
+    builder: str = "tvm.relay.collage.compile.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
     reference_step: str = f"{__package__}.reference:make_reference"
     measure_step: str = "tvm.relay.collage.timing.timing:measure_library"

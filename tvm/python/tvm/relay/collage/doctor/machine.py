@@ -21,7 +21,7 @@ from tvm_collage.threads import cgroup_quota, default_threads
 
 from ..backends import list_backends
 from ..backends.listing import describe_backend
-from ..build import host_target
+from ..compile import host_target
 from ..denormals import thread_pool
 from ..machine.compiler import find_compiler, why_it_does_not_link
 from ..machine.environment import cpu_model

@@ -19,8 +19,8 @@ import tvm
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
-from ..build import build_library, host_target
-from ..build.fold import array_of, evaluate
+from ..compile import build_library, host_target
+from ..compile.fold import array_of, evaluate
 from ..relay_util.walk import children_of, key_of, rebuild
 from .types import Types
 

@@ -46,7 +46,7 @@ def candidates(
     """All candidates that the pass would consider for a module or function; nothing is searched.
 
     Function by function, small candidates first. Weights should be bound and the module prepared
-    (`collage.build.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
+    (`collage.compile.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
     mock) each has its cost, so this may take as long as all of them take to measure.
     """
     if not isinstance(mod, (tvm.IRModule, relay.Function)):

@@ -13,7 +13,7 @@ import tvm
 import tvm_collage
 
 from ..backends import find_backend
-from ..build.target import maskable_features
+from ..compile.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
 from ..tuning import TuningRecords, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning

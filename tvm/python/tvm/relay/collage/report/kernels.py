@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
-from ..build import build_library, host_target, prepare
+from ..compile import build_library, host_target, prepare
 from ..costs.build_step import build_module
 from ..costs.candidate import CandidateModule, candidate_module, deployable_module
 from ..costs.options import MeasureOptions

@@ -17,8 +17,8 @@ from tvm.target import codegen
 
 from ..backends import list_backends
 from ..backends.listing import describe_backend
-from ..build.target import hidden_features, maskable_features
-from ..build.target import host_target as local_host_target
+from ..compile.target import hidden_features, maskable_features
+from ..compile.target import host_target as local_host_target
 from ..costs.options import MEASURING_VERSION
 from ..errors import DeviceError, HostTargetError
 from ..machine.environment import cpu_model, read_cpu_flags, thread_text

@@ -12,7 +12,7 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
-from ..build.exact_bytes import exact_bytes
+from ..compile.exact_bytes import exact_bytes
 from ..tuning.logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 

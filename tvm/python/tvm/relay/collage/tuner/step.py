@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import tvm
 
-from ..build import fast_passes
+from ..compile import fast_passes
 from ..costs.candidate import CandidateModule
 from ..costs.pass_context import context_from_json
 from ..tuning.logs import Line, read_log

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tvm
 
-from ..build import fast_passes
+from ..compile import fast_passes
 
 # TVM's tuners compare means: each of some repeats spans at least so long.
 _REPEATS, _LEAST_MS = 3, 20

@@ -20,7 +20,7 @@ from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
 from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record_from_string
 from tvm.auto_scheduler.utils import decode_workload_key
 
-from ..build.thread_contexts import ThreadContexts
+from ..compile.thread_contexts import ThreadContexts
 from .record import CannotTravel, Record
 
 _THREADS = ThreadContexts(DispatchContext)

@@ -18,7 +18,7 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 
-from ..build.thread_contexts import ThreadContexts
+from ..compile.thread_contexts import ThreadContexts
 from .record import CannotTravel, Record
 
 _THREADS = ThreadContexts(DispatchContext)

@@ -21,7 +21,7 @@ from tvm.target import Target, TargetKind
 
 from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
-from ..build import host_target
+from ..compile import host_target
 from ..errors import CollageError, last_line
 from ..external import is_external
 from ..targets import parse_targets

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building: from a Relay module to a library, fast, by TVM's own pipeline (see docs/compile.md)."""
+
+from .fast_passes import fast_passes
+from .fold import fold_constants
+from .library import build_library, build_vm
+from .prepare import prepare
+from .target import host_target
+
+__all__ = [
+    "build_library",
+    "build_vm",
+    "fast_passes",
+    "fold_constants",
+    "host_target",
+    "prepare",
+]

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes TVM's own pass pipeline fast, and whole with LLVM 22, as a pass instrument.
+
+- Before every FoldConstant the module's constants are folded with numpy (see `fold`); what is left
+  is TVM's to fold. FoldConstant then mostly finds nothing, instead of compiling each weight's
+  transformation with LLVM.
+- An InferType on functions that are already typed, and unchanged, is skipped.
+- Before every SimplifyExpr, x + x becomes 2 x: what TVM does to such sums takes the nets that have
+  them apart (see `doubled`).
+- Around each ForwardFoldScaleAxis and BackwardFoldScaleAxis, products that would scale weights at
+  run time are fenced in (see `scale_axis`).
+- After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
+- Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
+- Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
+- Loops of kernels that do little run on one thread (see `small_loops`).
+- exp, tanh and their like are vector code of ours, unless option vector_math is off (see
+  `vector_math`).
+
+Otherwise which passes run, and in which order, stays TVM's decision: executors, opt levels,
+disabled passes and tuning contexts all keep their meaning.
+
+Test: tests/python/collage/test_compile_library.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.ir.instrument import pass_instrument
+
+from .build_info import remembered_build_info
+from .debug_lets import inline_undescribable_lets
+from .doubled import double_in_place
+from .exact_bytes import exact_bytes
+from .fold import fold_in_place
+from .one_row import lay_in_rows
+from .scale_axis import fence_products, remove_fences
+from .small_loops import run_small_loops_on_one_thread
+from .vector_math import VECTOR_MATH, has_vector_math
+
+# Typed functions remembered; a pipeline works on the newest few.
+_REMEMBERED = 256
+_FOLD_SCALE_AXIS = ("ForwardFoldScaleAxis", "BackwardFoldScaleAxis")
+# What is done before which pass to a typed module, which is typed again where that changes it.
+_REWRITES = {
+    "SimplifyExpr": double_in_place,
+    "AlterOpLayout": lay_in_rows,
+    **dict.fromkeys(_FOLD_SCALE_AXIS, fence_products),
+}
+
+
+class _TypedFunctions:
+    """Functions known to be typed in the module they belong to.
+
+    A function's typing depends on itself and on the types of the functions it calls. Nodes are
+    immutable, so a function seen to be typed stays so until some function of the module gets
+    another type under the same name; then everything is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._functions: OrderedDict[int, Any] = OrderedDict()  # keeps them alive: keys stay theirs
+        self._types: dict[str, Any] = {}
+
+    def covers(self, mod: tvm.IRModule) -> bool:
+        """Whether each Relay function of `mod` is known to be typed."""
+        return all(
+            func.handle.value in self._functions
+            for _, func in mod.functions_items()
+            if isinstance(func, relay.Function)
+        )
+
+    def add(self, mod: tvm.IRModule) -> None:
+        """Notes the functions of a module that InferType returned."""
+        relay_functions = [
+            (var, func) for var, func in mod.functions_items() if isinstance(func, relay.Function)
+        ]
+        for var, func in relay_functions:
+            name, new = var.name_hint, func.checked_type
+            old = self._types.get(name)
+            if old is not None and not tvm.ir.structural_equal(old, new):
+                self._functions.clear()
+            self._types[name] = new
+        for _, func in relay_functions:
+            self._functions[func.handle.value] = func
+        limit = max(_REMEMBERED, 4 * len(relay_functions))
+        while len(self._functions) > limit:
+            self._functions.popitem(last=False)
+
+    def clear(self) -> None:
+        self._functions.clear()
+        self._types.clear()
+
+
+@pass_instrument
+class FastPasses:
+    """The instrument. After `stop()` it does nothing."""
+
+    def __init__(self, vector_math: bool = True) -> None:
+        self._typed = _TypedFunctions()
+        self._is_active = True
+        self._vector_math = vector_math
+
+    def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
+        """False for an InferType that has nothing to do."""
+        return not (self._is_active and info.name == "InferType" and self._typed.covers(mod))
+
+    def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        """Changes `mod` in place: a pass before, or the caller, has made it the build's own."""
+        if not self._is_active:
+            return
+        if info.name == "FoldConstant":
+            fold_in_place(mod)
+        elif info.name in _REWRITES:
+            if _REWRITES[info.name](mod):
+                self._typed.add(mod)
+        elif info.name == "tir.LowerTVMBuiltin":
+            run_small_loops_on_one_thread(mod)
+        elif self._vector_math and info.name in VECTOR_MATH:
+            VECTOR_MATH[info.name](mod)
+
+    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        """Notes what InferType has typed; mends kernels, again in place."""
+        if not self._is_active:
+            return
+        name = info.name
+        if name == "InferType" or (name in _FOLD_SCALE_AXIS and remove_fences(mod)):
+            self._typed.add(mod)
+        elif name == "tir.CommonSubexprElimTIR":
+            inline_undescribable_lets(mod)
+
+    def stop(self) -> None:
+        """Ends the instrument's work and frees what it holds."""
+        self._is_active = False
+        self._typed.clear()
+
+
+@contextlib.contextmanager
+def fast_passes(
+    opt_level: int | None = None, config: dict[str, Any] | None = None
+) -> Iterator[FastPasses]:
+    """Context in which TVM's passes take the shortcuts of this module.
+
+    It is the current PassContext, with `opt_level` (None: unchanged) and `config` entries put on
+    top. A module that FoldConstant or SimplifyExpr is called on directly must not be shared: it is
+    changed in place.
+    """
+    current = tvm.transform.PassContext.current()
+    instrument = FastPasses(has_vector_math())
+    inherited = list(current.instruments or [])
+    is_same = not config and opt_level in (None, current.opt_level)
+    if inherited and is_same:
+        # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
+        # pass timing forgets its figures then).
+        context: Any = _joined(current, instrument)
+    else:
+        context = tvm.transform.PassContext(
+            opt_level=current.opt_level if opt_level is None else opt_level,
+            required_pass=list(current.required_pass),
+            disabled_pass=list(current.disabled_pass),
+            instruments=[*inherited, instrument],
+            config={**dict(current.config.items()), **(config or {})},
+        )
+    try:
+        with context, remembered_build_info(), exact_bytes():
+            yield instrument
+    finally:
+        instrument.stop()
+
+
+@contextlib.contextmanager
+def _joined(context: tvm.transform.PassContext, instrument: FastPasses) -> Iterator[None]:
+    """`context` with one more instrument for the block, unnoticed by those that it has."""
+    set_instruments = tvm.get_global_func("collage.SetInstruments")
+    inherited = list(context.instruments)
+    set_instruments(context, [*inherited, instrument])
+    try:
+        yield
+    finally:
+        set_instruments(context, inherited)

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relay operators on numpy arrays: the table of what constant folding may compute by itself.
+
+An evaluator takes the call's attributes, its arguments (arrays, or tuples of arrays) and the type
+of its result, and returns the result, or None to leave the call to TVM. Listed are only operators
+whose result is exactly that of TVM's kernel: data movement, and arithmetic that IEEE 754 rounds
+correctly. Sums, products of matrices and transcendental functions are TVM's.
+
+Every plan of a model is folded alike, so the comparison of plans cannot see a wrong evaluator: what
+is right is what TVM's own kernel gives, zeros' signs and numbers that are none included.
+
+Tests: tests/python/collage/test_compile_fold.py, test_compile_fold_fuzz.py (each row against TVM's own
+FoldConstant, on numbers at the edges of their types)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .layout import transform_layout
+
+Value = np.ndarray | tuple
+Evaluator = Callable[[Any, Sequence[Any], Any], Value | None]
+
+# Types that numpy and TVM hold alike in memory.
+PLAIN_DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+_EXACT_FLOATS = ("float32", "float64")
+
+
+def static_shape(tensor_type: Any) -> tuple[int, ...] | None:
+    """Shape of a TensorType as integers, None if a dimension is not known."""
+    try:
+        return tuple(int(dim) for dim in tensor_type.shape)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_exact_float(array: np.ndarray) -> bool:
+    return array.dtype.name in _EXACT_FLOATS
+
+
+def _reshape(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    shape = static_shape(result)
+    return None if shape is None else args[0].reshape(shape)
+
+
+def _broadcast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    shape = static_shape(result)
+    return None if shape is None else np.broadcast_to(args[0], shape)
+
+
+def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    return args[0].transpose(axes or None)
+
+
+def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
+
+
+def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return np.concatenate(args[0], axis=int(attrs.axis))
+
+
+def _stack(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return np.stack(args[0], axis=int(attrs.axis))
+
+
+def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    sections = attrs.indices_or_sections
+    if hasattr(sections, "__len__"):
+        return tuple(np.split(args[0], [int(i) for i in sections], axis=int(attrs.axis)))
+    return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
+
+
+def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    if len(args) != 1 or attrs.begin is None or attrs.end is None:
+        return None
+    begin = [int(i) for i in attrs.begin]
+    end = [int(i) for i in attrs.end]
+    strides = [int(i) for i in attrs.strides] if attrs.strides else [1]
+    if str(attrs.slice_mode) != "end" or any(stride < 1 for stride in strides):
+        return None
+    if len(strides) == 1:
+        strides = strides * len(begin)
+    if len(begin) != len(end) or len(begin) != len(strides):
+        return None
+    axes = range(len(begin)) if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    index: list[slice] = [slice(None)] * args[0].ndim
+    for axis, first, last, stride in zip(axes, begin, end, strides, strict=True):
+        index[axis] = slice(first, last, stride)
+    return args[0][tuple(index)]
+
+
+def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    source, wanted = args[0].dtype, np.dtype(str(result.dtype))
+    if source == wanted:
+        return args[0]
+    if source.name == "float16" or wanted.name == "float16":
+        return None
+    if source.kind == "f" and wanted.kind in "iu":
+        # Out of range the result is whatever the hardware does: TVM's to say.
+        limits = np.iinfo(wanted)
+        in_range = np.isfinite(args[0]) & (args[0] > limits.min) & (args[0] < limits.max)
+        if not in_range.all():
+            return None
+    if source.kind == "f" and wanted.kind == "b" and np.isnan(args[0]).any():
+        return None  # true in numpy, false in TVM's kernels, which ask for ordered and not equal
+    return args[0].astype(wanted)
+
+
+def _full(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    shape = static_shape(result)
+    if shape is None or args[0].dtype != np.dtype(str(result.dtype)) or args[0].ndim:
+        return None
+    return np.full(shape, args[0])
+
+
+def _full_like(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    return _full(attrs, args[1:], result)
+
+
+def _filled_like(value: int) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        return np.full_like(args[0], value)
+
+    return evaluate
+
+
+def _binary(function: Callable, floats_only: bool = False) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        left, right = args
+        is_integer = left.dtype.kind in "iu" and not floats_only
+        if left.dtype != right.dtype or not (is_integer or _is_exact_float(left)):
+            return None
+        return function(left, right)
+
+    return evaluate
+
+
+def _unary(function: Callable, floats_only: bool = False) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        is_signed = args[0].dtype.kind == "i" and not floats_only
+        return function(args[0]) if is_signed or _is_exact_float(args[0]) else None
+
+    return evaluate
+
+
+def _negative(array: np.ndarray) -> np.ndarray:
+    # As TVM's kernels have it: of zero it is +0.
+    return array.dtype.type(0) - array
+
+
+def _rsqrt(array: np.ndarray) -> np.ndarray:
+    return array.dtype.type(1) / np.sqrt(array)
+
+
+def _integers(function: Callable) -> Evaluator:
+    """Of two arrays of one integer type."""
+
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        left, right = args
+        is_integer = left.dtype == right.dtype and left.dtype.kind in "iu"
+        return function(left, right) if is_integer else None
+
+    return evaluate
+
+
+def _quotient(function: Callable) -> Callable:
+    """None where the hardware has no answer: division by zero, or of the least number by -1."""
+
+    def divide(left: np.ndarray, right: np.ndarray) -> Value | None:
+        is_least = left.dtype.kind == "i" and (left == np.iinfo(left.dtype).min).any()
+        if (right == 0).any() or (is_least and (right == -1).any()):
+            return None
+        return function(left, right)
+
+    return divide
+
+
+def _truncated(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return (left - np.fmod(left, right)) // right
+
+
+def _divide(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    is_float = args[0].dtype.kind == "f"
+    evaluator = _binary(np.divide, floats_only=True) if is_float else _INTEGER_DIVIDE
+    return evaluator(attrs, args, result)
+
+
+_INTEGER_DIVIDE = _integers(_quotient(_truncated))
+
+
+def _compare(function: Callable) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        left, right = args
+        is_number = left.dtype.kind in "iu" or _is_exact_float(left)
+        if left.dtype != right.dtype or not is_number:
+            return None
+        has_order = left.dtype.kind != "f" or not (np.isnan(left).any() or np.isnan(right).any())
+        return function(left, right) if has_order else None
+
+    return evaluate
+
+
+def _of_bools(function: Callable) -> Evaluator:
+    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+        return function(*args) if all(array.dtype == np.bool_ for array in args) else None
+
+    return evaluate
+
+
+def _where(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    condition, left, right = args
+    if condition.dtype != np.bool_ or left.dtype != right.dtype:
+        return None
+    return np.where(condition, left, right)
+
+
+def _take(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    data, indices = args
+    if int(attrs.batch_dims) != 0 or indices.dtype.kind not in "iu":
+        return None
+    axis = None if attrs.axis is None else int(attrs.axis)
+    # Outside of the data it depends on the mode what is taken.
+    limit = data.size if axis is None else data.shape[axis]
+    is_inside = (indices >= 0).all() and (indices < limit).all()
+    return np.take(data, indices.astype("int64"), axis) if is_inside else None
+
+
+def _arange(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    start, stop, step = args
+    shape, dtype = static_shape(result), np.dtype(str(result.dtype))
+    if shape is None or any(item.dtype != dtype or item.ndim for item in (start, stop, step)):
+        return None
+    return start + np.arange(shape[0], dtype=dtype) * step if dtype.kind in "iu" else None
+
+
+def _product(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+    if args[0].dtype.kind not in "iu" or attrs.exclude:
+        return None
+    axis = None if attrs.axis is None else tuple(int(item) for item in attrs.axis)
+    value = np.prod(args[0], axis or None, args[0].dtype, keepdims=bool(attrs.keepdims))
+    return np.asarray(value)
+
+
+def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return args[0]
+
+
+EVALUATORS: dict[str, Evaluator] = {
+    "reshape": _reshape,
+    "contrib_reverse_reshape": _reshape,
+    "reshape_like": _reshape,
+    "expand_dims": _reshape,
+    "squeeze": _reshape,
+    "nn.batch_flatten": _reshape,
+    "broadcast_to": _broadcast,
+    "broadcast_to_like": _broadcast,
+    "transpose": _transpose,
+    "layout_transform": _layout_transform,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": _split,
+    "strided_slice": _strided_slice,
+    "copy": _identity,
+    "cast": _cast,
+    "cast_like": _cast,
+    "full": _full,
+    "full_like": _full_like,
+    "zeros_like": _filled_like(0),
+    "ones_like": _filled_like(1),
+    "add": _binary(np.add),
+    "subtract": _binary(np.subtract),
+    "multiply": _binary(np.multiply),
+    "divide": _divide,
+    "floor_divide": _integers(_quotient(np.floor_divide)),
+    "mod": _integers(_quotient(np.fmod)),
+    "floor_mod": _integers(_quotient(np.mod)),
+    "maximum": _integers(np.maximum),
+    "minimum": _integers(np.minimum),
+    "equal": _compare(np.equal),
+    "not_equal": _compare(np.not_equal),
+    "less": _compare(np.less),
+    "less_equal": _compare(np.less_equal),
+    "greater": _compare(np.greater),
+    "greater_equal": _compare(np.greater_equal),
+    "logical_and": _of_bools(np.logical_and),
+    "logical_or": _of_bools(np.logical_or),
+    "logical_not": _of_bools(np.logical_not),
+    "where": _where,
+    "take": _take,
+    "arange": _arange,
+    "prod": _product,
+    "ceil": _unary(np.ceil, floats_only=True),
+    "floor": _unary(np.floor, floats_only=True),
+    "negative": _unary(_negative),
+    "abs": _unary(np.abs),
+    "sqrt": _unary(np.sqrt, floats_only=True),
+    "rsqrt": _unary(_rsqrt, floats_only=True),
+}

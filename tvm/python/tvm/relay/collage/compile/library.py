@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one way from a module, partitioned or not, to a library: for measuring and for deployment.
+
+TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
+needs them, constants are kept once, and the one failure of LLVM that TVM can be built around is.
+
+Test: tests/python/collage/test_compile_library.py
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+
+from ..external import is_external_function
+from .constants import mend_constants
+from .fast_passes import fast_passes
+from .stock import stock_build, stock_vm_compile
+
+_LOG = logging.getLogger(__name__)
+
+# LLVM 22 refuses the debug information of let-bound floats and vectors. `debug_lets` prevents the
+# ones seen; should another appear, a build without hoisting is the way round.
+_DEBUG_INFO_FAILURE = "#dbg_declare must be a pointer or int"
+_WITHOUT_HOISTING = {"tir.disable_cse_tir": True}
+
+
+def build_library(
+    mod: tvm.IRModule,
+    target: Any = None,
+    *,
+    params: dict[str, Any] | None = None,
+    executor: Any = None,
+    runtime: Any = None,
+    mod_name: str = "default",
+    opt_level: int | None = 3,
+    builder: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Builds `mod` for the graph (default) or AOT executor; returns TVM's executor factory.
+
+    The current PassContext holds, except that `opt_level` replaces its level (None: keep it), and
+    so do tuning contexts. `options` are further arguments of `relay.build`; `builder` stands in for
+    it in tests. Errors are those of `relay.build`.
+    """
+    build = builder or stock_build()
+    options["mod_name"] = mod_name
+    if executor is not None:
+        options["executor"] = executor
+    if runtime is not None:
+        options["runtime"] = runtime
+    mod = inline_external_functions(mod)
+    return _build_fast(
+        lambda: build(mod.clone(), target=target, params=params, **options), opt_level
+    )
+
+
+def build_vm(
+    mod: tvm.IRModule,
+    target: Any = None,
+    *,
+    params: dict[str, Any] | None = None,
+    opt_level: int | None = 3,
+    builder: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Builds `mod` for the Relay VM; returns its executable. Otherwise like `build_library`."""
+    build = builder or stock_vm_compile()
+    return _build_fast(
+        lambda: build(mod.clone(), target=target, params=params, **options), opt_level
+    )
+
+
+def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
+    """`mod` with Inline=1 on its external functions.
+
+    TVM's graph executor silently skips an external global function without it, AOT rejects one.
+    """
+    result = mod
+    for var, func in mod.functions_items():
+        if is_external_function(func) and "Inline" not in func.attrs:
+            if result is mod:
+                result = mod.clone()
+            result.update_func(var, func.with_attr("Inline", tvm.tir.IntImm("int32", 1)))
+    return result
+
+
+def is_debug_info_failure(error: BaseException) -> bool:
+    """Whether a build failed by the debug information of a hoisted vector expression."""
+    return _DEBUG_INFO_FAILURE in str(error)
+
+
+def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
+    try:
+        with fast_passes(opt_level):
+            return mend_constants(build())
+    except tvm.TVMError as error:
+        if not is_debug_info_failure(error):
+            raise
+        _LOG.debug("building again without TIR common sub-expressions: LLVM refused debug info")
+    with fast_passes(opt_level, config=_WITHOUT_HOISTING):
+        return mend_constants(build())

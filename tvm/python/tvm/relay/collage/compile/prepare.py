@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes that come before partitioning: a module with its weights bound and simplified.
+
+Test: tests/python/collage/test_compile_library.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import relay
+
+from .fast_passes import fast_passes
+
+
+def prepare(
+    mod: tvm.IRModule,
+    params: dict[str, Any] | None = None,
+    target: Any = None,
+    *,
+    opt_level: int | None = 3,
+) -> tvm.IRModule:
+    """The typed module that is partitioned: `mod` with `params` bound as constants.
+
+    Batch norms and other inference-only forms are expanded, scales are folded into weights, and
+    constant sub-graphs are evaluated. `mod` itself is not changed; doing this twice changes nothing
+    more. Passes that disagree with the current PassContext (disabled, opt level) are left out;
+    `opt_level` None takes that context's level.
+    """
+    mod = mod.clone()
+    if params:
+        mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    passes = tvm.transform.Sequential(
+        [
+            relay.transform.RemoveUnusedFunctions(),
+            relay.transform.InferType(),
+            relay.transform.SimplifyInference(),
+            relay.transform.FoldConstant(),
+            relay.transform.FoldScaleAxis(),
+            relay.transform.FoldConstant(),
+            relay.transform.InferType(),
+        ]
+    )
+    with fast_passes(opt_level):
+        if target is None:
+            return passes(mod)
+        with tvm.target.Target(target):
+            return passes(mod)

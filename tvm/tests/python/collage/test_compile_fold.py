@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant folding by numpy: each operator against TVM's FoldConstant, and what is left alone."""
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relay
+from tvm.relay.collage.compile.fast_passes import fast_passes
+from tvm.relay.collage.compile.fold import fold_constants, fold_function
+from tvm.relay.collage.compile.fold_ops import EVALUATORS
+from tvm.relay.collage.compile.layout import parse_layout, transform_layout
+
+RNG = np.random.RandomState(7)
+
+
+def const(*shape, dtype="float32"):
+    if dtype == "bool":
+        return relay.const(RNG.rand(*shape) > 0.5)
+    if dtype.startswith(("int", "uint")):
+        return relay.const(RNG.randint(1, 100, size=shape).astype(dtype))
+    return relay.const((RNG.rand(*shape) + 0.25).astype(dtype))
+
+
+def signed(*shape):
+    return relay.const(RNG.randn(*shape).astype("float32"))
+
+
+def module(expr):
+    return relay.transform.InferType()(tvm.IRModule.from_expr(expr))
+
+
+def ops_of(mod):
+    names = []
+
+    def visit(expr):
+        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
+            names.append(expr.op.name)
+
+    relay.analysis.post_order_visit(mod["main"], visit)
+    return names
+
+
+def constants_of(expr):
+    if isinstance(expr, relay.Tuple):
+        return [array for field in expr.fields for array in constants_of(field)]
+    assert isinstance(expr, relay.Constant), f"not folded: {expr}"
+    return [expr.data.numpy()]
+
+
+C34 = const(3, 4)
+SCALAR = relay.const(2.5)
+# One or more expressions for each row of the table of evaluators.
+EXPRESSIONS = {
+    "reshape": [relay.reshape(const(2, 3, 4), (6, -1)), relay.reshape(const(2, 3), (0, 1, -1))],
+    "contrib_reverse_reshape": [relay.op.transform.reverse_reshape(const(2, 3, 4), (-1, 0))],
+    "reshape_like": [relay.reshape_like(const(2, 6), C34)],
+    "expand_dims": [relay.expand_dims(C34, 1, 2), relay.expand_dims(C34, -1)],
+    "squeeze": [relay.squeeze(const(1, 3, 1)), relay.squeeze(const(1, 3, 1), axis=[0])],
+    "nn.batch_flatten": [relay.nn.batch_flatten(const(2, 3, 4))],
+    "broadcast_to": [relay.broadcast_to(const(3, 1), (2, 3, 4))],
+    "broadcast_to_like": [relay.broadcast_to_like(const(3, 1), C34)],
+    "transpose": [relay.transpose(const(2, 3, 4)), relay.transpose(const(2, 3, 4), (1, -1, 0))],
+    "layout_transform": [
+        relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW8i16o"),
+        relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW4i8o"),
+        relay.layout_transform(const(1, 16, 5, 5), "NCHW", "NCHW8c"),
+        relay.layout_transform(const(1, 2, 5, 5, 8), "NCHW8c", "NCHW"),
+        relay.layout_transform(const(1, 2, 5, 5, 8), "NCHW8c", "NCHW4c"),
+        relay.layout_transform(const(2, 3, 4, 5), "NCHW", "NHWC"),
+        relay.layout_transform(const(8, 1, 3, 3), "OIHW", "OIHW1i8o"),
+        relay.layout_transform(const(3, 3, 8, 16), "HWIO", "OIHW8i16o"),
+        relay.layout_transform(const(32, 12), "NK", "NK16n"),
+    ],
+    "concatenate": [
+        relay.concatenate([const(2, 3), const(2, 5)], axis=1),
+        relay.concatenate([const(2, 3), const(4, 3)], axis=-2),
+    ],
+    "stack": [relay.stack([C34, C34], axis=1)],
+    "split": [
+        relay.split(const(6, 4), 3).astuple(),
+        relay.split(const(6, 4), (1, 4)).astuple(),
+        relay.split(const(6, 4), 2, axis=-1)[1],
+    ],
+    "strided_slice": [
+        relay.strided_slice(const(6, 8), [1, 2], [5, 8], [2, 3]),
+        relay.strided_slice(const(6, 8), [1], [-1], axes=[1]),
+        relay.strided_slice(const(6, 8), [0, -3], [100, 100]),
+    ],
+    "copy": [relay.copy(C34)],
+    "cast": [
+        relay.cast(C34, "float64"),
+        relay.cast(const(3, dtype="int32"), "float32"),
+        relay.cast(const(5, dtype="float32"), "int32"),
+        relay.cast(const(5, dtype="int64"), "int8"),
+        relay.cast(const(5, dtype="bool"), "float32"),
+        relay.cast(relay.const(np.array([0.0, 0.5, -2.0], "float32")), "bool"),
+    ],
+    "cast_like": [relay.cast_like(C34, const(1, dtype="float64"))],
+    "full": [relay.full(SCALAR, (2, 3), "float32")],
+    "full_like": [relay.full_like(C34, SCALAR)],
+    "zeros_like": [relay.zeros_like(C34)],
+    "ones_like": [relay.ones_like(C34)],
+    "add": [relay.add(signed(3, 1), signed(4)), relay.add(const(3, dtype="int32"), relay.const(4))],
+    "subtract": [relay.subtract(signed(3, 4), signed(4))],
+    "multiply": [relay.multiply(signed(8, 3, 1, 1), signed(8, 1, 1, 1))],
+    "divide": [
+        relay.divide(signed(3, 4), const(4)),
+        relay.divide(relay.const([-7, 7, -7]), relay.const([2, -2, -2])),
+    ],
+    **{
+        name: [op(relay.const([-7, 7, -7, 3]), relay.const([2, -2, -2, 3]))]
+        for name, op in {
+            "mod": relay.mod,
+            "maximum": relay.maximum,
+            "minimum": relay.minimum,
+            "equal": relay.equal,
+            "not_equal": relay.not_equal,
+            "less": relay.less,
+            "less_equal": relay.less_equal,
+            "greater": relay.greater,
+            "greater_equal": relay.greater_equal,
+        }.items()
+    },
+    "floor_divide": [relay.floor_divide(relay.const(-7), relay.const(2))],
+    "floor_mod": [relay.floor_mod(relay.const(-7), relay.const(2))],
+    "logical_and": [relay.logical_and(const(9, dtype="bool"), const(9, dtype="bool"))],
+    "logical_or": [relay.logical_or(const(9, dtype="bool"), const(9, dtype="bool"))],
+    "logical_not": [relay.logical_not(const(9, dtype="bool"))],
+    "where": [relay.where(const(3, 1, dtype="bool"), C34, signed(4))],
+    "take": [relay.take(C34, relay.const([[2, 0]]), axis=0), relay.take(C34, relay.const(11))],
+    "arange": [relay.arange(relay.const(2), relay.const(-9), relay.const(-3), "int32")],
+    "prod": [relay.prod(const(3, 2, dtype="int64"), axis=1, keepdims=True)],
+    "ceil": [relay.ceil(signed(9))],
+    "floor": [relay.floor(signed(9))],
+    "negative": [relay.negative(signed(5)), relay.negative(const(3, dtype="int8"))],
+    "abs": [relay.abs(signed(5))],
+    "sqrt": [relay.sqrt(const(4, 4)), relay.sqrt(const(4, dtype="float64"))],
+    "rsqrt": [relay.rsqrt(const(64)), relay.rsqrt(const(64, dtype="float64"))],
+}
+
+
+def test_each_evaluator_has_an_expression():
+    assert set(EXPRESSIONS) == set(EVALUATORS)
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
+def test_same_as_tvm(name):
+    for expr in EXPRESSIONS[name]:
+        mod = module(expr)
+        ours = constants_of(fold_constants(mod)["main"].body)
+        stock = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
+        assert len(ours) == len(stock)
+        for left, right in zip(ours, stock, strict=True):
+            assert left.dtype == right.dtype and left.shape == right.shape
+            np.testing.assert_array_equal(left, right)
+
+
+def test_no_number_is_false_whoever_folds_it():
+    """Every plan folds alike, so no comparison of plans would have seen it."""
+    expr = relay.cast(relay.const(np.array([np.nan, 0.0, 1.0], "float32")), "bool")
+    with fast_passes():
+        folded = relay.transform.FoldConstant()(module(expr))
+    assert constants_of(folded["main"].body)[0].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "bool"])
+def test_data_movement_of_each_type(dtype):
+    expr = relay.transpose(relay.reshape(const(4, 6, dtype=dtype), (2, 2, 6)), (2, 0, 1))
+    mod = module(expr)
+    (ours,) = constants_of(fold_constants(mod)["main"].body)
+    (stock,) = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
+    assert ours.dtype == stock.dtype
+    np.testing.assert_array_equal(ours, stock)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_chains_of_operators(seed):
+    """Random chains, each step a shape-keeping operator on what came before."""
+    rng = np.random.RandomState(seed)
+    expr = const(8, 16, 3, 3)
+    steps = [
+        lambda e: relay.multiply(e, const(8, 1, 1, 1)),
+        lambda e: relay.add(e, signed(16, 3, 3)),
+        lambda e: relay.transpose(relay.transpose(e, (2, 3, 0, 1)), (2, 3, 0, 1)),
+        lambda e: relay.reshape(relay.layout_transform(e, "OIHW", "OIHW8i4o"), (8, 16, 3, 3)),
+        lambda e: relay.concatenate(list(relay.split(e, 2, axis=1)), axis=1),
+        lambda e: relay.sqrt(relay.abs(e)),
+        lambda e: relay.squeeze(relay.expand_dims(e, 0), axis=[0]),
+    ]
+    for index in rng.randint(len(steps), size=8):
+        expr = steps[index](expr)
+    mod = module(expr)
+    (ours,) = constants_of(fold_constants(mod)["main"].body)
+    (stock,) = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
+    np.testing.assert_array_equal(ours, stock)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        relay.exp(C34),  # not exactly TVM's in numpy
+        relay.sum(C34),  # order of addition
+        relay.nn.dense(C34, const(5, 4)),
+        relay.divide(const(3, dtype="int32"), relay.const(0)),
+        relay.floor_mod(relay.const(-(2**31)), relay.const(-1)),  # the quotient is no int32
+        relay.equal(relay.const(float("nan")), relay.const(1.0)),
+        relay.take(C34, relay.const([3]), axis=0),  # outside of the data
+        relay.cast(relay.const(np.array([1e20, np.nan], "float32")), "int32"),  # out of range
+        relay.cast(relay.const(np.array([1.0, np.nan], "float32")), "bool"),  # numpy: true
+        relay.add(const(3, dtype="float16"), relay.const(np.float16(1))),
+        relay.layout_transform(const(1, 10, 2, 2), "NCHW", "NCHW8c"),  # TVM pads
+        relay.strided_slice(const(6), [4], [1], [-1]),
+    ],
+)
+def test_what_numpy_may_not_decide_stays(expr):
+    mod = module(expr)
+    before = ops_of(mod)
+    after = fold_constants(mod)
+    assert ops_of(after) == before
+    assert tvm.ir.structural_equal(after, mod, map_free_vars=True)
+
+
+def test_calls_without_arguments_stay():
+    mod = module(relay.add(relay.zeros((2, 2), "float32"), const(2, 2)))
+    assert fold_constants(mod)["main"].body.op.name == "add"
+
+
+def test_parts_with_inputs_stay():
+    x = relay.var("x", shape=(3, 4))
+    mod = module(relay.Function([x], relay.add(relay.transpose(x), relay.transpose(C34))))
+    folded = fold_constants(mod)
+    assert ops_of(folded) == ["transpose", "add"]
+    assert isinstance(folded["main"].body.args[1], relay.Constant)
+
+
+def test_nothing_to_fold_returns_the_same_function():
+    x = relay.var("x", shape=(3, 4))
+    func = module(relay.Function([x], relay.add(x, C34)))["main"]
+    assert fold_function(func).same_as(func)
+
+
+def test_shared_constants_stay_shared():
+    x = relay.var("x", shape=(3, 4))
+    weight = relay.transpose(const(4, 3))
+    kept = const(3, 4)
+    body = relay.add(relay.multiply(x, weight), weight)
+    body = relay.add(relay.multiply(body, kept), kept)
+    outer = fold_constants(module(relay.Function([x], body)))["main"].body
+    inner = outer.args[0].args[0]
+    assert outer.args[1].same_as(outer.args[0].args[1])
+    assert inner.args[1].same_as(inner.args[0].args[1])
+
+
+def test_tuples():
+    x = relay.var("x", shape=(3, 4))
+    parts = relay.split(const(6, 4), 2)
+    body = relay.Tuple([relay.add(x, parts[0]), relay.negative(parts[1]), x])
+    folded = fold_constants(module(relay.Function([x], body)))["main"].body
+    assert isinstance(folded.fields[0].args[1], relay.Constant)
+    assert isinstance(folded.fields[1], relay.Constant)
+    picked = relay.TupleGetItem(relay.Tuple([x, C34]), 0)
+    assert isinstance(fold_constants(module(relay.Function([x], picked)))["main"].body, relay.Var)
+
+
+def test_let_and_if():
+    x, bound = relay.var("x", shape=(3, 4)), relay.var("v")
+    cond = relay.var("c", shape=(), dtype="bool")
+    body = relay.Let(bound, relay.add(x, relay.transpose(const(4, 3))), relay.negative(bound))
+    body = relay.If(cond, body, relay.multiply(x, relay.transpose(const(4, 3))))
+    folded = fold_constants(module(relay.Function([x, cond], body)))
+    assert sorted(ops_of(folded)) == ["add", "multiply", "negative"]
+
+
+@pytest.mark.parametrize("attr, value", [("Primitive", 1), ("Compiler", "dnnl")])
+def test_closed_functions_are_not_entered(attr, value):
+    x = relay.var("x", shape=(3, 4))
+    inner = relay.Function([x], relay.add(x, relay.transpose(const(4, 3))))
+    inner = inner.with_attr(attr, value).with_attr("global_symbol", "part_0")
+    mod = tvm.IRModule()
+    part = relay.GlobalVar("part_0")
+    mod[part] = inner
+    y, z = relay.var("y", shape=(3, 4)), relay.var("z", shape=(3, 4))
+    literal = relay.Function([z], relay.add(z, relay.transpose(const(4, 3)))).with_attr(attr, value)
+    mod["main"] = relay.Function([y], relay.Call(literal, [relay.Call(part, [y])]))
+    mod = relay.transform.InferType()(mod)
+    assert tvm.ir.structural_equal(fold_constants(mod), mod)
+
+
+def test_types_are_kept():
+    """Later passes (shape_of) read the types of rebuilt calls."""
+    x = relay.var("x", shape=(3, 4))
+    func = module(relay.Function([x], relay.add(x, relay.transpose(const(4, 3)))))["main"]
+    assert fold_function(func).body.checked_type == relay.TensorType((3, 4))
+
+
+def test_untyped_functions_stay():
+    x = relay.var("x", shape=(4,))
+    func = relay.Function([x], relay.add(x, relay.reshape(const(2, 2), (4,))))
+    assert fold_function(func).same_as(func)
+
+
+def test_deep_network():
+    """Deeper than Python's recursion goes."""
+    x = relay.var("x", shape=(4,))
+    body = x
+    for _ in range(1200):
+        body = relay.add(body, relay.reshape(const(2, 2), (4,)))
+    assert set(ops_of(fold_constants(module(relay.Function([x], body))))) == {"add"}
+
+
+def test_layout_parser():
+    assert parse_layout("NCHW8c").block("C") == 8
+    assert parse_layout("NCHW8c").block("N") == 1
+    for text in ("NCHW8", "NCHWc", "NCHH", "HW8c", "NCHW8c4c", "", "?"):
+        assert parse_layout(text) is None or text == ""
+    assert transform_layout(np.zeros((2, 3), "float32"), "NC", "NCHW") is None
+    assert transform_layout(np.zeros((2, 3), "float32"), "NCH", "NHC") is None
