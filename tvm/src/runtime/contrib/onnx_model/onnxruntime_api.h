@@ -61,7 +61,6 @@ constexpr int kDefaultMemory = 0;
   X(AddSessionConfigEntry, 130, Status*, (SessionOptions*, const char*, const char*)) \
   X(SetGlobalIntraOpNumThreads, 147, Status*, (ThreadingOptions*, int))               \
   X(SetGlobalInterOpNumThreads, 148, Status*, (ThreadingOptions*, int))               \
-  X(SetGlobalSpinControl, 149, Status*, (ThreadingOptions*, int))                     \
   X(SetGlobalDenormalAsZero, 155, Status*, (ThreadingOptions*))
 
 /*! \brief Pointers to the functions above. */
