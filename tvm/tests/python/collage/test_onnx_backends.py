@@ -211,23 +211,24 @@ COUNT_THREADS = """
 import os, sys, time
 import tvm
 from tvm.relay.collage.backends import get_backend
-x = tvm.relay.var("x", shape=(2, 3))
+shape = (256, 2048)  # enough to be divided among threads
+x = tvm.relay.var("x", shape=shape)
 mod = tvm.relay.transform.InferType()(tvm.IRModule.from_expr(tvm.relay.exp(x)))
 function = mod["main"].with_attr("global_symbol", "part")
 counts, kept = [], []
-for threads in (2, 2, 5, 1):
+for threads in (2, 3, 5, 1):
     tvm.get_global_func("runtime.config_threadpool")(1, threads)
     kept.append(get_backend("onnxruntime").compile(function))
-    kept[-1]["part"](tvm.nd.empty((2, 3)), tvm.nd.empty((2, 3)))
-    counts.append(len(os.listdir("/proc/self/task")))
-started = time.process_time()
-time.sleep(0.1)
-print([[after - before for before, after in zip(counts, counts[1:])], time.process_time() - started])
+    kept[-1]["part"](tvm.nd.empty(shape), tvm.nd.empty(shape))
+    started = time.process_time()
+    time.sleep(0.05)
+    counts.append((len(os.listdir("/proc/self/task")), time.process_time() - started))
+print([[after[0] - before[0] for before, after in zip(counts, counts[1:])], [c[1] for c in counts]])
 """
 
 
 def test_onnxruntime_obeys_a_number_of_threads_set_later_and_none_spins_between_calls():
-    """Two models of two threads share them; the next one has four more beside the caller."""
+    """Each model has its own, of which one is the caller."""
     reason = get_backend("onnxruntime").available()
     if reason:
         pytest.skip(reason)
@@ -239,8 +240,8 @@ def test_onnxruntime_obeys_a_number_of_threads_set_later_and_none_spins_between_
         check=True,
     )
     more_threads, busy_seconds = json.loads(done.stdout.splitlines()[-1])
-    assert more_threads == [0, 4, 0]
-    assert busy_seconds < 0.02
+    assert more_threads == [2, 4, 0]
+    assert max(busy_seconds) < 0.01
 
 
 def _inputs_and_outputs():

@@ -3,9 +3,10 @@
  * \file onnxruntime_engine.cc
  * \brief Runs an ONNX model in a session of ONNX Runtime.
  *
- * All sessions of one number of threads, the first one's, share a pool; others have their own.
- * Threads of a pool spin from one operator to the next, and sleep between calls: one that spins
- * beside TVM's slows both down. Sessions may run in several threads at once.
+ * A session has threads of its own, which spin from one operator to the next, as the library's do
+ * by themselves, and sleep between calls: threads that spin beside TVM's slow both down, and those
+ * that slept would be woken for each operator, a third of a small net's time. (The pool that
+ * sessions can share spins always or never.) Sessions may run in several threads at once.
  */
 #include <tvm/runtime/logging.h>
 
@@ -52,40 +53,14 @@ class Handle {
   T* value_ = nullptr;
 };
 
-/*! \brief The library's environment, of which a process has one, and the pool in it. */
-struct Environment {
-  const ort::Env* env;
-  int num_threads;
-};
-
-const Environment& GetEnvironment(int num_threads) {
-  static const Environment environment = [num_threads] {
-    const ort::Api& api = ort::GetApi();
-    Handle<ort::ThreadingOptions> options(api.ReleaseThreadingOptions);
-    Check(api.CreateThreadingOptions(options.out()), "threading options");
-    Check(api.SetGlobalIntraOpNumThreads(options.get(), num_threads), "number of threads");
-    Check(api.SetGlobalInterOpNumThreads(options.get(), 1), "number of threads");
-    if (partition::WantsFlushDenormals()) {
-      Check(api.SetGlobalDenormalAsZero(options.get()), "denormals");
-    }
+/*! \brief The library's environment, of which a process has one. */
+const ort::Env* GetEnvironment() {
+  static const ort::Env* environment = [] {
     ort::Env* made = nullptr;
-    Check(api.CreateEnvWithGlobalThreadPools(ort::kLogError, "collage", options.get(), &made),
-          "environment");
-    return Environment{made, num_threads};
+    Check(ort::GetApi().CreateEnv(ort::kLogError, "collage", &made), "environment");
+    return made;
   }();
   return environment;
-}
-
-/*! \brief Has a session use the shared pool if that has so many threads, else one of its own. */
-void SetThreads(ort::SessionOptions* options, const Environment& environment, int num_threads) {
-  const ort::Api& api = ort::GetApi();
-  // Threads that slept would be woken for each operator, which is a third of a small net's time.
-  Check(api.AddSessionConfigEntry(options, "session.force_spinning_stop", "1"), "spinning");
-  if (environment.num_threads == num_threads) {
-    Check(api.DisablePerSessionThreads(options), "number of threads");
-    return;
-  }
-  Check(api.SetIntraOpNumThreads(options, num_threads), "number of threads");
 }
 
 const ort::MemoryInfo* CpuMemory() {
@@ -118,13 +93,13 @@ class OnnxRuntimeEngine final : public Engine {
     Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
     Check(api.CreateSessionOptions(options.out()), "session options");
     Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
+    Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");
+    Check(api.AddSessionConfigEntry(options.get(), "session.force_spinning_stop", "1"), "spinning");
     // A session otherwise undoes the setting of the thread that makes it.
     const char* flush = partition::WantsFlushDenormals() ? "1" : "0";
     Check(api.AddSessionConfigEntry(options.get(), "session.set_denormal_as_zero", flush),
           "denormals");
-    const Environment& environment = GetEnvironment(num_threads);
-    SetThreads(options.get(), environment, num_threads);
-    Check(api.CreateSessionFromArray(environment.env, model.bytes.data(), model.bytes.size(),
+    Check(api.CreateSessionFromArray(GetEnvironment(), model.bytes.data(), model.bytes.size(),
                                      options.get(), session_.out()),
           symbol_);
     for (size_t i = 0; i < inputs_.size(); ++i) names_.push_back("input_" + std::to_string(i));
