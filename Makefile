@@ -70,14 +70,13 @@ test-cpp: build
 
 # For hours: make fuzz ARGS="--seeds 300: --minutes 480".
 fuzz: build
-	@cd tvm/tests/python/collage && $(abspath $(BIN))/python -m fuzz $(ARGS)
+	@cd tvm/tests/python/support && $(abspath $(BIN))/python -m fuzz $(ARGS)
 
 # TVM's own tests of tvmc, of its Collage and of its oneDNN backend: make test-upstream TVM=<checkout
 # of TVM v0.19.0>. The last take the longest by far; ARGS="-k 'not dnnl'" leaves them out.
 test-upstream: build
 	@test -d "$(TVM)/tests/python" || { echo "make test-upstream TVM=<checkout of TVM v0.19.0>"; exit 2; }
-	COLLAGE_TVM_TESTS="$(abspath $(TVM))" $(BIN)/python -m pytest \
-	  $(wildcard tvm/tests/python/collage/test_tvms_*_tests.py) $(ARGS)
+	COLLAGE_TVM_TESTS="$(abspath $(TVM))" $(BIN)/python -m pytest tvm/tests/python/upstream $(ARGS)
 
 demo: build
 	@$(BIN)/python demos/demo.py $(ARGS)

@@ -5,7 +5,7 @@
 For each plan of a net (the op-level optimum, TVM alone, each backend on all that it can take) the
 network is built as it ships and every part as it is measured. Both run in processes of their own,
 in turn; `ratio` is the network's time over the sum, with the 95 % interval of paired rounds. See
-docs/additivity.md, which says what the rows of the gap are. Test: test_additivity.py.
+docs/additivity.md, which says what the rows of the gap are. Test: bench/test_additivity.py.
 """
 
 from __future__ import annotations

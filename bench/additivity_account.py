@@ -2,7 +2,7 @@
 """Where a network's time and the sum of its parts' costs differ: plain arithmetic on timings.
 
 Every second of the gap is in exactly one row; what nothing explains is `unknown`.
-Test: test_additivity.py.
+Test: bench/test_additivity.py.
 """
 
 from __future__ import annotations

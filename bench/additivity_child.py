@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing for bench/additivity.py in a worker process: whole libraries, and each of their kernels.
 
-Called through a worker's `call`; what is open stays so between calls. Test: test_additivity.py.
+Called through a worker's `call`; what is open stays so between calls.
+Test: bench/test_additivity.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plans that bench/additivity.py compares: from the search, and of single backends.
 
-Test: test_additivity.py.
+Test: bench/test_additivity.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Each build runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then
 both libraries run in processes that are woken one at a time, on the same input, in TVM's own
 runtime: what is compared there is the libraries. See docs/compile.md for what the columns mean. Test:
-test_bench_build_time.py.
+bench/test_build_time.py.
 """
 
 from __future__ import annotations

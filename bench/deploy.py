@@ -4,7 +4,7 @@
 
 The same file runs in Python with Relay, in Python on TVM's runtime and ours alone, and in the C++
 program of demos/cpp_deploy; with --neighbour, in Python and beside onnxruntime while other
-processes compute. See docs/deploy.md. Test: tvm/tests/python/collage/test_bench_deploy.py.
+processes compute. See docs/deploy.md. Test: bench/test_deploy.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ more or fewer of, by type. With --rounds also the largest difference of the outp
 ours over the original's, each in the library's own Python API, with a 95 % interval; --runtime adds
 Collage's library of the net on that backend alone.
 Needs the environment that `make build` makes.
-Run: python bench/exported.py net.onnx --rounds 20 --runtime. Test: test_bench_exported.py.
+Run: python bench/exported.py net.onnx --rounds 20 --runtime. Test: bench/test_exported.py.
 """
 
 from __future__ import annotations

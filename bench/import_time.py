@@ -5,7 +5,8 @@
 Both run in this process, in turn; each pair's modules are compared.
 Printed: medians, and how many times as fast ours is, with the range of the pairs (docs/import.md).
 Needs the environment that `make build` makes.
-Run: python bench/import_time.py --nets mobilenetv2 --files net.onnx. Test: test_bench_import.py.
+Run: python bench/import_time.py --nets mobilenetv2 --files net.onnx.
+Test: bench/test_import_time.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ meanwhile is told apart. The import of TVM is not part of a run.
 
 Ends with 1 when a search took longer than its limit with the guard off, in the median of the
 rounds: 180 s cold, 5 s warm; `--allow-slow` leaves that out on a machine that has other work. See
-docs/measuring.md. Test: test_measuring_bench.py.
+docs/measuring.md. Test: bench/test_measuring.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One search for bench/measuring.py in a process of its own; prints one line of JSON.
 
-Test: test_measuring_bench.py.
+Test: bench/test_measuring.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 A backend takes all that it can, TVM the rest. A line each, then a table; ends with 1 when an output
 is off by more than its type allows, or when a build or run fails. Docs: docs/accuracy.md.
-Test: tvm/tests/python/collage/test_bench_outputs.py.
+Test: bench/test_outputs.py.
 """
 
 from __future__ import annotations

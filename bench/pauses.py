@@ -7,7 +7,7 @@ that are installed.
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 Printed: medians, and each side's time over that of ours with a 95 % interval.
 Needs the environment that `make build` makes.
-Run: python bench/pauses.py --nets mobilenetv2 --pauses 0,20,100. Test: test_bench_pauses.py.
+Run: python bench/pauses.py --nets mobilenetv2 --pauses 0,20,100. Test: bench/test_pauses.py.
 """
 
 from __future__ import annotations

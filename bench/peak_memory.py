@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the memory of this process rises above what it holds. Test: test_search_bench.py."""
+"""How far the memory of this process rises above what it holds. Test: bench/test_search.py."""
 
 import ctypes
 import gc

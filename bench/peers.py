@@ -3,7 +3,7 @@
 """Latency of Collage beside the frameworks that a user could pick instead, net by net.
 
 Each contestant runs in its own process with as many threads, woken one at a time in rounds of
-random order. See docs/peers.md. Test: tvm/tests/python/collage/test_bench_peers.py.
+random order. See docs/peers.md. Test: bench/test_peers.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Costs that make the search work: no backend and no size of part is best everywhere; and costs
 that are only told when they are asked for, as measured ones are.
 
-Test: test_search_ilp.py.
+Test: search/test_ilp.py.
 """
 
 import numpy as np

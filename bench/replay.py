@@ -5,7 +5,7 @@
 One process searches and saves the placement: with made-up costs, which spread the net over both
 targets, or with `--measured` in earnest (minutes). Another one, fresh, gets the net and the file
 and builds by `relay.build` alone. What the two ship is compared by structural hash, weights
-included. See docs/placement.md. Test: test_bench_replay.py.
+included. See docs/placement.md. Test: bench/test_replay.py.
 """
 
 from __future__ import annotations

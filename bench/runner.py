@@ -10,7 +10,7 @@ caches are cold and threads asleep for every side. Printed for each way: medians
 beyond the run alone and a side's time over the runner's, both round by round with 95 % intervals.
 "two_inputs" is a net of two inputs and one output, about 20 us.
 Needs the environment that `make build` makes.
-Run: python bench/runner.py --nets two_inputs,mobilenetv2. Test: test_bench_runner.py.
+Run: python bench/runner.py --nets two_inputs,mobilenetv2. Test: bench/test_runner.py.
 """
 
 from __future__ import annotations

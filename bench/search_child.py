@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of the pass for bench/search.py in a process of its own; prints one line of JSON.
 
-Test: test_search_bench.py.
+Test: bench/test_search.py.
 """
 
 from __future__ import annotations

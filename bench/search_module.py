@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules in files, for both sides of bench/search.py: large constants are kept as zeros of the
-same type, since no search reads their values. Test: test_search_stock.py.
+same type, since no search reads their values. Test: bench/test_search_stock.py.
 """
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nets of bench/search.py and bench/measuring.py: those of bench/models, and synthetic ones of
-any size. Test: test_search_nets.py."""
+any size. Test: bench/test_search_nets.py."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 Precondition: COLLAGE_DISABLE=1. The base package has one external target kind, ``ccompiler``: it
 gets TVM's oneDNN pattern table. Prints one line of JSON; the
-plan's cost is in the prototype's own log. Test: test_search_stock.py.
+plan's cost is in the prototype's own log. Test: bench/test_search_stock.py.
 """
 
 import argparse

@@ -10,7 +10,7 @@ kernels run on; `own`, products by OpenBLAS with its own threads beside that poo
 Each side and load is a process of its own; they are woken one at a time, in a new random order each
 round. Printed: medians, the mixed load over the sum of its parts and over that of `one`, both round
 by round with 95 % intervals. Needs the environment that `make build` makes.
-Run: python bench/thread_pool.py --library onednn. Test: test_bench_thread_pool.py.
+Run: python bench/thread_pool.py --library onednn. Test: bench/test_thread_pool.py.
 """
 
 from __future__ import annotations

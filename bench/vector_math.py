@@ -8,7 +8,7 @@ round. Printed: the median, and its ratio to ours with a 95 % interval. Error: t
 `--every`-th number of float32 by its bits, `--every 1` for all of them (hours), in units of the
 last place, with the x where it is; pow takes a random y there, in -8 to 8.
 Needs the environment that `make build` makes. Run: python bench/vector_math.py --functions exp,tanh
-Test: test_bench_vector_math.py.
+Test: bench/test_vector_math.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 Printed: medians, oneDNN's time over ours with a 95 % interval and the outputs' error.
 Needs the environment that `make build` makes.
-Run: python bench/winograd.py --nets resnet50,yolov3. Test: test_bench_winograd.py.
+Run: python bench/winograd.py --nets resnet50,yolov3. Test: bench/test_winograd.py.
 """
 
 from __future__ import annotations

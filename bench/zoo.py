@@ -7,7 +7,7 @@
     python bench/zoo.py --write-docs                        # the tables of docs/zoo.md
 
 What a net does wrong is a row of the record. Docs: docs/zoo.md.
-Test: tvm/tests/python/collage/test_bench_zoo.py.
+Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

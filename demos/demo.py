@@ -5,7 +5,7 @@
 and also written as JSON; costs.sqlite beside it keeps the candidates' costs of the last run. Exit
 code 1 when an expectation is broken (see demo_checks.py).
 
-Test: tvm/tests/python/collage/test_demo.py.
+Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the demo expects of each model; a broken expectation is one line of text.
 
-Test: tvm/tests/python/collage/test_demo.py.
+Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """A fresh interleaved comparison of what was built, every contestant in a process of its own.
 
 The guard chose its winner by its own measurement, so that one flatters the winner: this one decides
-what the demo says. Test: tvm/tests/python/collage/test_demo.py.
+what the demo says. Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

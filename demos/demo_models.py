@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of the demo: where they come from, what they are fed, how their output reads.
 
-Test: tvm/tests/python/collage/test_demo.py.
+Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

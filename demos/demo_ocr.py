@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PP-OCR around the networks: a line of text as an image, images as tensors, outputs as text.
 
-Test: tvm/tests/python/collage/test_demo.py.
+Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime as a contestant of measure.compare, and as the reference of outputs.
 
-Imported by name in a worker process. Test: tvm/tests/python/collage/test_demo.py.
+Imported by name in a worker process. Test: demos/test_demo.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend of one's own: RMS norm in C (docs/backends/own.md). Test: test_own_backend.py."""
+"""A backend of one's own: RMS norm in C (docs/backends/own.md). Test: demos/test_own_backend.py."""
 
 import numpy as np
 import tvm

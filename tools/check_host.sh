@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # check_host.sh PYTHON CXX: fail with one clear line when the machine lacks what a build needs.
-# Test: test_install.py.
+# Test: tools/test_install.py.
 python=$1
 compiler=$2
 

@@ -2,7 +2,7 @@
 """Check that imports of the Python package point down its floors; part of `make lint`.
 
 The floors stand in pyproject.toml ([tool.importlinter]), and imports inside functions count too.
-`check_imports.py TREE` checks another copy of the tree. Test: test_imports.py.
+`check_imports.py TREE` checks another copy of the tree. Test: tools/test_check_imports.py.
 """
 
 import os

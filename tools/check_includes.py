@@ -2,7 +2,7 @@
 """Check the layers of the C++ pass by its #include lines; part of `make lint`.
 
 An arrow points down the table, never up, and units (a header with its source) form no circle.
-Test: test_check_includes.py.
+Test: tools/test_check_includes.py.
 """
 
 import re

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check what every source file of the tree must have; part of `make lint`. Test: test_install.py.
+"""Check what every source file of the tree must have; part of `make lint`.
+Test: tools/test_install.py.
 
-Each file starts with the license line, has at most 1000 lines and no trailing blanks.
+Each file starts with the license line, has at most 1000 lines and no trailing blanks; the tests
+that it names are there.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 LICENSE_LINE = "SPDX-License-Identifier: Apache-2.0"
 MAX_LINES = 1000
+TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc")
+# Where the paths of tests begin.
+TEST_FOLDERS = [
+    Path(p) for p in ("tvm/tests/python/collage", "tvm/tests/python", "tvm/tests/cpp", "tvm", ".")
+]
 COMMENT_STARTS = {".py": "# ", ".sh": "# ", ".cmake": "# ", ".cc": "// ", ".h": "// "}
 
 
@@ -28,6 +36,15 @@ def problems(path: Path) -> list[str]:
     return found
 
 
+def lost_tests(path: Path) -> list[str]:
+    """Return the tests that a source file names and that are nowhere, one line each."""
+    return [
+        f"{path}: there is no {test}"
+        for test in TEST.findall(path.read_text(encoding="utf-8"))
+        if not any((folder / test).is_file() for folder in TEST_FOLDERS)
+    ]
+
+
 def source_files() -> list[Path]:
     """Return the tree's source files: those of git, tracked or new, that it does not ignore."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
@@ -37,6 +54,10 @@ def source_files() -> list[Path]:
 
 
 if __name__ == "__main__":
-    found = [problem for path in source_files() for problem in problems(path)]
+    found = []
+    for path in source_files():
+        found += problems(path)
+        if not path.is_relative_to("tvm/tests"):
+            found += lost_tests(path)
     print("\n".join(found), end="\n" if found else "", file=sys.stderr)
     sys.exit(1 if found else 0)

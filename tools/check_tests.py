@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check what the Python tests must keep; part of `make lint`. Test: test_check_tests.py.
+"""Check what the Python tests must keep; part of `make lint`. Test: tools/test_check_tests.py.
 
 A test that asserts does so whatever its parameters are, never under an `if` alone. A slow test says
 why it is slow, and docs/testing.md lists each with its reason: `check_tests.py --write` writes that
@@ -10,7 +10,7 @@ import ast
 import sys
 from pathlib import Path
 
-TESTS = Path("tvm/tests/python/collage")
+TESTS = Path("tvm/tests/python")
 PAGE = Path("docs/testing.md")
 BEGIN, END = "<!-- slow tests -->\n", "<!-- end of slow tests -->\n"
 MARK = "pytest.mark.slow"
@@ -83,15 +83,16 @@ def _reason(decorator: ast.expr, mark: ast.Attribute) -> str:
 
 def table(folder: Path) -> str:
     lines = ["| test | why it is slow |\n", "|---|---|\n"]
-    for path in sorted(folder.glob("test_*.py")):
-        lines += [f"| `{path.stem}`: `{name}` | {why} |\n" for name, why in slow_tests(path)]
+    for path in sorted(folder.rglob("test_*.py")):
+        file = path.relative_to(folder)
+        lines += [f"| `{file}`: `{name}` | {why} |\n" for name, why in slow_tests(path)]
     return "".join(lines)
 
 
 def problems(folder: Path, page: str) -> list[str]:
     """Return what is wrong with the tests and with the page's table, one line each."""
     found = []
-    for path in sorted(folder.glob("test_*.py")):
+    for path in sorted(folder.rglob("test_*.py")):
         found += empty_tests(path)
         found += [
             f'{path}: {name} is slow and does not say why: @{MARK}("why")'

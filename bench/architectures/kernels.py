@@ -2,7 +2,7 @@
 """Which kernels of a library are slow: time of each by oneDNN's own log and TVM's debug executor,
 beside what the machine's peak and memory would allow.
 
-Run as a module it is the process that the library runs in. Test: test_bench_zoo.py.
+Run as a module it is the process that the library runs in. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

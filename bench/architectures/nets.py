@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zoo's table: a row a net. It imports neither torch nor tvm: the exporter's environment and
-the bench's both read it. Test: tvm/tests/python/collage/test_bench_zoo.py.
+the bench's both read it. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

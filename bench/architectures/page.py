@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generated part of docs/zoo.md, from the records. What people wrote there stays.
 
-Test: tvm/tests/python/collage/test_bench_zoo.py.
+Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ high, the fastest round), error (of outputs), ratio (fastest peer / this, median
 the rounds) and own (the same library as a peer / this), message; stages, seconds of each; slow,
 kernels that are a reference or far off the roofline (kernels.Kernel.to_json); ships, the plan at
 depth minutes; failure, null or stage and message of what ended the trial; seconds.
-Test: tvm/tests/python/collage/test_bench_zoo.py.
+Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

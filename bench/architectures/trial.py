@@ -2,7 +2,7 @@
 """What is measured of one net in a process of its own, at each depth; facts are written as they are
 found, so that a process that dies or hangs has told how far it came.
 
-Run as a module it is that process. Test: tvm/tests/python/collage/test_bench_zoo.py.
+Run as a module it is that process. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations

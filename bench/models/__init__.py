@@ -3,7 +3,7 @@
 published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8`,
 `<net>_fp16` and `<net>_bf16` are an image net in 8 bits, float16, bfloat16 (low_precision.py).
 
-Test: tvm/tests/python/collage/test_bench_models.py.
+Test: bench/test_models.py.
 """
 
 from __future__ import annotations

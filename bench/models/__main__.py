@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m bench.models --list`: what the nets hold and do, counted, beside what is published.
 
-Test: tvm/tests/python/collage/test_bench_models.py.
+Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BERT-base, uncased, with embeddings and pooler (arXiv 1810.04805). Test: test_bench_models.py."""
+"""BERT-base, uncased, with embeddings and pooler (arXiv 1810.04805). Test: bench/test_models.py."""
 
 from __future__ import annotations
 

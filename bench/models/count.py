@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters and multiply-accumulates of an ONNX model, read from its graph.
 
-Shapes should be static. Test: test_bench_models.py.
+Shapes should be static. Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generator of DCGAN (arXiv 1511.06434), 64x64, in the widths of PyTorch's example.
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """DenseNet-121 (arXiv 1608.06993): each layer takes all features before it.
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

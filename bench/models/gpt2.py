@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPT-2 small, one pass over 64 tokens, logits of all of them. Test: test_bench_models.py."""
+"""GPT-2 small, one pass over 64 tokens, logits of all of them. Test: bench/test_models.py."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Write an ONNX graph layer by layer, with seeded random weights, as short as a paper's table.
 
 Weights are scaled so that activations keep their size: neither infinite nor denormal. Shapes are
-static; each output gets the shape that ONNX infers. Test: test_bench_models.py.
+static; each output gets the shape that ONNX infers. Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inception-v3 (arXiv 1512.00567) as released: batch normalisation everywhere, no auxiliary head.
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MobileNetV2 1.0 (arXiv 1801.04381, table 2). Test: test_bench_models.py."""
+"""MobileNetV2 1.0 (arXiv 1801.04381, table 2). Test: bench/test_models.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NASNet-A (4 @ 1056), "mobile" (arXiv 1707.07012, figure 4 and appendix A).
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

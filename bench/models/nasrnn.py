@@ -2,7 +2,7 @@
 """The recurrent cell found by architecture search (arXiv 1611.01578, appendix), unrolled.
 
 The weights are the same in each step; each gate has a matrix of its own for the input and one for
-the state, so that joining them is the compiler's to find. Test: test_bench_models.py.
+the state, so that joining them is the compiler's to find. Test: bench/test_models.py.
 """
 
 from __future__ import annotations

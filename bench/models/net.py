@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a net of the benchmarks is: a builder, the published figures, inputs to run it on.
 
-Test: test_bench_models.py.
+Test: bench/test_models.py.
 """
 
 from __future__ import annotations

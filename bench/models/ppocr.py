@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real nets: PP-OCRv4's detection, recognition and angle classification, trained weights.
 
-The files are those of the demo (package rapidocr-onnxruntime). Test: test_bench_models.py.
+The files are those of the demo (package rapidocr-onnxruntime). Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A net of the benchmarks as a Relay module, through Collage's ONNX import.
 
-Test: test_bench_models.py.
+Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ResNet-50 (arXiv 1512.03385, stride at the 3x3 convolution) and ResNeXt-50 32x4d (arXiv
-1611.05431). Test: test_bench_models.py."""
+1611.05431). Test: bench/test_models.py."""
 
 from __future__ import annotations
 

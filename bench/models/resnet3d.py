@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """3D ResNet-18 (arXiv 1711.11248, R3D) and 3D ResNet-50 (arXiv 1711.09577): 16 frames, 400 classes.
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

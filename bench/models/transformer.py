@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that BERT, GPT-2 and ViT share, in the form in which PyTorch exports them.
 
-Sequences are (batch, tokens, features). Test: test_bench_models.py.
+Sequences are (batch, tokens, features). Test: bench/test_models.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ViT-B/16 (arXiv 2010.11929). Test: test_bench_models.py."""
+"""ViT-B/16 (arXiv 2010.11929). Test: bench/test_models.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """YOLOv3 (arXiv 1804.02767) on 416x416, 80 classes; outputs are the three raw feature maps.
-Test: test_bench_models.py."""
+Test: bench/test_models.py."""
 
 from __future__ import annotations
 

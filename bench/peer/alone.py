@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A net on one backend alone, as the guard builds it. Test: test_bench_winograd.py."""
+"""A net on one backend alone, as the guard builds it. Test: bench/test_winograd.py."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Build a net with Collage, or with TVM alone, in a process of its own; libraries come as files.
 
 A build that fails, hangs or dies is data. Run as a module it is that process.
-Test: test_bench_peers.py.
+Test: bench/test_peers.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A library as contestants of measure.compare that take arrays and give arrays in each run, as a
-program that serves a model does. Test: test_bench_runner.py."""
+program that serves a model does. Test: bench/test_runner.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run in a fresh process that prints its result as JSON, in its last line. Test:
-test_bench_replay.py."""
+bench/test_replay.py."""
 
 from __future__ import annotations
 

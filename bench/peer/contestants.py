@@ -2,7 +2,7 @@
 """The frameworks that a user could pick instead, as contestants of measure.compare.
 
 Factories are called in a process of their own, with the ONNX file and the inputs (.npz, arrays by
-name). What is not installed is found out without importing it. Test: test_bench_peers.py.
+name). What is not installed is found out without importing it. Test: bench/test_peers.py.
 """
 
 from __future__ import annotations

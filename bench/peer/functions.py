@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of one number as Relay, numpy and exact, and how far results are off in units of the
-last place. Test: test_compile_vector_math.py, test_bench_vector_math.py.
+last place. Test: compile/test_vector_math.py, bench/test_vector_math.py.
 """
 
 from __future__ import annotations

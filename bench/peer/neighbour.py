@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A contestant beside a busy process, which stands still except while the contestant runs.
 
-Run as a module it is the neighbour that runs a contestant for ever. Test: test_bench_deploy.py.
+Run as a module it is the neighbour that runs a contestant for ever. Test: bench/test_deploy.py.
 """
 
 from __future__ import annotations

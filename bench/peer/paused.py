@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A contestant whose process sleeps before each run, as a server's does between requests.
 
-Test: test_bench_pauses.py.
+Test: bench/test_pauses.py.
 """
 
 from __future__ import annotations

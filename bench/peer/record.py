@@ -2,7 +2,7 @@
 """One net's comparison as a JSON record, and what records say together.
 
 Ratios are peer / ours, medians of the ratios round by round: above 1 where ours is faster. Test:
-test_bench_peers.py.
+bench/test_peers.py.
 """
 
 from __future__ import annotations

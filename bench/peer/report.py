@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as text, and as a plot where matplotlib is installed. Test: test_bench_peers.py."""
+"""Records as text, and as a plot where matplotlib is installed. Test: bench/test_peers.py."""
 
 from __future__ import annotations
 

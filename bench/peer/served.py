@@ -3,7 +3,7 @@
 without the compiler, the C++ program of demos/cpp_deploy.
 
 The worker starts such a process and asks for runs; it runs the library and takes the time. This
-file is that process for Python. Test: test_bench_peers.py, test_bench_deploy.py.
+file is that process for Python. Test: bench/test_peers.py, bench/test_deploy.py.
 """
 
 from __future__ import annotations

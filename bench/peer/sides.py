@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What benchmarks share that print some lines for each net: threads of its sides, the loop over
-nets that leaves out what fails, results that have to be there. Test: test_bench_winograd.py."""
+nets that leaves out what fails, results that have to be there. Test: bench/test_winograd.py."""
 
 from __future__ import annotations
 

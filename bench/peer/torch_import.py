@@ -2,7 +2,7 @@
 """An ONNX model with static shapes as a torch.fx graph, for PyTorch's compiler.
 
 Only what the nets of bench/models use, in fp32; anything else is a ValueError that names it.
-Test: test_bench_peers.py.
+Test: bench/test_peers.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Versions of what takes part, so that a record is used again only for what it was measured with.
 
 Ours is a hash of the libraries' and the package's files: a version number stays as it is while the
-code is worked on. Test: tvm/tests/python/collage/test_bench_peers.py.
+code is worked on. Test: bench/test_peers.py.
 """
 
 from __future__ import annotations

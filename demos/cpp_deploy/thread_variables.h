@@ -4,7 +4,7 @@
  * \brief Gives the variables of threads the values that `import tvm` gives them in Python.
  *
  * Precondition: called first in main, before other threads and open files. Tested by
- * tvm/tests/python/collage/test_onednn_deploy.py.
+ * backends/dnnl/test_deploy.py.
  */
 #ifndef COLLAGE_THREAD_VARIABLES_H_
 #define COLLAGE_THREAD_VARIABLES_H_

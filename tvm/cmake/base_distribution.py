@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print where an installed distribution put a file; run by CMake. Test: test_install.py.
+"""Print where an installed distribution put a file; run by CMake. Test: tools/test_install.py.
 
 Usage: ``base_distribution.py NAME RELATIVE_FILE`` prints ``VERSION;DIRECTORY``, the directory
 being the one that RELATIVE_FILE is relative to. The distribution is never imported, so this also

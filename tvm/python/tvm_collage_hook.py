@@ -3,7 +3,7 @@
 
 ``_collage.pth`` calls install() at every interpreter start of the environment: this module
 imports nothing that the interpreter has not loaded by then (under 1 ms), and all that costs more
-waits in ``tvm_collage`` for the first ``import tvm``. Test: test_hook.py.
+waits in ``tvm_collage`` for the first ``import tvm``. Test: tvm_collage/test_hook.py.
 """
 
 import _signal  # what `signal` is made of; the interpreter has it already

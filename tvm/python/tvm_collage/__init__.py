@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of tvm-collage lie: version, libraries, Python package. Test: test_hook.py.
+"""Where the parts of tvm-collage lie: version, libraries, Python package.
+Test: tvm_collage/test_hook.py.
 
 Imported by ``tvm_collage_hook`` when a process first imports ``tvm``, before ``tvm`` is loaded.
 """

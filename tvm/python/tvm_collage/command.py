@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script `collage`: the command line of `tvm.relay.collage`. Test: test_cli.py."""
+"""The script `collage`: the command line of `tvm.relay.collage`. Test: cli/test_cli.py."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepare a process for TVM and oneDNN to share one thread pool. Test: test_hook.py.
+"""Prepare a process for TVM and oneDNN to share one thread pool. Test: tvm_collage/test_hook.py.
 
 Must run before libtvm.so is loaded: our pool then takes the place of TVM's, and both read their
 environment when they are loaded.

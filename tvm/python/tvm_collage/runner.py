@@ -2,7 +2,7 @@
 """A compiled model as a fast function of arrays by name. Docs: docs/runner.md.
 
 Needs TVM's runtime and our runtime library alone, so it serves where there is no compiler.
-Test: test_runner.py.
+Test: tvm_collage/test_runner.py.
 """
 
 from __future__ import annotations

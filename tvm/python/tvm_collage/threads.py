@@ -3,7 +3,7 @@
 
 Reads only the affinity mask, /sys (siblings of a core, caches, memory nodes) and /proc,
 /sys/fs/cgroup (CPU quota, of version 1 and 2). Every function takes the file system's root, so that
-tests can fake a machine. Test: test_hook.py.
+tests can fake a machine. Test: tvm_collage/test_hook.py.
 """
 
 import os

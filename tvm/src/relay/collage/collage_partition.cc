@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass CollagePartition (RFC 0062): the module's placement, found or saved before -> rewrite.
 // To find one: gather specs -> for each function: import, plan.
-// Precondition: Init ran. Test: tvm/tests/python/collage/test_collage_partition.py.
+// Precondition: Init ran. Test: test_collage_partition.py.
 #include <map>
 #include <string>
 

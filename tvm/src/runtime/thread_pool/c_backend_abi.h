@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of TVM's C ABI (tvm/runtime/c_backend_api.h) that the pool stands in for, declared here
 // so that the library builds and loads without TVM. The layout must stay TVM's own.
-// Test: tests/python/collage/test_thread_pool.py (a TVM kernel runs on the pool).
+// Test: runtime/test_thread_pool.py (a TVM kernel runs on the pool).
 #ifndef TVM_RUNTIME_THREAD_POOL_C_BACKEND_ABI_H_
 #define TVM_RUNTIME_THREAD_POOL_C_BACKEND_ABI_H_
 

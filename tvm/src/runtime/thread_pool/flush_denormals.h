@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Treats denormal floats as zero while tasks run, if asked to: they can make a kernel tens of times
 // slower. Off by default, since it changes results below 1e-38.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #ifndef TVM_RUNTIME_THREAD_POOL_FLUSH_DENORMALS_H_
 #define TVM_RUNTIME_THREAD_POOL_FLUSH_DENORMALS_H_
 

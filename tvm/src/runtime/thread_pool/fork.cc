@@ -3,7 +3,7 @@
 // does, and the child's first parallel region would wait for them for ever.
 // So the forking thread's team is dismissed just before; the next region on either side makes a new
 // one. This also serves other users of the same libgomp (oneDNN); Python's subprocess pays nothing.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #include <omp.h>
 #include <pthread.h>
 

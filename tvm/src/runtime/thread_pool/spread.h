@@ -11,7 +11,7 @@
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
 // is as good as any other; whoever set OMP_PROC_BIND knows better.
 // Threads that are started from within a bound task or part inherit its one CPU.
-// Test: tests/cpp/thread_pool/spread_cases.cc (test_thread_pool.py).
+// Test: tests/cpp/thread_pool/spread_cases.cc (runtime/test_thread_pool.py).
 #ifndef TVM_RUNTIME_THREAD_POOL_SPREAD_H_
 #define TVM_RUNTIME_THREAD_POOL_SPREAD_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the errors of a launch's tasks, which arise in worker threads, for the thread that
 // launched them. Errors are rare, so nothing here is fast.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #ifndef TVM_RUNTIME_THREAD_POOL_TASK_ERRORS_H_
 #define TVM_RUNTIME_THREAD_POOL_TASK_ERRORS_H_
 

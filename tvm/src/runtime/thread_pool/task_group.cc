@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running the tasks of one launch and their barrier; see task_group.h.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #include "task_group.h"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tasks of one launch: what to call, how far each task has come (for the barrier), what failed.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #ifndef TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_
 #define TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_
 

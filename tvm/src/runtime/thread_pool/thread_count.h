@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many threads a launch from the current thread uses.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #ifndef TVM_RUNTIME_THREAD_POOL_THREAD_COUNT_H_
 #define TVM_RUNTIME_THREAD_POOL_THREAD_COUNT_H_
 

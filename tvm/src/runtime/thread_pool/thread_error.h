@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last error of the current thread: a text, or a Python exception from a packed function.
 // It is TVM's own when TVM is in the process, found by name, so that nothing here needs TVM.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #ifndef TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
 #define TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
 

@@ -2,7 +2,7 @@
 // Stands in for libtvm's functions behind `runtime.config_threadpool` and `runtime.NumThreads`,
 // which would start TVM's own pool beside ours and set or report a count that nobody uses.
 // Precondition: names and types are those of tvm/runtime/threading_backend.h of TVM 0.19.
-// Test: tests/python/collage/test_thread_pool.py.
+// Test: runtime/test_thread_pool.py.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process per case of the thread pool's tests: `pool_cases <case>` exits with 0 when it holds.
 // Linked with libtvm_collage_pool.so and nothing of TVM; built, and run with the thread counts in
-// the environment, by tests/python/collage/test_thread_pool.py.
+// the environment, by runtime/test_thread_pool.py.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xmmintrin.h>

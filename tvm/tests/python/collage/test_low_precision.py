@@ -2,13 +2,14 @@
 """Nets in 8 bits, float16, bfloat16: outputs beside onnxruntime's, on TVM and through Collage."""
 
 import functools
-import sys
-from pathlib import Path
 
+import models
 import numpy as np
 import onnx
 import pytest
 import tvm
+from models.graph import Graph
+from models.low_precision import halve, in_bfloat16, quantise
 from onednn_nets import run
 from relay_text import is_external
 from tvm import relay
@@ -22,12 +23,6 @@ from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
 from tvm.relay.collage.exec.arrays import as_numbers
 from tvm.relay.collage.exec.contestant import library_contestant
 from tvm.relay.collage.measure import MeasureOptions, output_error
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "bench"))
-
-import models
-from models.graph import Graph
-from models.low_precision import halve, in_bfloat16, quantise
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -11,8 +11,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
 from tvm.relay.collage.compile import prepare
-from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
-from tvm.relay.collage.measure import Comparison, Cost, Interval
+from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 
@@ -30,26 +29,6 @@ def small_net():
     mod = tvm.IRModule.from_expr(relay.Function([x, weight], y))
     values = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype("float32")
     return mod, {"weight": tvm.nd.array(values)}
-
-
-@pytest.fixture
-def fakes(monkeypatch):
-    """Mock costs, and a guard that builds nothing and lets the last plan win."""
-    seen = {}
-
-    def guard(plans, reference, build, *, rounds, seed, **more):
-        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed, **more)
-        if "unavailable" in seen:
-            raise GuardUnavailable(seen["unavailable"])
-        winner = seen.get("winner", list(plans)[-1])
-        rows = [Comparison(k, Cost.measured([1e-3] * 9), Interval(1, 1, 1), 0.0) for k in plans]
-        return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
-
-    monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
-    )
-    monkeypatch.setattr(optimizer, "guard", guard)
-    return seen
 
 
 def external_parts(mod):

@@ -2,15 +2,16 @@
 """One table of options: C++ defaults, Python fields, values in a PassContext and wrong ones."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 import tvm
+from option_values import changed
 from relay_text import make_backend, parse, partition
+from tree import ROOT
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.options import option_table
 
-DOCS = Path(__file__).resolve().parents[4] / "docs"
+DOCS = ROOT / "docs"
 
 
 def context(**values):
@@ -54,25 +55,6 @@ def test_current_reads_the_innermost_context():
                 byoc_fusion_style=["dnnl.NoFusion"], tvm_max_depth=2
             )
     assert CollageOptions.current() == CollageOptions()
-
-
-def changed(name, value):
-    """Another value of the same type that is allowed."""
-    others = {
-        "byoc_fusion_style": ["dnnl.TVMFusion", "with.dots.ArbitraryFusion"],
-        "placement_allow": ["machine", "weights"],
-        "verify": "all",
-        "progress": "json",
-        "log_level": "debug",
-        "tuning_log": ["a.log", "folder"],
-        "tuner": "ansor",
-        "tune_model": "random",
-    }
-    if name in others:
-        return others[name]
-    if isinstance(value, bool):
-        return not value
-    return value + 1 if isinstance(value, (int, float)) else value + "x"
 
 
 def test_every_option_goes_into_a_config_and_comes_back():

@@ -7,16 +7,14 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from json_schema import errors
+from tree import ROOT
 from tvm.relay.collage.measure import Cost, Progress, make_progress
 from tvm.relay.collage.progress import KINDS, JsonLines, TextLines, View, make_view, phase, steps
 
-SCHEMA = json.loads(
-    (Path(__file__).resolve().parents[4] / "docs" / "progress.schema.json").read_text()
-)
+SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
 
 class Clock:

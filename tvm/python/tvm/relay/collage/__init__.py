@@ -2,7 +2,7 @@
 """Collage: every part of a model on the backend that was measured fastest there.
 
 Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, puts our pass and
-build wrappers in place and leaves all else to the first use. Test: test_collage_package.py.
+build wrappers in place and leaves all else to the first use. Test: test_package.py.
 """
 
 from . import _native

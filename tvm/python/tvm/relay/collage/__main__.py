@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tvm.relay.collage`: the same as the command `collage`. Test: test_cli_store.py."""
+"""`python -m tvm.relay.collage`: the same as the command `collage`. Test: cli/test_store.py."""
 
 import sys
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that are imported at their first use, since TVM imports us in every process.
 
-Test: test_collage_package.py.
+Test: test_package.py.
 """
 
 import functools

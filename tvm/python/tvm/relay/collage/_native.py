@@ -2,7 +2,7 @@
 """Loads libtvm_collage_runtime.so and libtvm_collage.so and runs their one Init.
 
 Precondition: libtvm.so is loaded with its symbols global, as ``import tvm`` does.
-Test: test_base_package.py.
+Test: relay/test_base_package.py.
 """
 
 import ctypes

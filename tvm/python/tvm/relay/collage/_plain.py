@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that C++ hands over as Python's own. Test: test_estimator.py."""
+"""Values that C++ hands over as Python's own. Test: test_estimators.py."""
 
 import tvm
 

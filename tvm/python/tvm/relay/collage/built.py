@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was built of a decision, as a fast function. Docs: docs/runner.md. Test: test_runner.py."""
+"""What was built of a decision, as a fast function. Docs: docs/runner.md.
+Test: tvm_collage/test_runner.py."""
 
 from __future__ import annotations
 

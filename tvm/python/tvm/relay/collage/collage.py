@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of TVM's own ``tvm.relay.collage.collage`` module, kept for scripts that use them.
 
-Test: test_collage_package.py.
+Test: test_package.py.
 """
 
 import functools

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Denormal floats as zero, for all that models run on. Docs: docs/thread_pool.md.
 
-Test: test_flush_denormals.py.
+Test: test_denormals.py.
 """
 
 import ctypes

@@ -2,7 +2,7 @@
 """Cost estimators as the pass takes them: ``CollagePartition(config, estimator)`` of TVM's own API.
 
 The pass asks in batches through one C++ class; what answers is a method here. The old protocol, a
-global function of (module, target) that returns seconds, still works. Test: test_estimator.py.
+global function of (module, target) that returns seconds, still works. Test: test_estimators.py.
 """
 
 import functools

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is a backend's and what is TVM's: targets, functions, names in reports and costs.
 
-Test: test_compile_library.py, test_target_kind.py.
+Test: compile/test_library.py, backends/test_target_kind.py.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pass tells of each function that it partitioned, as records; C++ sends rows.
 
-Test: test_report.py, test_unplaced.py, test_estimator.py.
+Test: report/test_report.py, plan/test_unplaced.py, test_estimators.py.
 """
 
 from __future__ import annotations

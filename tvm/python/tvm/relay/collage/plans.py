@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plans of a module that compete end to end, each with what makes its placement.
 
-Test: test_optimizer.py, test_placement_plans.py.
+Test: test_optimizer.py, placement/test_plans.py.
 """
 
 from __future__ import annotations

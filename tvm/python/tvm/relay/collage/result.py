@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage decided for a module. Test: test_optimizer.py, test_report.py."""
+"""What Collage decided for a module. Test: test_optimizer.py, report/test_report.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 TVM's own server (tvm.exec.rpc_server) serves as well, but stops listening when a session ends
 badly, as when its client is killed; this one listens again. It runs whatever a client sends it:
-for trusted networks alone. Docs: docs/devices.md. Test: test_rpc_devices.py.
+for trusted networks alone. Docs: docs/devices.md. Test: rpc/test_devices.py.
 """
 
 from __future__ import annotations

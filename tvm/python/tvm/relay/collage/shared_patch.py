@@ -2,7 +2,7 @@
 """Changes of what a whole process shares, for as long as anybody needs them.
 
 Two builds may run at once, and end in any order: a scope that puts back what it found when it began
-would put back the other's change. Test: test_overlap.py.
+would put back the other's change. Test: test_shared_patch.py.
 """
 
 from __future__ import annotations

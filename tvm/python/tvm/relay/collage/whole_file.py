@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text files that are written at once or not at all. Test: test_placement_file.py."""
+"""Text files that are written at once or not at all. Test: placement/test_file.py."""
 
 from __future__ import annotations
 

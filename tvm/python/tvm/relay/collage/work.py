@@ -2,7 +2,7 @@
 """What a candidate does, by shapes alone, and the time of it by a machine's peaks (the roofline).
 
 Assumption: a candidate is one kernel that keeps what is inside it in caches, and reaches either the
-peak of arithmetic or that of memory. Test: test_analytic.py, test_roofline.py.
+peak of arithmetic or that of memory. Test: test_analytic.py, measured/test_roofline.py.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules that options ask for, and those that a target brings (RFC 0062, phase 1).
-// Precondition: Init ran. Test: tvm/tests/python/collage/test_rules_backend.py.
+// Precondition: Init ran. Test: rules/test_target.py.
 #ifndef TVM_RELAY_COLLAGE_API_BACKEND_RULES_H_
 #define TVM_RELAY_COLLAGE_API_BACKEND_RULES_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule written in Python: it looks at a view of the graph and gives sub-graphs of it.
-// Precondition: it runs inside an ImportScope. Test: tvm/tests/python/collage/test_rules_custom.py.
+// Precondition: it runs inside an ImportScope. Test: rules/test_custom.py.
 #include "../relay/fields.h"
 #include "../relay/user_error.h"
 #include "rule_objects.h"

@@ -2,7 +2,7 @@
 // Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run. Also the target
 // kinds of backends, `Target("<name> -option=value")`, marked as external code generators.
 // Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule.
-// Test: tvm/tests/python/collage/test_collage_partition.py, test_target_kind.py.
+// Test: test_collage_partition.py, backends/test_target_kind.py.
 #ifndef TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
 #define TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
 

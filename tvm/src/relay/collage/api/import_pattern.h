@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // relay.dataflow_pattern objects -> DataflowPattern.
-// Precondition: libtvm.so is loaded. Test: tvm/tests/python/collage/test_import_pattern.py.
+// Precondition: libtvm.so is loaded. Test: api/test_import_pattern.py.
 #ifndef TVM_RELAY_COLLAGE_API_IMPORT_PATTERN_H_
 #define TVM_RELAY_COLLAGE_API_IMPORT_PATTERN_H_
 

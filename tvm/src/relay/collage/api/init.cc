@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that must happen once after libtvm_collage.so is loaded, in one call from Python.
 // Precondition: libtvm.so of the pinned release is loaded; a static initialiser that throws would
-// end the process, so static ones only register functions. Test:
-// tvm/tests/python/collage/test_base_package.py.
+// end the process, so static ones only register functions. Test: relay/test_base_package.py.
 #include "backend_rules.h"
 #include "options.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON text of plain values: in one call of TVM's FFI, ten times as fast as boxed values one by
-// one. Test: tvm/tests/python/collage/test_views.py.
+// one. Test: views/test_views.py.
 #ifndef TVM_RELAY_COLLAGE_API_JSON_TEXT_H_
 #define TVM_RELAY_COLLAGE_API_JSON_TEXT_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pass would choose from, and what one pattern matches, for researchers and authors of
 // backends; nothing is searched. Precondition: functions are typed. Test:
-// tvm/tests/python/collage/test_views.py, test_matches.py.
+// views/test_views.py, inspect/test_matches.py.
 #include "../match/matcher.h"
 #include "../plan/cost_table.h"
 #include "../relay/rewrite.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observe: tells the estimator's `observe` what the pass decided for a function, for reports.
-// Test: tvm/tests/python/collage/test_collage_partition.py.
+// Test: test_collage_partition.py.
 #ifndef TVM_RELAY_COLLAGE_API_OBSERVE_H_
 #define TVM_RELAY_COLLAGE_API_OBSERVE_H_
 

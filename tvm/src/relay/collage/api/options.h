@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collage's options: one table of name, type, default, range and meaning for C++, Python and tvmc.
-// Precondition: RegisterPassOptions ran (Init does). Test:
-// tvm/tests/python/collage/test_options.py.
+// Precondition: RegisterPassOptions ran (Init does). Test: test_options.py.
 #ifndef TVM_RELAY_COLLAGE_API_OPTIONS_H_
 #define TVM_RELAY_COLLAGE_API_OPTIONS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass of TVM's own sub-graph tests: nodes given by number become one inline function for a
 // compiler. The product uses CollagePartition; this shows sub-graphs and rewriting on their own.
-// Test: tvm/tests/python/collage/test_partition_for_testing.py.
+// Test: api/test_partition_for_testing.py.
 #include <map>
 
 #include "../relay/rewrite.h"

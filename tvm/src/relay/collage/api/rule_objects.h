@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partition rules and combiners as TVM objects, so that Python can put them together.
 // Precondition: rules built from users' functions run inside an ImportScope (user_functions.h).
-// Test: tvm/tests/python/collage/test_rules.py.
+// Test: rules/test_pattern_entry.py.
 #ifndef TVM_RELAY_COLLAGE_API_RULE_OBJECTS_H_
 #define TVM_RELAY_COLLAGE_API_RULE_OBJECTS_H_
 

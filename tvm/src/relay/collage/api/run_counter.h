@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often a pass of this library ran: proves to a test which implementation it has met, read as
-// collage.NumPartitionRuns. Test: tvm/tests/python/collage/test_tvms_own_tests.py.
+// collage.NumPartitionRuns. Test: upstream/test_collage.py.
 #ifndef TVM_RELAY_COLLAGE_API_RUN_COUNTER_H_
 #define TVM_RELAY_COLLAGE_API_RUN_COUNTER_H_
 

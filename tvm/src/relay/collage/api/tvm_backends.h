@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TvmBackends: what planning asks about the backends of one function, answered by TVM and the cost
-// estimator. Precondition: the function is typed. Test:
-// tvm/tests/python/collage/test_collage_partition.py.
+// estimator. Precondition: the function is typed. Test: test_collage_partition.py.
 #ifndef TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
 #define TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
 

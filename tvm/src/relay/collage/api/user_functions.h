@@ -3,7 +3,7 @@
 // is a refusal with a reason, of which Python makes a text (predicates.py); an interrupt ends the
 // pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
 // given here is guarded, in Python or by Guarded: what any other raises ends the pass. Test:
-// tvm/tests/python/collage/test_rules.py, test_rules_memo.py, test_refusals.py.
+// rules/test_pattern_entry.py, rules/test_memo.py, inspect/test_refusal.py.
 #ifndef TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
 #define TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The partitioner's data as TVM objects, so that Python can look at it: a handle each on shared,
 // immutable data; views/ turns their fields into properties. Precondition: what a view shows was
-// imported by ImportFunction. Test: tvm/tests/python/collage/test_views.py.
+// imported by ImportFunction. Test: views/test_views.py.
 #ifndef TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
 #define TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
 

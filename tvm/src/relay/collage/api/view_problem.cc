@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the search of one function was asked, with every cost, and its answer: for oracles.
-// Precondition: the function is typed. Test: tvm/tests/python/collage/test_search_ilp.py.
+// Precondition: the function is typed. Test: search/test_ilp.py.
 #include "../plan/plan.h"
 #include "tvm_backends.h"
 #include "view_objects.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plugins may link against: the library hides all other symbols. docs/rules.md says how.
-// Test: tvm/tests/python/collage/test_rules_plugin.py.
+// Test: rules/test_plugin.py.
 #ifndef TVM_RELAY_COLLAGE_GRAPH_API_H_
 #define TVM_RELAY_COLLAGE_GRAPH_API_H_
 

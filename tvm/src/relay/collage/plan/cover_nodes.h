@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CoverNodes: a function's nodes as the search sees them, those to place numbered densely.
-// Precondition: the graph outlives it. Test: tvm/tests/python/collage/test_search_ilp.py.
+// Precondition: the graph outlives it. Test: search/test_ilp.py.
 #ifndef TVM_RELAY_COLLAGE_PLAN_COVER_NODES_H_
 #define TVM_RELAY_COLLAGE_PLAN_COVER_NODES_H_
 

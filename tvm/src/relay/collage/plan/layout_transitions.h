@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
 // Precondition: the backends outlive it; they are asked once a tensor type.
-// Test: tvm/tests/python/collage/test_transitions.py, tvm/tests/cpp/plan_test.cc.
+// Test: measured/test_transitions.py, tvm/tests/cpp/plan_test.cc.
 #ifndef TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
 #define TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: one function -> its candidates -> their costs, as the search asks for them -> the cheapest
 // cover -> the parts that are placed (RFC 0062, phases 2 and 3). Knows no TVM.
-// Test: tvm/tests/cpp/plan_test.cc, tvm/tests/python/collage/test_collage_partition.py.
+// Test: tvm/tests/cpp/plan_test.cc, test_collage_partition.py.
 #ifndef TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 #define TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a kernel that stays on TVM is on none of the external backends, from what planning knew.
-// Precondition: the plan is of this function and these specs. Test:
-// tvm/tests/python/collage/test_unplaced.py.
+// Precondition: the plan is of this function and these specs. Test: plan/test_unplaced.py.
 #ifndef TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
 #define TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
 

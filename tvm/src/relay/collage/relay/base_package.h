@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbols of the base TVM package that its headers do not declare, declared here and nowhere
 // else. Precondition: libtvm.so of TVM 0.19.0 is loaded globally; each declaration names the file
-// of TVM 0.19.0 whose layout it leans on. Test: tvm/tests/python/collage/test_base_package.py.
+// of TVM 0.19.0 whose layout it leans on. Test: relay/test_base_package.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_BASE_PACKAGE_H_
 #define TVM_RELAY_COLLAGE_RELAY_BASE_PACKAGE_H_
 

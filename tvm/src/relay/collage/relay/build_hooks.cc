@@ -3,8 +3,8 @@
 // telling them that the context is left and entered again, at which some forget what they have
 // seen; and TVM's module that gives external modules their constants gets these alone, each once
 // (TVM gives it those of the host's kernels too, so that a file held them twice). Precondition: no
-// pass runs in that context. Test: tvm/tests/python/collage/test_compile_library.py,
-// test_compile_constants.py.
+// pass runs in that context. Test: compile/test_library.py,
+// compile/test_constants.py.
 #include <cstring>
 #include <string>
 #include <unordered_map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes Relay expressions and functions through TVM's global functions.
-// Precondition: libtvm.so is loaded. Test: tvm/tests/python/collage/test_rewrite.py.
+// Precondition: libtvm.so is loaded. Test: relay/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_CONSTRUCT_H_
 #define TVM_RELAY_COLLAGE_RELAY_CONSTRUCT_H_
 

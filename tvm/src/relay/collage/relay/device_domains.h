@@ -2,7 +2,7 @@
 // Which device a program wants each value on: `on_device`, `device_copy` and virtual devices of
 // variables and functions, spread to all that must then be on the same device.
 // Precondition: nodes are in post-dfs order, expressions beside them. Test:
-// tvm/tests/python/collage/test_device_constraints.py.
+// relay/test_device_domains.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
 #define TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the fields of any TVM object by reflection, 0.9 us an object, and calls TVM's global
 // functions. Precondition: libtvm.so is loaded (see base_package.h). Test:
-// tvm/tests/python/collage/test_import.py.
+// relay/test_import_relay.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
 #define TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FunctionKey: what tells whether a saved placement's node indexes still mean the same nodes.
 // Equal in every process for the same model, however its variables are called. Precondition: the
-// function is typed. Test: tvm/tests/python/collage/test_placement_key.py.
+// function is typed. Test: relay/test_function_key.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_FUNCTION_KEY_H_
 #define TVM_RELAY_COLLAGE_RELAY_FUNCTION_KEY_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of TVM's calls, operators and functions -> AttrValue; every attribute has one.
-// Precondition: libtvm.so is loaded. Test: tvm/tests/python/collage/test_import_attrs.py.
+// Precondition: libtvm.so is loaded. Test: relay/test_import_attrs.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
 #define TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
 

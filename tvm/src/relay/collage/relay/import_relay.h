@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relay function -> DataflowGraph, with the expression of each node kept beside it.
-// Precondition: the function is typed (InferType). Test: tvm/tests/python/collage/test_import.py.
+// Precondition: the function is typed (InferType). Test: relay/test_import_relay.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
 #define TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a weight is, for signatures of candidates and keys of functions alike (costs/weights.py
 // says the same of measured candidates), and these signatures: values of small constants count.
-// Test: tvm/tests/python/collage/test_estimator.py, test_placement_key.py.
+// Test: test_estimators.py, relay/test_function_key.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_SIGNATURES_H_
 #define TVM_RELAY_COLLAGE_RELAY_IMPORT_SIGNATURES_H_
 

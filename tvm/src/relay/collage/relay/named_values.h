@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names: expressions that make no value, but name one that another expression makes. Importing lets
 // readers of a name read the value itself, so that the partitioner sees one graph however it is
-// written. Precondition: nodes are as written, in post-dfs order. Test:
-// tvm/tests/python/collage/test_import.py.
+// written. Precondition: nodes are as written, in post-dfs order. Test: relay/test_import_relay.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_NAMED_VALUES_H_
 #define TVM_RELAY_COLLAGE_RELAY_NAMED_VALUES_H_
 

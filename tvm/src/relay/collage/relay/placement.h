@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement: which nodes of each function of a module run where. The search makes one, a file holds
-// one, and rewriting needs nothing else. Test: tvm/tests/python/collage/test_placement_parts.py.
+// one, and rewriting needs nothing else. Test: placement/test_parts.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
 #define TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors that a user can mend: Python raises them as the named class with one line of text, where
-// LOG(FATAL) would put a C++ stack before it. Test: tvm/tests/python/collage/test_errors.py.
+// LOG(FATAL) would put a C++ stack before it. Test: test_errors.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_USER_ERROR_H_
 #define TVM_RELAY_COLLAGE_RELAY_USER_ERROR_H_
 

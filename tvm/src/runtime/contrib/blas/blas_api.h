@@ -6,7 +6,8 @@
  * Both are opened when first needed and run on the calling thread alone: work is divided over
  * TVM's threads by gemm.cc, so that no second thread pool comes to life (OpenBLAS' threads would
  * wait for one another, spinning: 30 times slower beside a busy neighbour). Row-major matrices,
- * 32-bit sizes. Tested by test_blas_ops.py, test_blas_errors.py, test_backend_threads.py.
+ * 32-bit sizes.
+ * Tested by backends/blas/test_lower.py, backends/blas/test_errors.py, backends/test_threads.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_BLAS_API_H_
 #define TVM_COLLAGE_RUNTIME_BLAS_API_H_

@@ -6,7 +6,7 @@
  * One kind of node. matmul: a (..., m, k), b (k, n) or, for a batch, a (batch, m, k) and
  * b (batch, k, n), a batch of 1 serving all; optional bias of n numbers; ints: transpose_a,
  * transpose_b, relu (0 or 1). All operands of one type, float32 or float64. Tested by
- * test_blas_ops.py.
+ * backends/blas/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 

@@ -3,7 +3,7 @@
  * \file contrib_functions.cc
  * \brief `tvm.contrib.cblas.*` and `tvm.contrib.mkl.*`, which `llvm -libs=cblas` and `-libs=mkl`
  * compile calls to. Arguments as in TVM's python/tvm/contrib/cblas.py and mkl.py: a, b, c,
- * transpose_a, transpose_b[, alpha[, beta]]. Tested by test_blas_contrib.py.
+ * transpose_a, transpose_b[, alpha[, beta]]. Tested by backends/blas/test_contrib.py.
  */
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/packed_func.h>

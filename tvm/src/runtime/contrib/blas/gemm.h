@@ -5,7 +5,7 @@
  *
  * A batch is cut into tiles of the results, as even as the number of threads asks for; each thread
  * computes its tiles by single-threaded calls, and their bias and relu while they are in its cache.
- * Any number of threads may call at once. Tested by test_blas_ops.py.
+ * Any number of threads may call at once. Tested by backends/blas/test_lower.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_BLAS_GEMM_H_
 #define TVM_COLLAGE_RUNTIME_BLAS_GEMM_H_

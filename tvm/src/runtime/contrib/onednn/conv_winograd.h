@@ -4,7 +4,7 @@
  * \brief Convolutions of a plan that our Winograd kernel runs in place of oneDNN.
  *
  * It reads and writes the layouts that oneDNN chose for its own kernel, so that nothing around it
- * changes. Tested by test_onednn_winograd.py.
+ * changes. Tested by backends/dnnl/test_winograd.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_

@@ -5,7 +5,7 @@
  *
  * Nothing of oneDNN is linked: libtvm_collage_runtime.so loads (and other backends work) where
  * oneDNN is absent, and a model that needs it gets one clear error naming what was tried.
- * Precondition: oneDNN >= 3.2 headers at compile time. Tested by test_onednn_errors.py.
+ * Precondition: oneDNN >= 3.2 headers at compile time. Tested by backends/dnnl/test_errors.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_API_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_API_H_

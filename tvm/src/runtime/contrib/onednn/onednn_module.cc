@@ -3,7 +3,7 @@
  * \file onednn_module.cc
  * \brief The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
  *
- * Tested by test_onednn_module.py.
+ * Tested by backends/dnnl/test_module.py.
  */
 #include <utility>
 

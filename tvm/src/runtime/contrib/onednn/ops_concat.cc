@@ -5,7 +5,7 @@
  *
  * concat: ints.axis, not negative. oneDNN copies large pieces at the memory's speed, but 15 ns for
  * each of the few channels that a point of an image has in a layout with channels last. Such pieces
- * are copied by us. Tested by test_onednn_ops.py and test_onednn_kernels.py.
+ * are copied by us. Tested by backends/dnnl/test_lower.py and backends/dnnl/test_kernels.py.
  */
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>

@@ -6,7 +6,7 @@
  *
  * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
  * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
- * winograd. Tested by test_onednn_ops.py.
+ * winograd. Tested by backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 

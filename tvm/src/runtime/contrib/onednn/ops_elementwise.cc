@@ -6,7 +6,7 @@
  * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
  * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
  * result's shape. softmax, log_softmax: ints.axis, not negative. Tested by
- * test_onednn_ops.py.
+ * backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 

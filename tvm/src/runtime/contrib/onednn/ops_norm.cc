@@ -4,7 +4,7 @@
  * \brief Layer normalization over the last axis.
  *
  * layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
- * say; floats.epsilon. Tested by test_onednn_norms.py.
+ * say; floats.epsilon. Tested by backends/dnnl/test_norms.py.
  */
 #include <utility>
 

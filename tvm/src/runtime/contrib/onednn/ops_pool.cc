@@ -6,7 +6,7 @@
  *
  * ints: kernel, strides, dilation (Relay's), pad_l, pad_r. strings: layout, algorithm (max,
  * avg_include_padding, avg_exclude_padding). resample: strings layout and algorithm (nearest,
- * linear), by the shapes' ratios. Tested by test_onednn_ops.py.
+ * linear), by the shapes' ratios. Tested by backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 

@@ -5,8 +5,8 @@
  * which are copied unless they lie there densely; conversion to another element type.
  *
  * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
- * number an axis; convert rounds to the nearest and saturates. Tested by test_onednn_ops.py and
- * test_onednn_types.py.
+ * number an axis; convert rounds to the nearest and saturates.
+ * Tested by backends/dnnl/test_lower.py and backends/dnnl/test_types.py.
  */
 #include <tvm/runtime/logging.h>
 

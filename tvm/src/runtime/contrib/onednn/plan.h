@@ -3,7 +3,7 @@
  * \file plan.h
  * \brief A partition ready to run: primitives in order, and where each of their operands lives.
  *
- * Immutable after planning, shared by all calls. Tested by test_onednn_ops.py.
+ * Immutable after planning, shared by all calls. Tested by backends/dnnl/test_lower.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_

@@ -3,7 +3,7 @@
  * \file engine.h
  * \brief What runs an ONNX model: the one class between the runtime module and a library.
  *
- * Tested by test_onnx_backends.py.
+ * Tested by backends/onnx_model/test_backend.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_
 #define TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_

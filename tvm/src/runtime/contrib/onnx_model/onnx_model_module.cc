@@ -7,7 +7,7 @@
  * being "float32 1 3 224 224". The model holds its weights, so the module asks TVM for no
  * constants. The library is opened, and the model made ready, at the first run. Then a module that
  * was loaded drops its copy of the model, as the library has one: nothing that TVM loaded from a
- * file can be saved again. Tested by test_onnx_backends.py.
+ * file can be saved again. Tested by backends/onnx_model/test_backend.py.
  */
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>

@@ -5,7 +5,8 @@
  *
  * The library's wheel brings no headers. Its interface is a table of function pointers that only
  * ever grows at its end, so a function is known by its place; OnnxRuntime documents the table as
- * `OrtApi` of version 14 (ONNX Runtime 1.14) or later. Tested by test_onnx_backends.py.
+ * `OrtApi` of version 14 (ONNX Runtime 1.14) or later.
+ * Tested by backends/onnx_model/test_backend.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_ONNXRUNTIME_API_H_
 #define TVM_COLLAGE_RUNTIME_ONNX_MODEL_ONNXRUNTIME_API_H_

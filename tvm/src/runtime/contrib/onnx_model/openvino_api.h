@@ -4,7 +4,7 @@
  * \brief The few functions of OpenVINO's C interface that we call.
  *
  * Declared here rather than taken from its headers, so that a build does not need OpenVINO.
- * Tested by test_onnx_backends.py.
+ * Tested by backends/onnx_model/test_backend.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_
 #define TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_

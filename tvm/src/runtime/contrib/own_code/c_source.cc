@@ -5,7 +5,7 @@
  *
  * The description's first node has the shared library ("library", in hexadecimal) and the C text
  * ("source", for people). The library travels in the module, so neither compiler nor source is
- * needed where the model runs. Precondition: Linux. Tested by test_backend_codegen.py.
+ * needed where the model runs. Precondition: Linux. Tested by backends/test_own_code.py.
  */
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
  *
  * Written by python (backends/partition/description.py) as JSON, read here; the backends that use
  * it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
- * is not part of it. Nodes come in execution order. Tested by test_onednn_ops.py.
+ * is not part of it. Nodes come in execution order. Tested by backends/dnnl/test_lower.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_

@@ -3,7 +3,7 @@
  * \file memory.h
  * \brief Memory of programs: aligned blocks, and one for each running call.
  *
- * Tested by test_onednn_ops.py, test_blas_deploy.py.
+ * Tested by backends/dnnl/test_lower.py, backends/blas/test_deploy.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_MEMORY_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_MEMORY_H_

@@ -5,7 +5,7 @@
  *
  * A description may come from a damaged or foreign file, so nothing of it is indexed, divided by or
  * allocated before it was checked. Each error is one line that names the step and the field. Tested
- * by test_partition_checks.py.
+ * by runtime/test_partition_checks.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_NODE_CHECKS_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_NODE_CHECKS_H_

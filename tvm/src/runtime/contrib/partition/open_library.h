@@ -4,8 +4,9 @@
  * \brief Finds and opens the library that a backend needs, when a model first needs it.
  *
  * Nothing of such a library is linked: libtvm_collage_runtime.so loads where it is absent, and a
- * model that needs it gets one clear error. Tested by test_onednn_errors.py, test_blas_errors.py,
- * test_onnx_backends.py.
+ * model that needs it gets one clear error.
+ * Tested by backends/dnnl/test_errors.py, backends/blas/test_errors.py,
+ * backends/onnx_model/test_backend.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_OPEN_LIBRARY_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_OPEN_LIBRARY_H_

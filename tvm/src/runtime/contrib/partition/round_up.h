@@ -3,7 +3,7 @@
  * \file round_up.h
  * \brief Divisions of sizes that round up: sizes are not negative, divisors positive.
  *
- * Tested by test_blas_ops.py, test_onednn_winograd.py.
+ * Tested by backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_ROUND_UP_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_ROUND_UP_H_

@@ -3,7 +3,7 @@
  * \file thread_pool.h
  * \brief What libraries that run parts ask of our thread pool, which need not be in the process.
  *
- * Tested by test_flush_denormals.py and test_thread_pool.py.
+ * Tested by test_denormals.py and runtime/test_thread_pool.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_

@@ -4,7 +4,7 @@
  * \brief A compiled model as one call on raw memory: data in, run, data out.
  *
  * TVM's executors take a call for each tensor that is set or read, which Python pays for each time.
- * Docs: docs/runner.md. Tested by test_runner.py.
+ * Docs: docs/runner.md. Tested by tvm_collage/test_runner.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_RUNNER_RUNNER_H_
 #define TVM_COLLAGE_RUNTIME_RUNNER_RUNNER_H_

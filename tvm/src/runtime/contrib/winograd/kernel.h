@@ -5,7 +5,7 @@
  * set.
  *
  * Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
- * rest, so they may share no inline function with it. Tested by test_onednn_winograd.py.
+ * rest, so they may share no inline function with it. Tested by backends/dnnl/test_winograd.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_
 #define TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_

@@ -5,7 +5,7 @@
  *
  * It multiplies a quarter as often as a direct convolution; what that costs is 4 times the memory
  * of the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is
- * ours: docs/architecture.md. Tested by test_onednn_winograd.py.
+ * ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
 #define TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_

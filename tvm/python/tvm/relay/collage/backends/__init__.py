@@ -2,7 +2,7 @@
 """Backends: what they are, which are known, and the ones that come with Collage.
 
 Imported with ``tvm.relay`` in every process, so that ``Target("dnnl")`` is known from the start;
-everything but the target kinds waits for its first use. Test: test_backends.py.
+everything but the target kinds waits for its first use. Test: backends/test_registry.py.
 """
 
 from tvm._ffi import get_global_func, register_func

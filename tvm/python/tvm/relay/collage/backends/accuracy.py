@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends that trade accuracy for speed, and the option accuracy_budget that lets them take part.
 
-Docs: docs/accuracy.md. Test: test_accuracy.py.
+Docs: docs/accuracy.md. Test: backends/test_accuracy.py.
 """
 
 from ..errors import OptionError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of backends. Test: test_onednn_errors.py, test_backends.py."""
+"""Errors of backends. Test: backends/dnnl/test_errors.py, backends/test_registry.py."""
 
 from ..errors import BackendUnavailableError, CollageError, UnknownBackendError
 

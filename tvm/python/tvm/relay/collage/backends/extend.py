@@ -3,7 +3,7 @@
 
 They last as long as that registration: a second backend of the name starts without them. What is
 added is offered to the backend's codegen, which has to know its composites: where it does not, the
-candidate fails with the codegen's message. Test: test_backend_extend.py.
+candidate fails with the codegen's message. Test: backends/test_extend.py.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a backend is: the one class that everything else (target kind, rules, report) follows from.
 
-Test: test_backends.py.
+Test: backends/test_registry.py.
 """
 
 import copy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay's attributes of integers as lists, one number an axis. Test: test_onednn_ops.py,
-test_onnx_export.py.
+"""Relay's attributes of integers as lists, one number an axis. Test: backends/dnnl/test_lower.py,
+backends/onnx_model/test_export.py.
 """
 
 import tvm

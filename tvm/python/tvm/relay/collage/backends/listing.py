@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `collage backends` lists: each registered backend, looked up now.
 
-Test: test_cli_backends.py.
+Test: cli/test_backends.py.
 """
 
 from __future__ import annotations

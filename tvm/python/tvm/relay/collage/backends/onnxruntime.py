@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime as a backend. Docs: docs/backends/onnx_model.md. Test: test_onnx_backends.py."""
+"""ONNX Runtime as a backend. Docs: docs/backends/onnx_model.md.
+Test: backends/onnx_model/test_backend.py."""
 
 from .onnx_model.backend import OnnxModelBackend
 

@@ -2,7 +2,7 @@
 """Runtime modules for a backend's ``compile``: of C source text, or of a registered function.
 
 Both run in memory, are exported with the model and get the function's constants. Preconditions:
-tensors of static shape on the CPU; Linux. Test: test_backend_codegen.py.
+tensors of static shape on the CPU; Linux. Test: backends/test_own_code.py.
 """
 
 import os

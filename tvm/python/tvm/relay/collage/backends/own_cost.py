@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Costs by a backend's own function, in place of measuring. Test: test_backend_options.py."""
+"""Costs by a backend's own function, in place of measuring.
+Test: backends/test_target_options.py."""
 
 import dataclasses
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known backends, by name. Test: test_backends.py."""
+"""The known backends, by name. Test: backends/test_registry.py."""
 
 import difflib
 import importlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A backend -> its partition rule, for each external target kind.
 
-Test: test_rules.py, test_rules_backend.py.
+Test: rules/test_pattern_entry.py, rules/test_target.py.
 """
 
 from tvm._ffi import get_global_func

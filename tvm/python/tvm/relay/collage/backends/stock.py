@@ -2,7 +2,7 @@
 """TVM's own partitioning for a backend of ours: it asks our predicates, and what it asks of a TVM
 that is built with the library gets an answer.
 
-Cheap, as it runs in every process. Test: test_onednn_stock.py.
+Cheap, as it runs in every process. Test: backends/dnnl/test_stock.py.
 """
 
 import tvm

@@ -3,7 +3,7 @@
 
 Values that are no defaults travel as the attribute TARGET_OPTIONS of the composites that were found
 with them, in measuring, placements and deployment alike. So they are part of what a candidate is,
-hence of its cost's key. Test: test_backend_options.py.
+hence of its cost's key. Test: backends/test_target_options.py.
 """
 
 import json

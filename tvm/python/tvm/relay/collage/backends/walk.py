@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluates a Relay expression bottom up, without recursion: partitions can be deep.
 
-Precondition: no control flow, no functions but those called on the spot. Test: test_onnx_export.py,
-test_onednn_codegen.py.
+Precondition: no control flow, no functions but those called on the spot.
+Test: backends/onnx_model/test_export.py, backends/dnnl/test_codegen.py.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `collage`, also `python -m tvm.relay.collage`. Test: test_cli.py.
+"""The command `collage`, also `python -m tvm.relay.collage`. Test: cli/test_cli.py.
 
 Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong arguments; 130 Ctrl-C.
 """

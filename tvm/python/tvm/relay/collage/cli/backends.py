@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage backends`: which there are, whether they can run here, what they take.
 
-Docs: docs/tools.md. Test: test_cli_backends.py.
+Docs: docs/tools.md. Test: cli/test_backends.py.
 """
 
 from __future__ import annotations

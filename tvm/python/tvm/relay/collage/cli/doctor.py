@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage doctor`: is this machine fit to measure on?
 
-Docs: docs/tools.md. Test: test_doctor.py.
+Docs: docs/tools.md. Test: doctor/test_checks.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage store`: look into the store of measured costs, and move costs between stores.
 
-Docs: docs/store.md. Test: test_cli_store.py.
+Docs: docs/store.md. Test: cli/test_store.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 TVM 0.19 asks for the whole table (a hundred FFI calls) for every dimension of every kernel's
 output; the table is fixed when TVM is compiled.
 
-Test: tests/python/collage/test_compile_library.py
+Test: compile/test_library.py
 """
 
 from __future__ import annotations

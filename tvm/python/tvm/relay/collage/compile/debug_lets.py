@@ -5,7 +5,7 @@ TVM describes each let-bound variable to the debugger, and LLVM 22 accepts such 
 for pointers and scalar integers. TVM's common sub-expression pass also binds floats and vectors;
 those bindings, which are pure, are put back in place here. LLVM shares them again by itself.
 
-Test: tests/python/collage/test_compile_heal.py
+Test: compile/test_debug_lets.py
 """
 
 from __future__ import annotations

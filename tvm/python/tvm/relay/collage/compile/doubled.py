@@ -5,7 +5,7 @@ TVM types the product by itself, on a copy of all that it is computed from, so t
 with the rest of the net is shared no longer: the net doubles with each such sum. NASNet-A has 12 of
 them in a row, and relay.build did not end within 10 minutes.
 
-Test: tests/python/collage/test_compile_doubled.py
+Test: compile/test_doubled.py
 """
 
 from __future__ import annotations

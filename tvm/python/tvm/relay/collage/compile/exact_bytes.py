@@ -6,7 +6,7 @@ is 64,770, and 32,767 is what comes of it. Every convolution, dense layer and ba
 bytes is made of that one dot product of four, so it is replaced here: bytes are widened to 16 bits
 and multiplied by vpmaddwd, whose sums of two have 32 bits.
 
-Test: tests/python/collage/test_compile_exact_bytes.py
+Test: compile/test_exact_bytes.py
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@
 Otherwise which passes run, and in which order, stays TVM's decision: executors, opt levels,
 disabled passes and tuning contexts all keep their meaning.
 
-Test: tests/python/collage/test_compile_library.py
+Test: compile/test_library.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Primitive, Compiler or SkipOptimization are not entered. Shared sub-graphs stay 
 calls on the same constants become one constant: a weight that each step of a recurrence transposes
 by itself is then held, packed and cached once.
 
-Test: tests/python/collage/test_compile_fold.py
+Test: compile/test_fold.py
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ correctly. Sums, products of matrices and transcendental functions are TVM's.
 Every plan of a model is folded alike, so the comparison of plans cannot see a wrong evaluator: what
 is right is what TVM's own kernel gives, zeros' signs and numbers that are none included.
 
-Tests: tests/python/collage/test_compile_fold.py, test_compile_fold_fuzz.py (each row against TVM's own
+Tests: compile/test_fold.py, compile/test_fold_ops.py (each row against TVM's own
 FoldConstant, on numbers at the edges of their types)
 """
 

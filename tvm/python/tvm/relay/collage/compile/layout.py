@@ -6,7 +6,7 @@ small letter. An array is first brought into primal form (blocks merged into the
 the wanted one; both steps are one reshape, one transpose, one reshape. Padding is never made: a
 block that does not divide its axis is the caller's to leave to TVM.
 
-Test: tests/python/collage/test_compile_fold.py
+Test: compile/test_fold.py
 """
 
 from __future__ import annotations

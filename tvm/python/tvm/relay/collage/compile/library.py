@@ -4,7 +4,7 @@
 TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
 needs them, constants are kept once, and the one failure of LLVM that TVM can be built around is.
 
-Test: tests/python/collage/test_compile_library.py
+Test: compile/test_library.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 TIR has no way to name a float that is used twice: LLVM 22 rejects the debug information that TVM
 gives each let-bound one (see `debug_lets`), and an expression written out for each of its uses
-grows exponentially. In LLVM's text each value has a name. Test: test_compile_vector_math.py
+grows exponentially. In LLVM's text each value has a name. Test: compile/test_vector_math.py
 """
 
 from __future__ import annotations

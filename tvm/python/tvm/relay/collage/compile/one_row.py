@@ -7,7 +7,7 @@ eight shapes (docs/compile.md). Grouped convolutions stay as they are, and those
 known or whose shapes are open. Where tuning records are looked up all do: tuners find the kernels
 of a net in builds of their own, which know nothing of this.
 
-Test: tests/python/collage/test_compile_one_row.py
+Test: compile/test_one_row.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The passes that come before partitioning: a module with its weights bound and simplified.
 
-Test: tests/python/collage/test_compile_library.py
+Test: compile/test_library.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites what a pass is about to read, in place: `doubled`, `scale_axis`, `one_row`.
 
-Test: tests/python/collage/test_compile_doubled.py, test_compile_scale_axis.py, test_compile_one_row.py
+Test: compile/test_doubled.py, compile/test_scale_axis.py, compile/test_one_row.py
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ while it runs, and it folds the constant factors around them as ever.
 One number that such a product is multiplied by stays with it: GELU's half in the weights of the
 next convolution is a GELU that no backend knows, and is no pass over memory less.
 
-Test: tests/python/collage/test_compile_scale_axis.py
+Test: compile/test_scale_axis.py
 """
 
 from __future__ import annotations

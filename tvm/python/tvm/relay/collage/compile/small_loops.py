@@ -7,7 +7,7 @@ one that cannot be estimated (unknown extents, calls of other code) stays parall
 
 Done to a kernel before TVM's LowerTVMBuiltin: loops are vectors then, and temporary arrays are no
 calls yet.
-Docs: docs/compile.md. Test: test_compile_small_loops.py
+Docs: docs/compile.md. Test: compile/test_small_loops.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The wrapper that serves `relay.collage.enable_collage` keeps each original on the module it wrapped.
 
-Test: tests/python/collage/test_compile_library.py
+Test: compile/test_library.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 Bare `llvm` and `-mcpu=native` both lose vector instructions.
 
-Test: tests/python/collage/test_compile_target.py
+Test: compile/test_target.py
 """
 
 from __future__ import annotations

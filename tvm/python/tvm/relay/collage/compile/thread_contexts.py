@@ -2,7 +2,7 @@
 """TVM's DispatchContexts of AutoTVM and Ansor, entered for one thread's builds alone.
 
 TVM keeps the innermost one in a class: a context that two threads leave in another order than they
-entered it would serve all later builds. Test: test_overlap.py.
+entered it would serve all later builds. Test: test_shared_patch.py.
 """
 
 from __future__ import annotations

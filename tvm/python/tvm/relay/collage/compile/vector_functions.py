@@ -4,7 +4,7 @@
 Each is written for one number and computed for all lanes of a vector. Signs, NaNs and denormal
 numbers are treated by their bits, so that a code generator told that floats are no NaNs (TVM's is)
 cannot go wrong. The polynomials are those that tools/minimax.py prints; docs/accuracy.md has the
-errors. Test: test_compile_vector_math.py
+errors. Test: compile/test_vector_math.py
 """
 
 from __future__ import annotations

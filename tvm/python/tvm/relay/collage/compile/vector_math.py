@@ -7,7 +7,7 @@ inlined there. float16 and bfloat16 are computed in float32; float64 stays the C
 
 Done to a kernel before TVM's LowerIntrin: loops are vectors then and bfloat16 is gone. Nothing of
 the process changes, so other builds don't notice. Docs: docs/compile.md, docs/accuracy.md.
-Test: test_compile_vector_math.py
+Test: compile/test_vector_math.py
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """A worker's build of one candidate into a library file.
 
 The default builder, `build_library`, is what builds whole networks too.
-Test: test_measure_tvm.py, test_kernels.py.
+Test: timing/test_timing.py, timing/test_kernels.py.
 """
 
 from __future__ import annotations

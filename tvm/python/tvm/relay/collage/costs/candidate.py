@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a module whose main computes one candidate. Test: test_measure_candidate.py.
+"""What is measured: a module whose main computes one candidate. Test: costs/test_candidate.py.
 
 The same form reaches the build for measuring and for deploying: parts of external backends are
 global functions marked Primitive, Compiler, global_symbol and Inline; TVM's parts stay in main.

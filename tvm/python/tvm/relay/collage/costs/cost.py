@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate costs, or why that is not known; failures are data.
 
-Test: test_measure_cost.py.
+Test: costs/test_cost.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Needs are walked backwards, from READS of reads.py through FLOWS to the leaves. 
 see through (another kind of operator) ends it, where the result's type or operator bounds it; else
 the integers below are needed to be zero.
 
-Test: test_measure_reads.py
+Test: costs/test_reads.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random tensors that are safe and typical for a candidate's parameters.
 
-Tests: test_measure_inputs.py, test_measure_reads.py.
+Tests: costs/test_inputs.py, costs/test_reads.py.
 
 Data are normal random numbers: left-over memory holds denormals, which slow kernels down by orders
 of magnitude. What an operator reads as an index, a length or a structure (reads.py) stays inside

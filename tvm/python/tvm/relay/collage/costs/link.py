@@ -3,7 +3,7 @@
 
 TVM's own kernels call C, mathematics and the compiler's conversions of half floats at most. What
 else a library may be made of (C++ sources, a backend's archives) is linked as TVM does; the code is
-the same either way. Test: test_measure_link.py.
+the same either way. Test: costs/test_link.py.
 """
 
 from __future__ import annotations

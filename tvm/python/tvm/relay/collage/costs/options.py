@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of measuring. Test: test_measure_estimator.py."""
+"""Options of measuring. Test: measured/test_estimator.py."""
 
 from __future__ import annotations
 

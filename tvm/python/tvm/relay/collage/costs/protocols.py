@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands on the two sides of measuring: who asks for costs, and who keeps them.
 
-Test: test_measure_estimator.py, test_store_costs.py.
+Test: measured/test_estimator.py, store/test_stored_costs.py.
 """
 
 from __future__ import annotations

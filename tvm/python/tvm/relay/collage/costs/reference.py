@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What TVM computes for a candidate: its operators one by one, without any external code.
 
-Test: test_measure_reference.py.
+Test: costs/test_reference.py.
 
 Each operator call is built alone, hardly optimised, with its operands as parameters, and runs on
 numpy arrays. So no two candidates of a model cost a build of their own: candidates overlap, layers

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Medians and ratios of timings with 95 % intervals; deterministic.
 
-Test: test_measure_statistics.py.
+Test: costs/test_statistics.py.
 
 Assumption: samples are independent draws of one distribution. Timings are not quite (frequency and
 neighbours drift), so two contestants are compared by interleaved rounds, pair by pair, and

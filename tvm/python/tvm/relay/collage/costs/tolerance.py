@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far outputs may be from TVM's: by the coarsest type inside and the length of its sums.
 
-Test: test_measure_reference.py.
+Test: costs/test_reference.py.
 
 Assumption: rounding errors are independent, so they grow with the root of a sum's length; a table
 of three steps is enough, because wrong results are wrong by far more than rounding.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weight-free form of a module: constants become parameters and back.
 
-Test: test_measure_candidate.py.
+Test: costs/test_candidate.py.
 
 Precondition: the module is a plain Relay module; pattern `match` expressions keep their constants.
 """

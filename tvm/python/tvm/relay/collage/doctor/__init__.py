@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `collage doctor` looks at before anything is measured. Docs: docs/tools.md.
 
-Test: test_doctor.py.
+Test: doctor/test_checks.py.
 """
 
 from .checks import CHECKS, Finding, examine

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of `collage doctor`: a table of small functions of a Machine. Test: test_doctor.py.
+"""The checks of `collage doctor`: a table of small functions of a Machine.
+Test: doctor/test_checks.py.
 
 To add one: a function that answers with ok(), warning() or problem(), and a row in CHECKS.
 """
@@ -18,7 +19,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 _GIB = 2**30
 # Spread of one kernel's time. At 3 % noise (spread 8 %) the guard tells plans apart that differ by
-# 5 %; at 10 % (spread 26 %) every tenth choice is chance (test_guard_decide.py).
+# 5 %; at 10 % (spread 26 %) every tenth choice is chance (graph_search/test_decide.py).
 _NOISY, _TOO_NOISY = 0.10, 0.30
 # Work of all cores at once, as a share of what each does alone.
 _SHARED, _TAKEN = 0.85, 0.6

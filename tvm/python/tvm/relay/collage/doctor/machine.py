@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the checks look at, read once: a machine in plain values, so that tests make up their own.
 
-Test: test_doctor_machine.py.
+Test: doctor/test_machine.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 they wake on one CPU.
 
 The kernel is numpy's, which lets go of Python's lock and starts no threads; its data stay in the
-first cache, so only cores are measured. About a second. Test: test_doctor_machine.py.
+first cache, so only cores are measured. About a second. Test: doctor/test_machine.py.
 """
 
 from __future__ import annotations

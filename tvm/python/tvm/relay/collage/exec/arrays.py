@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors as numpy arrays to compare, arrays by name to run on: names may be any string, so none is
-ever passed as a keyword. Test: test_low_precision.py, test_input_names.py.
+ever passed as a keyword. Test: test_low_precision.py, exec/test_arrays.py.
 """
 
 from __future__ import annotations

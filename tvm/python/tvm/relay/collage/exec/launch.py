@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process is started, and killed with all that it started. Test: test_measure_pool.py."""
+"""A worker process is started, and killed with all that it started. Test: exec/test_pool.py."""
 
 from __future__ import annotations
 

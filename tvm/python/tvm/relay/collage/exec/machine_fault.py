@@ -4,7 +4,7 @@
 They are told by exceptions' types and errno, by signals, by the kernel's counters and by trying the
 same on nothing, never by the words of a message: another candidate would have had the same fault,
 and this one may do well when it is mended. A fault is named by one of ADVICE.
-Test: test_measure_machine_fault.py.
+Test: exec/test_machine_fault.py.
 """
 
 from __future__ import annotations

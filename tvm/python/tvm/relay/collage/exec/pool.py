@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Persistent workers that outlive the jobs that hang or crash. Test: test_measure_pool.py."""
+"""Persistent workers that outlive the jobs that hang or crash. Test: exec/test_pool.py."""
 
 from __future__ import annotations
 

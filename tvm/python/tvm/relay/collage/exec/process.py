@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker process seen from the driver: start, send, poll, kill. Test: test_measure_pool.py.
+"""One worker process seen from the driver: start, send, poll, kill. Test: exec/test_pool.py.
 
 A worker leads its own session, so that killing its group takes along what a candidate forked, and
 Ctrl-C reaches the driver alone. It dies with the thread that started it (PR_SET_PDEATHSIG), or when

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a request to a worker ended, and the line that says so. Test: test_measure_pool.py."""
+"""How a request to a worker ended, and the line that says so. Test: exec/test_pool.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions named by text, so that what crosses to a worker is never code.
 
-Test: test_measure_pool.py.
+Test: exec/test_pool.py.
 """
 
 from __future__ import annotations

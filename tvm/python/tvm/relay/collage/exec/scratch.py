@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary folders that do not outlive their process: whoever makes the next one removes those
-that a killed process left. Test: test_measure_scratch.py.
+that a killed process left. Test: exec/test_scratch.py.
 
 A folder `collage-x` stands beside a file `collage-x.lock`, which its process holds locked as long
 as it lives (flock: the kernel lets go when the process ends, however it ends, see flocks.py; no

@@ -3,7 +3,7 @@
 
 Nothing is recorded outside `recording()`, which bench/measuring.py and each worker's request use.
 Phases never overlap: what an inner phase takes is not part of the outer one, and an inner phase's
-name begins with the outer one's: "build/store". Test: test_measure_spent.py.
+name begins with the outer one's: "build/store". Test: exec/test_spent.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exception in one line, for people. Test: test_measure_tvm.py."""
+"""An exception in one line, for people. Test: timing/test_timing.py."""
 
 from __future__ import annotations
 

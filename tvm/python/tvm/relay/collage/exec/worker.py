@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker process: runs what may hang or crash, away from the user. Test: test_measure_pool.py.
+"""The worker process: runs what may hang or crash, away from the user. Test: exec/test_pool.py.
 
 Started as `python -m <this module> <reply fd> <parent pid>`. A request is one line
 of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,

@@ -15,7 +15,7 @@ open plan counts as good up to 2 %.
 Assumptions. Rounds are independent draws; a process keeps what it drew at its start (addresses of
 its memory), so equal plans differ by up to 1 % however often they run. The verdict "slower" takes
 the higher confidence since one of several plans, looked at several times, gives it by chance more
-often than one looked at once. Docs: docs/measuring.md. Test: test_guard_decide.py.
+often than one looked at once. Docs: docs/measuring.md. Test: graph_search/test_decide.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: whole plans are built and measured interleaved, and only the fastest ships.
 
-Every plan runs in a process of its own; outputs are compared with TVM's. Test: test_guard.py.
+Every plan runs in a process of its own; outputs are compared with TVM's.
+Test: graph_search/test_guard.py.
 """
 
 from __future__ import annotations

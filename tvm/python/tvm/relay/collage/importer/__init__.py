@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of other frameworks as Relay modules, by TVM's importers made quick.
 
-Test: tests/python/collage/test_importer.py. Docs: docs/import.md
+Test: importer/test_onnx.py. Docs: docs/import.md
 """
 
 from .onnx import from_onnx, quick_import

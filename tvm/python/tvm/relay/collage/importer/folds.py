@@ -6,7 +6,7 @@ shape arithmetic. What was folded once is left as it is by folding it again, so 
 that are new are looked at. The rules are those of TVM's ConstantFolder, which is asked itself about
 all that numpy cannot do and about control flow.
 
-Test: tests/python/collage/test_importer.py
+Test: importer/test_onnx.py
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """What TVM's ONNX converters read wrongly in valid models, put into the form that they read right.
 
 Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
-right it changes nothing. Test: tests/python/collage/test_importer_mends.py. Docs: docs/import.md
+right it changes nothing. Test: importer/test_mends.py. Docs: docs/import.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The importer is TVM's own. Within a scope the helpers that its converters share 
 thread that opened it: types and folded constants are kept from node to node, the table of
 converters is made once. Some faults of converters are healed, and what fails names its node.
 
-Test: tests/python/collage/test_importer.py. Docs: docs/import.md
+Test: importer/test_onnx.py. Docs: docs/import.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The inputs of all steps are multiplied by their weights at once, in one `nn.dens
 can take; what is left is an operator of ours (ops/recurrence.py). A layer that this operator does
 not describe is TVM's to import, but for what TVM would drop without a word.
 
-Test: tests/python/collage/test_recurrence.py. Docs: docs/import.md
+Test: ops/test_recurrence.py. Docs: docs/import.md
 """
 
 from __future__ import annotations

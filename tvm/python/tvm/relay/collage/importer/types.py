@@ -8,7 +8,7 @@ on its operator, its attributes and the types of its arguments alone, so a type 
 Types are kept here and not in the expressions: TVM's constant folding treats an expression that
 knows its type otherwise (`shape_of`), and the module would not be the stock importer's.
 
-Test: tests/python/collage/test_importer.py
+Test: importer/test_onnx.py
 """
 
 from __future__ import annotations

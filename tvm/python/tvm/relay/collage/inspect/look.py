@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the views of a module. Test: test_views.py."""
+"""What makes the views of a module. Test: views/test_views.py."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
         print(match, match.expr(weight))
 
 A match means what TVM's matcher means by it, but overlapping ones are all found (docs/rules.md).
-Test: test_matches.py.
+Test: inspect/test_matches.py.
 """
 
 from __future__ import annotations

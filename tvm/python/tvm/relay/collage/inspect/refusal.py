@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What no backend's candidate was made of, and who said no: for authors of backends and patterns.
 
-Test: test_refusals.py.
+Test: inspect/test_refusal.py.
 """
 
 from __future__ import annotations

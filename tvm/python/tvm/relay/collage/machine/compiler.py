@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ compiler that links what is measured: which one, and whether it works at all.
 
-Test: test_measure_machine_fault.py.
+Test: exec/test_machine_fault.py.
 """
 
 from __future__ import annotations

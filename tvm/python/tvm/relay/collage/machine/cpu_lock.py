@@ -9,7 +9,7 @@ in the order of their numbers, so that no two wait for each other, and whoever w
 its gate, which keeps those that come later from passing by.
 
 Searches in containers that share no such folder do not see each other; load.py is for these.
-Test: test_measure_cpu_lock.py.
+Test: machine/test_cpu_lock.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of the machine and of this installation decides about speed. Test: test_store_key.py."""
+"""What of the machine and of this installation decides about speed. Test: store/test_key.py."""
 
 from __future__ import annotations
 

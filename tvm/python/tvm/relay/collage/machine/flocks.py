@@ -3,7 +3,7 @@
 
 A fork's copy shares the lock: an unlocking there would take it from the process that it comes from,
 and one that is left open would keep it held after that process's death.
-Test: test_measure_cpu_lock.py, test_measure_scratch.py.
+Test: machine/test_cpu_lock.py, exec/test_scratch.py.
 """
 
 from __future__ import annotations

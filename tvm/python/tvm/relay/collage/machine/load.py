@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether other work disturbs what is measured on this machine. Test: test_measure_load.py.
+"""Whether other work disturbs what is measured on this machine. Test: machine/test_load.py.
 
 A cost's interval cannot show it: while another process holds a core, each start of a parallel loop
 may wait for it, every time alike. So it is looked how much of the CPUs that this process may use

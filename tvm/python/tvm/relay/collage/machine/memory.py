@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory a process holds, and how much there is for it (Linux).
 
-Test: test_measure_memory.py.
+Test: machine/test_memory.py.
 
 Limits of the address space are no use here: runtimes reserve far more of it than they touch.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes to a worker so that it builds what this process would: options, tuning records.
 
-Test: test_measure_context.py, test_tuning_records.py.
+Test: costs/test_pass_context.py, tuning/test_records.py.
 """
 
 import tvm

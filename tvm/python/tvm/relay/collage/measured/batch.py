@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch of the pass's candidates answered by the measuring workers.
 
-Precondition: candidates carry their weights as constants. Test: test_collage_measured.py.
+Precondition: candidates carry their weights as constants. Test: measured/test_session.py.
 """
 
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Costs of candidates by measuring them in worker processes. Test: test_measure_estimator.py.
+"""Costs of candidates by measuring them in worker processes. Test: measured/test_estimator.py.
 
 Costs are looked for in memory, then in the store if there is one, then measured. The memory cache:
 key CandidateModule.key() (the estimator's options are fixed for its life, so they are no part of

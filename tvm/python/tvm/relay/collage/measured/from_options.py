@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Collage's options say that candidates are measured. Test: test_collage_measured.py."""
+"""How Collage's options say that candidates are measured. Test: measured/test_session.py."""
 
 import os
 

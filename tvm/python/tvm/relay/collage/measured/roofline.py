@@ -4,7 +4,7 @@ library's reference code, a bad schedule. It marks them for people and chooses n
 
 The roofline is low on purpose, that of two ordinary cores (`work.Machine`) and no faster on
 more, so that what is marked is slow on any machine; what a cache would do is not counted. Nothing
-is said of recurrent layers, whose products `work` does not count. Test: test_roofline.py.
+is said of recurrent layers, whose products `work` does not count. Test: measured/test_roofline.py.
 """
 
 import tvm

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A candidate as the pass gives it, and as text for workers. Test: test_collage_measured.py."""
+"""A candidate as the pass gives it, and as text for workers. Test: measured/test_session.py."""
 
 import tvm
 

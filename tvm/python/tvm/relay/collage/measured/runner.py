@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where candidates are measured: here, or on devices elsewhere. Test: test_measure_estimator.py."""
+"""Where candidates are measured: here, or on devices elsewhere.
+Test: measured/test_estimator.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one search measures with, made once and handed down. Test: test_collage_measured.py."""
+"""What one search measures with, made once and handed down. Test: measured/test_session.py."""
 
 import contextlib
 import contextvars

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What workers are asked to do for a candidate, and what their replies say of its cost.
 
-Test: test_measure_estimator.py, test_measure_verify.py.
+Test: measured/test_estimator.py, measured/test_steps.py.
 """
 
 from __future__ import annotations

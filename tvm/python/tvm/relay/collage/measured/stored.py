@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of costs that the options name. Test: test_store_build.py."""
+"""The store of costs that the options name. Test: store/test_build.py."""
 
 from ..logs import warn_once
 from ..store import CostStore, Environment, StoredCosts, StoreError, store_path

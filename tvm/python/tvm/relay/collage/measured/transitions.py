@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layout transforms between parts cost. Test: test_transitions.py."""
+"""What the layout transforms between parts cost. Test: measured/test_transitions.py."""
 
 import tvm
 

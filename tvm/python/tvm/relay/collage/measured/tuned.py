@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates that TVM compiles are tuned before they are measured, where the options say so.
 
-Test: test_tuning_search.py.
+Test: tuner/test_search.py.
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 
 Each has a kernel for CPUs, so every build can run it; backends may take it whole. Another kernel
 raises MEASURING_VERSION (costs/options.py).
-Test: tests/python/collage/test_recurrence.py. Docs: docs/import.md
+Test: ops/test_recurrence.py. Docs: docs/import.md
 """
 
 from .recurrence import recurrence

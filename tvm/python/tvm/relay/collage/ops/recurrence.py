@@ -15,7 +15,7 @@ Their operands, with T steps, a batch of B, D directions, H units and G gates (a
 The result is a tuple: the states (T, D, B, H), the last ones (D, B, H), an LSTM's last cell too.
 Gates are in ONNX's order: input, output, forget, cell; update, reset, hidden.
 
-Test: tests/python/collage/test_recurrence.py
+Test: ops/test_recurrence.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of a recurrent layer for CPUs, in TIR. Test: tests/python/collage/test_recurrence.py.
+"""The kernel of a recurrent layer for CPUs, in TIR. Test: ops/test_recurrence.py.
 
 A step is a product of the state by the weights, then functions of gates. For one row the product
 takes as long as its weights take to arrive from the cache: they are read in the order in which they

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recurrent layer computes, as ONNX names it. Test: test_recurrence.py"""
+"""What a recurrent layer computes, as ONNX names it. Test: ops/test_recurrence.py"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module's functions as a placement knows them, without parts yet; placements from what ships.
 
-Test: test_placement_replay.py.
+Test: placement/test_replay.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A placement's file: JSON, written at once or not at all, one node and one part a line.
 
-Test: test_placement_file.py.
+Test: placement/test_file.py.
 """
 
 from __future__ import annotations

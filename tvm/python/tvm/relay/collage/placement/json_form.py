@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataclasses <-> JSON values, and the JSON Schema of them, all read off the classes' fields.
 
-Test: test_placement_file.py.
+Test: placement/test_file.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions, target and machine of this process, and how a saved placement's differ from them.
 
-Test: test_placement_replay.py.
+Test: placement/test_replay.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """A placement put onto a module again: checked, then rewritten by the pass's own C++; no measuring.
 
 Precondition: the module is typed and prepared as the one that the placement was made for.
-Test: test_placement_replay.py.
+Test: placement/test_replay.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """What a placement holds (RFC 0062's chosen partitions, with their costs), as plain data.
 
 The fields here are the file's format: json_form.py reads, writes and describes them from these
-classes alone. Test: test_placement_file.py.
+classes alone. Test: placement/test_file.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a walk over Relay expressions. Test: test_compile_fold.py, test_onnx_export.py."""
+"""Steps of a walk over Relay expressions.
+Test: compile/test_fold.py, backends/onnx_model/test_export.py."""
 
 from __future__ import annotations
 

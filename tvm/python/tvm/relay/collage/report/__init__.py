@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Collage decided and why, as JSON values, one line, or tables in a terminal.
 
-The tables show what the JSON holds, nothing else. Test: test_report.py.
+The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json

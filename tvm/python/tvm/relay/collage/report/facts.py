@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Result as JSON values: plans, parts, failures, limits, time spent; times in seconds.
 
-Test: test_report.py.
+Test: report/test_report.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A partitioned module as a picture in Graphviz's DOT: parts and operators, coloured by backend.
 
-Test: test_report_graph.py.
+Test: report/test_graph.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Measured == deployed: the kernels of a placement's parts, each built alone as it is measured,
 beside those of the network that ships; what differs is named by its cause.
 
-Precondition: the placement is for this module, on this machine. Test: test_kernels.py.
+Precondition: the placement is for this module, on this machine. Test: timing/test_kernels.py.
 Docs: docs/measured_deployed.md.
 """
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a partitioned module runs where, read from the module itself. Test: test_report.py."""
+"""What a partitioned module runs where, read from the module itself.
+Test: report/test_report.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans beside the best single backend, from one interleaved comparison. Test: test_report.py."""
+"""Plans beside the best single backend, from one interleaved comparison.
+Test: report/test_report.py."""
 
 from __future__ import annotations
 

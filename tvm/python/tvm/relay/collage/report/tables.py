@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of facts.result_to_json for a terminal, a notebook or a log. Test: test_report.py."""
+"""Tables of facts.result_to_json for a terminal, a notebook or a log.
+Test: report/test_report.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why operators stay on TVM: the pass's reasons as JSON rows. Test: test_unplaced.py."""
+"""Why operators stay on TVM: the pass's reasons as JSON rows. Test: plan/test_unplaced.py."""
 
 from __future__ import annotations
 

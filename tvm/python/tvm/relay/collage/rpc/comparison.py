@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole models compared on a device, as measure.compare does here. Test: test_rpc_devices.py.
+"""Whole models compared on a device, as measure.compare does here. Test: rpc/test_devices.py.
 
 All contestants run on one device, each in a process of its own there; nothing crosses the network
 meanwhile but a sign of life. If the device is lost, another begins anew.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a device is: its CPU, threads, versions and backends, by its own account.
 
-Test: test_rpc_device_info.py.
+Test: rpc/test_device_info.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Jobs for all devices of a tracker's key, one at a time on each; the jobs of a device that is lost
 go to another.
 
-A device is reached through a local worker of its own. Test: test_rpc_devices.py.
+A device is reached through a local worker of its own. Test: rpc/test_devices.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring on devices while this machine builds. Test: test_rpc_devices.py."""
+"""Measuring on devices while this machine builds. Test: rpc/test_devices.py."""
 
 from __future__ import annotations
 

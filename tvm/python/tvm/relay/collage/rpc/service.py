@@ -3,7 +3,7 @@
 worker that measures locally, so that nothing a candidate does ends the session.
 
 Its methods take and give JSON, as the packed functions PREFIX + name
-(integration.py). Test: test_rpc_devices.py.
+(integration.py). Test: rpc/test_devices.py.
 """
 
 from __future__ import annotations

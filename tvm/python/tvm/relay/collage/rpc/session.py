@@ -3,7 +3,7 @@
 that no call into TVM's RPC, which waits for ever, holds the user's process.
 
 What a job does there, failures too, is a value; an exception is the device's. Test:
-test_rpc_devices.py.
+rpc/test_devices.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """TVM's RPC tracker, asked with time limits (TVM's own client waits for ever).
 
 Precondition: a tracker of this TVM version; its messages are those of tvm.rpc.base.
-Test: test_rpc_tracker.py.
+Test: rpc/test_tracker.py.
 """
 
 from __future__ import annotations

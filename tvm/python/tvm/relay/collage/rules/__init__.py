@@ -6,7 +6,7 @@ Put together from base rules, rules over rules and combiners, nested freely:
     Primitive(Combine(Union(Composite("my.relu", DFPattern("relu", RELU))), [JoinAnything()]))
 
 A backend brings its own by overriding ``Backend.partition_rule``; a target by its attribute
-``partition_rule`` or its kind's (``set_partition_rule``). Test: test_rules_objects.py.
+``partition_rule`` or its kind's (``set_partition_rule``). Test: rules/test_rule.py.
 """
 
 from .._lazy import lazy_attributes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of rules, checked where the user wrote them. Test: test_rules_objects.py."""
+"""Arguments of rules, checked where the user wrote them. Test: rules/test_rule.py."""
 
 from typing import Any
 

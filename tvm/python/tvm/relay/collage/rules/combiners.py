@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Combiners: may a part that feeds another be joined with it? For the rule ``Combine``.
 
-Test: test_rules_objects.py.
+Test: rules/test_rule.py.
 """
 
 import tvm._ffi

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules written in Python (RFC 0062: users may bring their own). Test: test_rules_custom.py."""
+"""Rules written in Python (RFC 0062: users may bring their own). Test: rules/test_custom.py."""
 
 import logging
 import operator

@@ -5,7 +5,7 @@ It is (name, pattern), (name, pattern, predicate) or (name, pattern, predicate, 
 predicate gets the matched expression and answers with a bool, or a text that says why not; the
 attrs getter gets it too and gives a dict of further attributes of the composite function. Entries
 are checked when the backend is registered and when its rule is made, since a table may change.
-Test: test_backends.py, test_rules.py, test_rules_backend.py.
+Test: backends/test_registry.py, rules/test_pattern_entry.py, rules/test_target.py.
 """
 
 from __future__ import annotations

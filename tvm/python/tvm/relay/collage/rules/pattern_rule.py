@@ -2,7 +2,7 @@
 """Patterns by rule: which operators, which neighbours may join, a last check of the whole.
 
 Grows sets upwards from the operator whose value is used outside, so each has one exit and no value
-is used both inside and outside. Test: test_backend_extend.py.
+is used both inside and outside. Test: backends/test_extend.py.
 """
 
 import logging

@@ -3,7 +3,7 @@
 
 An interrupt or a want of memory is no error of the predicate's and ends the pass (interrupts.py).
 
-Test: test_greedy.py, test_backends.py, test_refusals.py.
+Test: test_greedy.py, backends/test_registry.py, inspect/test_refusal.py.
 """
 
 import functools

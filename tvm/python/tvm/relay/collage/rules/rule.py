@@ -2,7 +2,7 @@
 """Base rules and rules over rules, by the names of RFC 0062; thin over C++ (docs/rules.md).
 
 Every function checks its arguments: TypeError or ValueError names rule and argument.
-Test: test_rules_objects.py, test_rules_*.py.
+Test: rules/test_rule.py, rules/test_*.py.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules by name, and rules that a target brings (RFC 0062, phase 1). Test: test_rules_backend.py.
+"""Rules by name, and rules that a target brings (RFC 0062, phase 1). Test: rules/test_target.py.
 
 ``Target("llvm -partition_rule=mine")`` asks for the rule registered as "mine", here or by a plugin
 in C++ (docs/rules.md); ``set_partition_rule`` is for all targets of a kind.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening a store's file: writable where it can be, checked before anything relies on it.
 
-Test: test_store_faults.py.
+Test: store/test_faults.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's file: look up, keep, list, merge, check. Test: test_store.py.
+"""The store's file: look up, keep, list, merge, check. Test: store/test_database.py.
 
 Each `put` is a transaction of its own, so whatever was put is kept, whatever happens to the process
 after. Every method raises a StoreError when the file will not do.

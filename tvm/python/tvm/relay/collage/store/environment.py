@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of the machine, of this installation and of the way of measuring decides a cost: parts of a
-store's key. Test: test_store_key.py.
+store's key. Test: store/test_key.py.
 """
 
 from __future__ import annotations

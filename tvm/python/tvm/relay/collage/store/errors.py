@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be wrong with a store's file; each message names the file and what to do.
 
-Test: test_store_faults.py.
+Test: store/test_faults.py.
 """
 
 from __future__ import annotations

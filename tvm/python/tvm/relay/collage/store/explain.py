@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rows serve a search here and now, and which part of the key keeps others from it.
 
-Test: test_cli_store.py.
+Test: cli/test_store.py.
 """
 
 from __future__ import annotations

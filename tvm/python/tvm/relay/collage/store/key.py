@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's key: all that decides what a candidate costs. Test: test_store_key.py."""
+"""The store's key: all that decides what a candidate costs. Test: store/test_key.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the store lies: the option, else the environment, else the user's cache directory.
 
-Test: test_store.py.
+Test: store/test_database.py.
 """
 
 from __future__ import annotations

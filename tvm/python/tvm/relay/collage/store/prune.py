@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rows a store can do without: old ones, and those of versions that are no more.
 
-Test: test_store_prune.py.
+Test: store/test_prune.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the store: its key, a cost, and when and how it came about. Test: test_store.py."""
+"""A row of the store: its key, a cost, and when and how it came about.
+Test: store/test_database.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can still be read from a damaged or truncated store. Test: test_store_faults.py."""
+"""What can still be read from a damaged or truncated store. Test: store/test_faults.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store's table, its versions, and the way from each to the next.
 
-`check_version` is the only place that writes the schema. Test: test_store_faults.py.
+`check_version` is the only place that writes the schema. Test: store/test_faults.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 Key: key.CostKey. A hit is a row with that key that was measured with as much care as is asked for
 now; a miss's reason is counted in `miss_reasons`. Whatever happens to the file meanwhile, the
-search goes on: costs that cannot be written wait for a later write. Test: test_store_costs.py.
+search goes on: costs that cannot be written wait for a later write.
+Test: store/test_stored_costs.py.
 """
 
 from __future__ import annotations

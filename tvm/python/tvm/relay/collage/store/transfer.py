@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows as lines of JSON, for moving costs between stores and machines. Test: test_cli_store.py.
+"""Rows as lines of JSON, for moving costs between stores and machines. Test: cli/test_store.py.
 
 A line is an object with the columns' names.
 """

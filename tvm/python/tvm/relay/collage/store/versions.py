@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keys a backend's rows in the store. Test: test_store_key.py."""
+"""What keys a backend's rows in the store. Test: store/test_key.py."""
 
 from ..backends import find_backend
 from ..external import TRANSITION, TVM_BACKEND

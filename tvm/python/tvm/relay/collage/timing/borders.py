@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layout transforms at the borders of a TVM candidate, timed apart. Test: test_measure_tvm.py.
+"""Layout transforms at the borders of a TVM candidate, timed apart. Test: timing/test_timing.py.
 
 A TVM part measured alone turns its inputs to a blocked layout and its outputs back; in a network
 those transforms vanish between two TVM parts, so they are no part of its cost (they are charged as

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contestants beside each other: right outputs first, then paired ratios to the best.
 
-Test: test_measure_interleave.py.
+Test: timing/test_interleave.py.
 """
 
 from __future__ import annotations

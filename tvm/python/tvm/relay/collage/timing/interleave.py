@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contestants end to end: each in its own process, woken one at a time, in an order drawn anew each
-round. Test: test_measure_interleave.py.
+round. Test: timing/test_interleave.py.
 
 Two runtimes in one process share caches, pools and spinning threads; contestants measured one
 after the other see different machines. Interleaved rounds give paired samples, which

@@ -2,7 +2,7 @@
 """The kernels of a compiled library by the hash of their code, whatever they are called.
 
 Precondition: a graph executor's library as `build_library` returns it, not yet exported.
-Test: test_kernels.py.
+Test: timing/test_kernels.py.
 """
 
 from __future__ import annotations

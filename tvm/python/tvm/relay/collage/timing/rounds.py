@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of an interleaved comparison: who is woken when, and who need not go on.
 
-Knows neither processes nor plans. Test: test_measure_rounds.py.
+Knows neither processes nor plans. Test: timing/test_rounds.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's measurement of one library file on this machine. Test: test_measure_tvm.py.
+"""A worker's measurement of one library file on this machine. Test: timing/test_timing.py.
 
 Precondition: nothing else that needs the cores runs; the driver sees to that.
 """

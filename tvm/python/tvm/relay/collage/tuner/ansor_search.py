@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansor's (auto_scheduler's) search. Test: test_tuning_search.py.
+"""Ansor's (auto_scheduler's) search. Test: tuner/test_search.py.
 
 Builds and runs go through two functions that TVM looks up by name; in this process, a worker that
 does nothing else, they are ours. No layout is rewritten: see ansor_records.

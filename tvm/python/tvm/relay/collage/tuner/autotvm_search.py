@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AutoTVM's search over a template's configurations. Test: test_tuning_search.py."""
+"""AutoTVM's search over a template's configurations. Test: tuner/test_search.py."""
 
 from __future__ import annotations
 

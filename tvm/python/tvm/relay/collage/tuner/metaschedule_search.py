@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MetaSchedule's evolutionary search. Test: test_tuning_search.py."""
+"""MetaSchedule's evolutionary search. Test: tuner/test_search.py."""
 
 from __future__ import annotations
 

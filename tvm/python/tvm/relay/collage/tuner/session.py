@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A search's tuning, as the options ask for it: logs to use, and a tuner with its workers and log.
 
-Test: test_tuning_tuner.py.
+Test: tuner/test_tuner.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning logs for every build of this process, where its options name none.
 
-Test: test_tuning_standing_logs.py.
+Test: tuner/test_standing_logs.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """What a worker does to tune: name a candidate's tasks, search a schedule for one of them.
 
 Each kind's searcher is TVM's own; kernels are built and run in the worker itself, which is
-expendable: should one crash or hang, the log keeps the trials before. Test: test_tuning_search.py.
+expendable: should one crash or hang, the log keeps the trials before. Test: tuner/test_search.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial of tuning: a kernel is built and timed in this process. Test: test_tuning_search.py."""
+"""One trial of tuning: a kernel is built and timed in this process. Test: tuner/test_search.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 A task is searched once, however many candidates have it; the log is the memory: what it has enough
 trials of is not searched again. A record counts only where it made a candidate faster than TVM's
-default schedule. Nothing is built or run in this process. Test: test_tuning_tuner.py.
+default schedule. Nothing is built or run in this process. Test: tuner/test_tuner.py.
 """
 
 from __future__ import annotations

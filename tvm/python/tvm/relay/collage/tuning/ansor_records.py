@@ -2,7 +2,7 @@
 """Ansor's (auto_scheduler's) records as lines of its log: those in force, and back.
 
 A context keeps states, not the lines that they came from; a line is made anew around each.
-Test: test_tuning_records.py.
+Test: tuning/test_records.py.
 """
 
 from __future__ import annotations

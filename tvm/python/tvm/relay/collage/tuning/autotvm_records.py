@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AutoTVM's records as lines of its log: those in force, and back. Test: test_tuning_records.py.
+"""AutoTVM's records as lines of its log: those in force, and back. Test: tuning/test_records.py.
 
 TVM looks them up by the target's model, then by its keys, in the innermost context first. Here that
 order is settled for one target: a line a workload.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning logs in files: which kind one is, its best lines, one more line.
 
-Test: test_tuning_logs.py.
+Test: tuning/test_logs.py.
 
 A log has a JSON value a line; MetaSchedule's own form, a folder with two files, is read as well.
 A line that was cut off (a killed writer) or garbled costs itself alone, and is reported.

@@ -3,7 +3,7 @@
 
 TVM alone can write a database's rows, and only to files: they go through a folder that is removed.
 Precondition: module_equality is "structural", its default; a database does not tell what it has.
-Test: test_tuning_records.py.
+Test: tuning/test_records.py.
 """
 
 from __future__ import annotations

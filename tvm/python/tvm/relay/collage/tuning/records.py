@@ -2,7 +2,7 @@
 """The tuning records that a build uses: taken from where TVM finds them, sent to workers as text.
 
 What is measured must be what ships, so a candidate carries the records that its kernels can use,
-and their hash is part of its key. Test: test_tuning_records.py.
+and their hash is part of its key. Test: tuning/test_records.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The argument group `collage` of `tvmc compile`, made from the one table of options.
 
-Test: test_tvmc.py.
+Test: tvmc/test_tvmc.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compilation with Collage that tvmc is about, seen by each of the functions that ours stand
-before. Test: test_tvmc.py."""
+before. Test: tvmc/test_tvmc.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tvmc compile` with Collage: its targets, tuning records and build, and what it prints.
 
-Test: test_tvmc.py.
+Test: tvmc/test_tvmc.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing a model for `tvmc compile --collage`: ONNX is quick, what fails is one line.
 
-Test: test_tvmc.py.
+Test: tvmc/test_tvmc.py.
 """
 
 from __future__ import annotations

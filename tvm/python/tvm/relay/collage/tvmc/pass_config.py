@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collage's options as texts: of `--pass-config relay.collage.<name>=value` and `--collage-<name>`.
 
-tvmc takes no bool, int, float or list of options that are not TVM's own. Test: test_tvmc.py.
+tvmc takes no bool, int, float or list of options that are not TVM's own. Test: tvmc/test_tvmc.py.
 """
 
 from __future__ import annotations

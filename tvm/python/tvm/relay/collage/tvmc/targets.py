@@ -3,7 +3,7 @@
 
 tvmc wants its one or two TVM targets last and knows of no external kind but its own composite ones;
 our kinds, and the attribute `partition_rule` that ours adds to all, would else appear in its help
-and in what it takes without --collage. Test: test_tvmc_target.py.
+and in what it takes without --collage. Test: tvmc/test_targets.py.
 """
 
 from __future__ import annotations

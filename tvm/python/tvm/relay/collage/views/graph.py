@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function as the rules and the search see it. Test: test_views.py."""
+"""A function as the rules and the search see it. Test: views/test_views.py."""
 
 from __future__ import annotations
 

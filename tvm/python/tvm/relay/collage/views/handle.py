@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles on objects of the C++ library. Test: test_views.py."""
+"""Handles on objects of the C++ library. Test: views/test_views.py."""
 
 from __future__ import annotations
 

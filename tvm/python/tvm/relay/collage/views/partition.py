@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends and what they could run. Test: test_views.py."""
+"""Backends and what they could run. Test: views/test_views.py."""
 
 from __future__ import annotations
 

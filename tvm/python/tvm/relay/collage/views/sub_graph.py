@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that could be a partition, and the limits of one. Test: test_views.py."""
+"""Nodes that could be a partition, and the limits of one. Test: views/test_views.py."""
 
 from __future__ import annotations
 

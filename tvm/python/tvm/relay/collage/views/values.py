@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds, types and sets of nodes, as plain values. Test: test_views.py."""
+"""Kinds, types and sets of nodes, as plain values. Test: views/test_views.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 What it refuses is an UnsupportedOpError that names op, attribute and value. The patterns'
 predicates run it too, so pattern table and codegen cannot disagree.
-Test: test_blas_ops.py, test_blas_errors.py.
+Test: backends/blas/test_lower.py, backends/blas/test_errors.py.
 """
 
 import math

@@ -2,7 +2,7 @@
 """What BLAS takes: matrix products, with the bias and relu that follow them.
 
 A predicate lowers what was matched and accepts it only if that gives one product.
-Test: test_blas_patterns.py.
+Test: backends/blas/test_patterns.py.
 """
 
 from tvm import relay

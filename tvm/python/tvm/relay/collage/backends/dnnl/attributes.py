@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the lowering of several kinds of op shares: padding, layouts, refusals.
 
-Test: test_onednn_ops.py, test_onednn_errors.py.
+Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
 from ..errors import UnsupportedOpError

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`relay.ext.dnnl`: compiles a partition's function to a oneDNN runtime module.
 
-Test: test_onednn_codegen.py.
+Test: backends/dnnl/test_codegen.py.
 """
 
 import functools

@@ -2,7 +2,7 @@
 """What fusing does about element types: a conversion after a product is how its result is stored.
 
 Results stay what they are without fusing, but for ties: numbers that were rounded to integers on
-the way are rounded in the primitive as well. Test: test_onednn_qnn.py.
+the way are rounded in the primitive as well. Test: backends/dnnl/test_qnn.py.
 """
 
 import numpy as np

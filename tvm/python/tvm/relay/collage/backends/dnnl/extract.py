@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at some calls of a larger module as if they were a partition of their own.
 
-Precondition: types are inferred. Test: test_onednn_patterns.py.
+Precondition: types are inferred. Test: backends/dnnl/test_patterns.py.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 
 A piece of graph that depends on one tensor through elementwise ops and scalars is a function of one
 variable. It is evaluated in float64 on sample points and compared with oneDNN's functions, whose
-parameters are read off at a few points first. Test: test_onednn_functions.py.
+parameters are read off at a few points first. Test: backends/dnnl/test_functions.py.
 """
 
 import dataclasses

@@ -4,7 +4,7 @@
 A node whose only reader is an elementwise or binary node takes that one in as a bias or post-op and
 moves to its place (where all operands exist). A dense layer takes in a reshape of its rows first,
 which importers write before the bias. A conversion changes the type of its result.
-Test: test_onednn_codegen.py, test_onednn_qnn.py.
+Test: backends/dnnl/test_codegen.py, backends/dnnl/test_qnn.py.
 """
 
 import math

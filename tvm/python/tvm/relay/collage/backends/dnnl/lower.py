@@ -4,7 +4,7 @@
 The table at the end is what the backend takes; an op that is not in it, or whose attributes its
 function refuses, is an UnsupportedOpError that names op, attribute and value. Predicates of the
 patterns run the same functions, so pattern table and codegen cannot disagree.
-Test: test_onednn_ops.py, test_onednn_errors.py.
+Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
 import dataclasses

@@ -6,7 +6,7 @@
 The variance may be the op or the mean of squares of x - mean(x); the division may be a product with
 a reciprocal root or with one over the root. Other axes, and what somebody else reads a part of,
 stay single ops.
-Test: test_onednn_norms.py.
+Test: backends/dnnl/test_norms.py.
 """
 
 import dataclasses

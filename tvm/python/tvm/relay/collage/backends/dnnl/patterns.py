@@ -3,7 +3,7 @@
 
 The pattern finds the shape of a chain; its predicate lowers what was found and accepts it only if
 that gives one primitive with just this chain, so table and codegen cannot disagree.
-Test: test_onednn_patterns.py.
+Test: backends/dnnl/test_patterns.py.
 """
 
 import functools

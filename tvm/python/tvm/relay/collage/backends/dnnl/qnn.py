@@ -3,7 +3,7 @@
 
 A product's sums are int32; a scale and a zero point on the way to bytes are elementwise float32
 work, and a conversion that rounds to the nearest. fuse.py makes one primitive of such a chain.
-Scales and zero points must be constants. Test: test_onednn_qnn.py.
+Scales and zero points must be constants. Test: backends/dnnl/test_qnn.py.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 """Chains of quantised ops that oneDNN computes in one primitive.
 
 A product of bytes, with a bias or without, back to bytes; with a residual sum or without. The
-predicate lowers what was found, as in patterns.py. Test: test_onednn_qnn.py.
+predicate lowers what was found, as in patterns.py. Test: backends/dnnl/test_qnn.py.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions, pooling and resizing: what slides over an image, a line or a volume.
 
-Test: test_onednn_ops.py, test_onednn_errors.py.
+Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
 from ..ints import per_axis

@@ -2,7 +2,7 @@
 """Which element types a primitive's operands and result may have.
 
 Asked when all fusing is done: that is when a product's result has the type it is stored in.
-Test: test_onednn_types.py.
+Test: backends/dnnl/test_types.py.
 """
 
 import tvm

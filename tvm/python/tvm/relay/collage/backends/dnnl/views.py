@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views and slices: other shapes, orders and boxes of the same values.
 
-Test: test_onednn_ops.py.
+Test: backends/dnnl/test_lower.py.
 """
 
 import tvm

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend that hands regions of a model, as ONNX, to a library. Test: test_onnx_backends.py."""
+"""A backend that hands regions of a model, as ONNX, to a library.
+Test: backends/onnx_model/test_backend.py."""
 
 import functools
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ONNX graph under construction: values are names, equal nodes one. Test: test_onnx_export.py.
+"""An ONNX graph under construction: values are names, equal nodes one.
+Test: backends/onnx_model/test_export.py.
 
 Key of that: operator, inputs and attributes; all operators that we use are pure. Equal constants
 are one too: weights that each step of a recurrence transposes by itself would otherwise be in

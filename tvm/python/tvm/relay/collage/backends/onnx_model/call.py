@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Relay call on its way to ONNX: what the converters get. Test: test_onnx_export.py."""
+"""One Relay call on its way to ONNX: what the converters get.
+Test: backends/onnx_model/test_export.py."""
 
 import dataclasses
 from typing import Any

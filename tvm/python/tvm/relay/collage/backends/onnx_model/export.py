@@ -3,7 +3,7 @@
 
 The tables of the ops_*.py say which ops and how; what they refuse is an UnsupportedOpError naming
 op, attribute and value. Predicates ask the same functions, so pattern table and export agree.
-Precondition: types are inferred; shapes are static. Test: test_onnx_export.py.
+Precondition: types are inferred; shapes are static. Test: backends/onnx_model/test_export.py.
 """
 
 import math

@@ -2,7 +2,8 @@
 """Which elements a nearest-neighbour resize takes, in Relay and in ONNX.
 
 The two have other rules for what lies between two elements, and in Relay that also depends on the
-sizes (TVM's topi/image/resize.py). So both are worked out and compared. Test: test_onnx_export.py.
+sizes (TVM's topi/image/resize.py). So both are worked out and compared.
+Test: backends/onnx_model/test_export.py.
 """
 
 import numpy as np

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element-wise ops, comparisons and reductions of Relay in ONNX. Test: test_onnx_export.py."""
+"""Element-wise ops, comparisons and reductions of Relay in ONNX.
+Test: backends/onnx_model/test_export.py."""
 
 import functools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, pools and products of Relay in ONNX. Test: test_onnx_export.py.
+"""Convolutions, pools and products of Relay in ONNX. Test: backends/onnx_model/test_export.py.
 
 ONNX has one layout, NC and then the axes of space; others get transposes around the node, which the
 runtimes move or drop.

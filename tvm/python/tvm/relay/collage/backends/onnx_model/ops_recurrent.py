@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers of Relay in ONNX. Test: test_onnx_recurrent.py.
+"""Recurrent layers of Relay in ONNX. Test: backends/onnx_model/test_ops_recurrent.py.
 
 Relay has the product of the inputs by their weights before the layer, ONNX in it. So a call first
 becomes an operator that ONNX does not have, ONNX's without input weights. The rules here, of the

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops of Relay that move, select and join elements, in ONNX. Test: test_onnx_export.py."""
+"""Ops of Relay that move, select and join elements, in ONNX.
+Test: backends/onnx_model/test_export.py."""
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 
 Relay knows products of two and of three axes alone, adds biases after the layer, writes
 normalisations and activations out. Each rule here undoes one of these where the result is equal but
-for rounding. The tables are at the end. Test: test_onnx_rewrites.py.
+for rounding. The tables are at the end. Test: backends/onnx_model/test_rewrites.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a table of rewrites to an ONNX graph until none applies. Test: test_onnx_rewrites.py.
+"""Applies a table of rewrites to an ONNX graph until none applies.
+Test: backends/onnx_model/test_rewrites.py.
 
 A table maps an operator to rules, which are tried in order on each node of it. A rule is a function
 of a Rewriting and a node; it looks at the old graph, adds nodes to the new one, and returns the new

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What backends share that hand a partition to a library: from a Relay function to a description.
 
-The other half is C++: tvm/src/runtime/contrib/partition. Test: test_onednn_codegen.py.
+The other half is C++: tvm/src/runtime/contrib/partition. Test: backends/dnnl/test_codegen.py.
 """
 
 from .description import Lower, PartitionCodegen

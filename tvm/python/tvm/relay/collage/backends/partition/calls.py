@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Some calls of a larger module as if they were a partition of their own: what predicates ask.
 
-Precondition: types are inferred. Test: test_onednn_patterns.py, test_blas_patterns.py.
+Precondition: types are inferred.
+Test: backends/dnnl/test_patterns.py, backends/blas/test_patterns.py.
 """
 
 from collections.abc import Callable, Iterable

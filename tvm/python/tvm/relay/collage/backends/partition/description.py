@@ -3,7 +3,7 @@
 
 Precondition: the function has ``global_symbol``; its types are inferred, its weights are constants
 of its body. The module holds the constants, so its backend's ``constants`` names none to TVM.
-Test: test_onednn_codegen.py.
+Test: backends/dnnl/test_codegen.py.
 """
 
 import json

@@ -2,7 +2,7 @@
 """From a Relay function to a flat graph of Relay ops.
 
 Composite functions are seen through: their name says what matched, their body what to compute.
-Precondition: types are inferred. Test: test_onednn_codegen.py.
+Precondition: types are inferred. Test: backends/dnnl/test_codegen.py.
 """
 
 from tvm import ir, relay

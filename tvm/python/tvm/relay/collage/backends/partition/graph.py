@@ -3,7 +3,7 @@
 
 The same structure serves twice: first with Relay's ops (flatten.py), then with a library's
 primitives (each backend's lower.py), so that each step of a codegen is a function from graph to
-graph. Test: test_onednn_codegen.py.
+graph. Test: backends/dnnl/test_codegen.py.
 """
 
 import math

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/additivity.py: every second of the gap is in one row, and plans are measured whole."""
+
+import argparse
+
+import additivity
+import numpy as np
+import pytest
+import tvm
+from additivity_account import ROWS, Chain, Launch, Part, account
+from tvm import relay
+from tvm.relay.collage import host_target
+from tvm.relay.collage.report.kernels import match_kernels
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.timing.kernels import Kernel
+
+A, BLOCKED = "float32[1,8,4]", "float32[1,1,4,8]"
+_seconds = {}
+
+
+def kernel(ops, seconds, *types):
+    """One that takes these seconds; those of equal operators and types are equal."""
+    made = Kernel(len(_seconds), "k", "tvm", tuple(ops.split()), f"{ops}{types}", types, (), "")
+    _seconds[made.node] = seconds
+    return made
+
+
+def account_of(network_seconds, network, parts, transitions=0.0, launch=None):
+    """`parts`: (count, seconds, border seconds, kernels)."""
+    alone = [k for count, _, _, kernels in parts for k in kernels for _ in range(count)]
+    return account(
+        network_seconds,
+        [Part(count, seconds, border, len(k)) for count, seconds, border, k in parts],
+        transitions,
+        match_kernels(network, alone),
+        lambda k: _seconds[k.node],
+        lambda k: _seconds[k.node],
+        launch or Launch(0.0, 0.0),
+    )
+
+
+def test_a_kernel_that_is_slower_in_its_place_is_cache():
+    network = [kernel("exp", 5.0, A, "->", A), kernel("exp", 4.0, A, "->", A)]
+    part = (2, 3.0, 0.0, [kernel("exp", 3.0, A, "->", A)])
+    found = account_of(9.0, network, [part])
+    assert (found.total, found.gap) == (6.0, 3.0)
+    assert found.rows == dict.fromkeys(ROWS, 0.0) | {"cache": 3.0}
+
+
+def test_borders_that_were_taken_off_and_are_in_the_network_are_layout():
+    conv = kernel("conv", 10.0, BLOCKED, "->", BLOCKED)
+    moves = [kernel("layout_transform", 2.0, A, "->", BLOCKED) for _ in range(2)]
+    part = (1, 12.0, 2.0, [kernel("conv", 10.0, BLOCKED, "->", BLOCKED), moves[1]])
+    found = account_of(12.0, [moves[0], conv], [part])
+    assert found.total == 10.0
+    assert found.rows == dict.fromkeys(ROWS, 0.0) | {"layout": 2.0}
+    # Charged as a transition, nothing is left to explain.
+    found = account_of(12.0, [moves[0], conv], [part], transitions=2.0)
+    assert found.gap == 0.0 and not any(found.rows.values())
+
+
+def test_operators_joined_across_parts_are_fusion():
+    joined = kernel("exp tanh", 3.0, A, "->", A)
+    parts = [
+        (1, 2.0, 0.0, [kernel("exp", 2.0, A, "->", A)]),
+        (1, 2.5, 0.0, [kernel("tanh", 2.5, A, "->", A)]),
+    ]
+    found = account_of(3.0, [joined], parts)
+    assert found.rows == dict.fromkeys(ROWS, 0.0) | {"fusion": -1.5}
+
+
+def test_each_part_pays_for_a_run_and_the_network_once():
+    launch = Launch.of_chains(Chain(3.5, [0.5]), Chain(13.5, [0.5] * 11))
+    assert (launch.run, launch.kernel) == (2.5, 0.5)
+    network = [kernel("exp", 4.0, A, "->", A) for _ in range(3)]
+    part = (3, 7.0, 0.0, [kernel("exp", 4.0, A, "->", A)])
+    found = account_of(16.0, network, [part], launch=launch)
+    assert found.rows == dict.fromkeys(ROWS, 0.0) | {"launch": -5.0}
+
+
+def test_what_nothing_explains_is_unknown():
+    extra = kernel("cos", 1.0, A, "->", A)
+    found = account_of(9.0, [extra, kernel("exp", 4.0, A, "->", A)], [(1, 5.0, 0.0, [])])
+    assert found.rows == dict.fromkeys(ROWS, 0.0) | {"unknown": 4.0}
+    assert sum(found.rows.values()) == found.gap
+
+
+def tiny_net():
+    """Convolution, ReLU, convolution, mean: both backends can take all of it."""
+    generator = np.random.default_rng(0)
+    out = relay.var("data", shape=(1, 16, 8, 8))
+    for _ in range(2):
+        weight = relay.const(generator.standard_normal((16, 16, 3, 3)).astype("float32"))
+        out = relay.nn.conv2d(out, weight, channels=16, kernel_size=(3, 3), padding=1)
+        out = relay.nn.relu(out)
+    out = relay.nn.global_avg_pool2d(out)
+    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(out), out))
+
+
+def test_plans_of_a_net_are_accounted_for():
+    options = argparse.Namespace(
+        store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", made_up=None
+    )
+    targets = parse_targets([host_target(), "dnnl"])
+    results = additivity.run_net("tiny", tiny_net(), None, targets, options)
+    assert [item["plan"] for item in results] == ["tvm", "dnnl"]
+    for item in results:
+        assert item["unexplained"] == []
+        assert item["gap"] == pytest.approx(item["network"] - item["parts"] - item["transitions"])
+        assert sum(item["rows"].values()) == pytest.approx(item["gap"])
+        assert len(item["samples"]["network"]) == len(item["samples"]["sum"]) == 2
+        assert item["searched"] > 0 and item["flushed_kernels"] > 0
+    tvm_alone, dnnl = results
+    # Plain at the function's border, blocked inside; oneDNN's one part has neither.
+    assert tvm_alone["transitions"] > 0 and dnnl["transitions"] == 0
+    assert dnnl["num_parts"] == 1 and dnnl["kernels"] == {"same": 1}
+    text = additivity.table(results)
+    assert all(word in text for word in ("tiny", "tvm", "dnnl", *ROWS))
+
+
+def test_plans_by_made_up_costs_measure_nothing(monkeypatch):
+    monkeypatch.setattr("tvm.relay.collage.estimators.measure_batch", None)
+    targets = parse_targets([host_target(), "dnnl"])
+    prepared = relay.transform.InferType()(tiny_net())
+    plans = additivity.find_plans(prepared, targets, made_up=1)
+    assert [plan.name for plan in plans] == ["collage", "tvm", "dnnl"]
+    assert all(plan.searched_seconds is None for plan in plans)
+    assert [c.backend for c in plans[2].parts] == ["dnnl"]
+    assert {c.backend for c in plans[1].parts} == {"tvm"} and plans[1].transitions
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--rounds", "1"], "at least 2"),
+        (["--clock", "cpu"], "TVM_NUM_THREADS=1"),
+        (["--nets", "nothing"], "unknown net nothing"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, says, capsys, monkeypatch):
+    monkeypatch.setenv("TVM_NUM_THREADS", "2")
+    with pytest.raises(SystemExit):
+        additivity.main(arguments)
+    assert says in capsys.readouterr().err

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of vector math: a function on all sides, one that oneDNN lacks, an unknown one."""
+
+import re
+
+import pytest
+import vector_math
+
+FIGURES = r"\s+\d+\.\d us +\d+\.\d\d \[\S+, \S+\]  (\S+) ulp at (\S+)"
+FEW = ["--every", "65536", "--count", "65536", "--rounds", "2", "--threads", "1"]
+
+
+def test_functions_on_all_sides(capfd):
+    assert vector_math.main(["--functions", "tanh,log2", *FEW]) == 0
+    machine, *lines = capfd.readouterr().out.splitlines()
+    assert re.fullmatch(r".+, \d+ CPUs, 1 threads", machine)
+    titles = [line for line in lines if not line.startswith(" ")]
+    assert [title.split(":")[0] for title in titles] == ["tanh", "log2"]
+    second = lines.index(titles[1])
+    found = [re.fullmatch(rf"  (\w+){FIGURES}", line) for line in lines if line not in titles]
+    assert [match[1] for match in found[: second - 1]] == ["ours", "stock", "onednn", "numpy"]
+    assert [match[1] for match in found[second - 1 :]] == ["ours", "stock", "numpy"]
+    ours, stock = (float(match[2]) for match in found[:2])
+    assert ours < 2 and stock > 1e4, "stock TVM's tanh near 0"
+
+
+def test_a_function_that_is_none(capfd):
+    with pytest.raises(SystemExit):
+        vector_math.main(["--functions", "exp,cosinus"])
+    assert "no function 'cosinus': choose of" in capfd.readouterr().err

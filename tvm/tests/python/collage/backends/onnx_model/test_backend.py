@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnxruntime and openvino as backends: every op, every executor, threads, and what goes wrong.
+
+A library that is not installed is skipped, with the reason that `available()` gives.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
+from onnx_cases import all_cases, f, results_of_tvm, run_all, typed
+from relay_text import partition
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import (
+    UnsupportedOpError,
+    get_backend,
+    greedy_partition,
+)
+from tvm.relay.collage.measure import deployable_module
+
+NAMES = ("onnxruntime", "openvino")
+
+
+@pytest.fixture(params=NAMES)
+def backend(request):
+    reason = get_backend(request.param).available()
+    if reason:
+        pytest.skip(reason)
+    return request.param
+
+
+RUNTIME_ONLY = """
+import ctypes, sys
+import numpy as np
+import tvm
+import tvm_collage
+from tvm.contrib import graph_executor
+assert tvm.get_global_func("relay._transform.InferType", allow_missing=True) is None
+ctypes.CDLL(tvm_collage.library_path("tvm_collage_runtime"), mode=ctypes.RTLD_GLOBAL)
+library, inputs, result = sys.argv[1:]
+module = graph_executor.GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
+module.run(**np.load(inputs))
+np.save(result, module.get_output(0).numpy())
+"""
+
+
+def small_net():
+    x = relay.var("x", shape=(1, 3, 16, 16))
+    out = relay.nn.conv2d(x, constant(1, 8, 3, 3, 3), padding=1, channels=8, kernel_size=(3, 3))
+    out = relay.nn.relu(relay.nn.bias_add(out, constant(2, 8)))
+    out = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out))
+    return function_of(relay.nn.softmax(relay.nn.dense(out, constant(3, 5, 8))))
+
+
+@pytest.fixture(scope="module")
+def net():
+    function = small_net()
+    inputs = random_inputs(function)
+    return function, inputs, reference(function, inputs)
+
+
+def partitioned(function, backend):
+    mod = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    names = [var.name_hint for var in mod.get_global_vars()]
+    assert len(names) == 2, "one region takes it all"
+    return mod
+
+
+def test_every_op_gives_what_it_gives_in_tvm(backend):
+    mod, inputs = all_cases()
+    placed = greedy_partition(mod, backend)
+    body = placed["main"].astext(show_meta_data=False)
+    assert "nn." not in body, "all of it is the backend's"
+    got = run_all(placed, inputs)
+    for name, value in results_of_tvm().items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+BIG = np.array([777777777, 16777217, -16777219, -777777777])
+COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+REDUCTIONS = ("max", "mean", "min", "sum")
+# Op -> (its call, its operands); of integers OpenVINO computes these in float32, ...
+IN_FLOAT32 = {
+    "divide": (relay.divide, (BIG, np.array([11, 3, 7, -2]))),
+    "nn.pad": (lambda x, y: relay.nn.pad(x, ((1, 1),), y), (BIG, np.array(777777777))),
+    **{name: (getattr(relay, name), (BIG, BIG - np.array([1, 0, -1, 1]))) for name in COMPARISONS},
+    **{name: (getattr(relay, name), (BIG // 8,)) for name in REDUCTIONS},
+}
+# ... and these not.
+IN_INTEGERS = {
+    "argmax": (relay.argmax, (np.array([16777216, 16777217]),)),
+    "prod": (relay.prod, (np.array([16777217, 3, 5]),)),
+    **{
+        name: (getattr(relay, name), (BIG, np.array([1, 2, -1, 2])))
+        for name in ("add", "subtract", "multiply", "maximum", "minimum")
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded):
+    """Operands from outside, and constants, which the libraries fold in other ways."""
+    bodies, inputs = [], {}
+    for name, (op, operands) in {**IN_FLOAT32, **IN_INTEGERS}.items():
+        arguments = []
+        for i, operand in enumerate(operands):
+            array = operand.astype(dtype)
+            if is_folded or array.ndim == 0:
+                arguments.append(relay.const(array, dtype))
+            else:
+                inputs[f"{name}_{i}"] = array
+                arguments.append(relay.var(f"{name}_{i}", shape=array.shape, dtype=dtype))
+        bodies.append(op(*arguments))
+    function = function_of(relay.Tuple(bodies))
+    placed = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    with_tvm = set(re.findall(r" ([a-z_.]+)\(", placed["main"].astext(show_meta_data=False)))
+    refused = set(IN_FLOAT32) if backend == "openvino" else set()
+    assert with_tvm - {"fn"} == refused
+    wanted = reference(function, inputs)
+    for name, got, right in zip([*IN_FLOAT32, *IN_INTEGERS], run(build(placed), inputs), wanted):
+        np.testing.assert_array_equal(got, right, err_msg=name)
+
+
+def test_quotients_of_integers_are_truncated_or_refused(backend):
+    signs = np.array([7, -7, 7, -7], "int32"), np.array([2, 2, -2, -2], "int32")
+    body = relay.divide(*(relay.const(array) for array in signs))
+    placed = greedy_partition(tvm.IRModule.from_expr(relay.Function([], body)), backend)
+    assert run(build(placed), {})[0].tolist() == [3, -3, -3, 3]
+
+
+@pytest.mark.parametrize("name", ["openvino", "openvino_bf16"])
+def test_why_openvino_divides_no_integers(name):
+    x = relay.var("x", shape=(4,), dtype="int32")
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.divide(x, relay.const(2))))
+    function = relay.transform.InferType()(mod)["main"]
+    reason = get_backend(name).op_predicates["divide"].with_reason(function.body)
+    assert "cannot run divide: dtype=int32: it computes them in float32" in reason
+    with pytest.raises(UnsupportedOpError, match=f"{name} cannot run divide: dtype=int32"):
+        get_backend(name).compile(function.with_attr("global_symbol", "part"))
+
+
+def test_graph_executor(backend, net):
+    function, inputs, wanted = net
+    library = build(partitioned(function, backend))
+    assert not library.get_params(), "weights live in the partition"
+    assert_close(run(library, inputs), wanted)
+
+
+def test_virtual_machine(backend, net):
+    function, inputs, wanted = net
+    with tvm.transform.PassContext(opt_level=3):
+        executable = relay.vm.compile(partitioned(function, backend), target="llvm")
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    assert_close([machine.invoke("main", **inputs).numpy()], wanted)
+
+
+def test_export_and_load_in_a_process_of_the_runtime_alone(backend, net, tmp_path):
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    build(partitioned(function, backend)).export_library(path)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    result = str(tmp_path / "result.npy")
+    done = subprocess.run(
+        [sys.executable, "-c", RUNTIME_ONLY, path, str(tmp_path / "inputs.npz"), result],
+        env={**os.environ, "TVM_USE_RUNTIME_LIB": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert_close([np.load(result)], wanted)
+
+
+def test_several_threads_at_once(backend, net):
+    function, _, _ = net
+    library = build(partitioned(function, backend))
+    draw = np.random.default_rng(0)
+    inputs = [draw.standard_normal((1, 3, 16, 16)).astype("float32") for _ in range(4)]
+    wanted = [run(library, {"x": each})[0] for each in inputs]  # right, by the tests above
+    wrong = []
+    # Modules of one library share its partition, so its model.
+    modules = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
+
+    def work(module, data, right):
+        for _ in range(20):
+            module.run(x=data)
+            if not np.allclose(module.get_output(0).numpy(), right, rtol=1e-4, atol=1e-6):
+                wrong.append(data)
+
+    threads = [threading.Thread(target=work, args=each) for each in zip(modules, inputs, wanted)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+COUNT_THREADS = """
+import os, sys, time
+import tvm
+from tvm.relay.collage.backends import get_backend
+shape = (256, 2048)  # enough to be divided among threads
+x = tvm.relay.var("x", shape=shape)
+mod = tvm.relay.transform.InferType()(tvm.IRModule.from_expr(tvm.relay.exp(x)))
+function = mod["main"].with_attr("global_symbol", "part")
+counts, kept = [], []
+for threads in (2, 3, 5, 1):
+    tvm.get_global_func("runtime.config_threadpool")(1, threads)
+    kept.append(get_backend("onnxruntime").compile(function))
+    kept[-1]["part"](tvm.nd.empty(shape), tvm.nd.empty(shape))
+    started = time.process_time()
+    time.sleep(0.05)
+    counts.append((len(os.listdir("/proc/self/task")), time.process_time() - started))
+print([[after[0] - before[0] for before, after in zip(counts, counts[1:])], [c[1] for c in counts]])
+"""
+
+
+def test_onnxruntime_obeys_a_number_of_threads_set_later_and_none_spins_between_calls():
+    """Each model has its own, of which one is the caller."""
+    reason = get_backend("onnxruntime").available()
+    if reason:
+        pytest.skip(reason)
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_THREADS],
+        env={**os.environ, "TVM_NUM_THREADS": "5"},  # the most that can be asked for
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    more_threads, busy_seconds = json.loads(done.stdout.splitlines()[-1])
+    assert more_threads == [2, 4, 0]
+    assert max(busy_seconds) < 0.01
+
+
+def _inputs_and_outputs():
+    """Name -> (parameters, body, inputs, results)."""
+    x, y = (relay.var(name, shape=(2, 3)) for name in "xy")
+    field = relay.TensorType((2, 3))
+    pair = relay.var("pair", type_annotation=relay.TupleType([field, field]))
+    inner = relay.var("inner", shape=(2, 3))
+    both = relay.Function([inner], relay.Tuple([relay.exp(inner), inner]))
+    both = both.with_attr("Composite", "any.both")
+    one, exp = relay.const(np.ones((2, 3), "float32")), relay.exp(x)
+    first, second = relay.Call(both, [x]), relay.Call(both, [y])
+    a = np.arange(6, dtype="float32").reshape(2, 3)
+    b = a * 0.5
+    return {
+        "no input": ([], relay.exp(one), [], [np.exp(np.ones((2, 3)))]),
+        "a constant as a result": (
+            [x], relay.Tuple([one, exp]), [a], [np.ones((2, 3)), np.exp(a)],
+        ),
+        "an input as a result": ([x, y], relay.Tuple([y, exp, y]), [a, b], [b, np.exp(a), b]),
+        "one result twice": ([x], relay.Tuple([exp, exp]), [a], [np.exp(a), np.exp(a)]),
+        "an input of no use": ([y, x], exp, [b, a], [np.exp(a)]),
+        "a tuple": ([pair, x], relay.TupleGetItem(pair, 1) + x, [a, b, a], [a + b]),
+        "a composite twice": (
+            [x, y], relay.TupleGetItem(first, 0) + relay.TupleGetItem(second, 1), [a, b],
+            [np.exp(a) + b],
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _inputs_and_outputs())
+def test_inputs_and_outputs(backend, case):
+    params, body, inputs, wanted = _inputs_and_outputs()[case]
+    mod = tvm.IRModule.from_expr(relay.Function(params, body))
+    function = relay.transform.InferType()(mod)["main"].with_attr("global_symbol", "part")
+    outputs = [tvm.nd.array(np.full((2, 3), 7, "float32")) for _ in wanted]
+    get_backend(backend).compile(function)["part"](*map(tvm.nd.array, inputs), *outputs)
+    assert_close([output.numpy() for output in outputs], wanted)
+
+
+def test_another_shape_or_type_is_refused(backend, net):
+    function, _, _ = net
+    mod = partitioned(function, backend)
+    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    module = get_backend(backend).compile(mod[symbol])
+    out = tvm.nd.empty((1, 5))
+    with pytest.raises(ValueError, match=r"input 0 must be a compact float32 tensor of shape"):
+        module[symbol](tvm.nd.empty((1, 3, 16, 17)), out)
+    with pytest.raises(ValueError, match=r"input 0 must be .* got float64"):
+        module[symbol](tvm.nd.empty((1, 3, 16, 16), "float64"), out)
+    with pytest.raises(tvm.TVMError, match="takes 1 inputs and 1 outputs"):
+        module[symbol](out)
+
+
+def test_each_call_has_the_arrays_that_it_is_given(backend):
+    """Of the call before, none is taken for one of this call, and what an array holds is read."""
+    function = typed([f(2, 3), f(2, 3)], relay.subtract).with_attr("global_symbol", "part")
+    run_part = get_backend(backend).compile(function)["part"]
+    given = [tvm.nd.empty((2, 3)) for _ in range(3)]
+    results = [tvm.nd.empty((2, 3)) for _ in range(2)]
+    draw = np.random.default_rng(0)
+    for first, second, result in ((0, 1, 0), (0, 1, 0), (0, 1, 1), (1, 0, 0), (0, 0, 0), (2, 1, 0)):
+        arrays = [draw.standard_normal((2, 3)).astype("float32") for _ in given]
+        for place, array in zip(given, arrays, strict=True):
+            place.copyfrom(array)
+        other = results[1 - result].numpy()
+        run_part(given[first], given[second], results[result])
+        np.testing.assert_array_equal(results[result].numpy(), arrays[first] - arrays[second])
+        np.testing.assert_array_equal(results[1 - result].numpy(), other)
+
+
+def test_the_source_of_the_module_is_the_model(backend, net):
+    """So that a user can look at what runs, e.g. in Netron."""
+    function, _, _ = net
+    mod = partitioned(function, backend)
+    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    module = get_backend(backend).compile(mod[symbol])
+    assert f"{backend}: ONNX model of" in module.get_source()
+    model = onnx.load_model_from_string(bytes(module["get_onnx"]()))
+    assert [node.op_type for node in model.graph.node][:2] == ["Conv", "Relu"]
+    assert list(module["get_const_vars"]()) == []
+
+
+def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
+    """It can be looked at until it runs; then the library that runs it has the weights."""
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    built = build(partitioned(function, backend))
+    run(built, inputs)
+    built.export_library(path)  # what was built here keeps the model, also when it has run
+    loaded = tvm.runtime.load_module(path)
+    part = _module_of_kind(loaded, "collage.onnx_model")
+    assert onnx.load_model_from_string(bytes(part["get_onnx"]())).graph.node
+    for _ in range(2):
+        assert_close(run(loaded, inputs), wanted)
+    assert f"{backend}: ONNX model of" in part.get_source()
+    with pytest.raises(ValueError, match="loaded from a library and has run.*load the library ag"):
+        part["get_onnx"]()
+
+
+def _module_of_kind(module, kind):
+    if module.type_key == kind:
+        return module
+    found = (_module_of_kind(each, kind) for each in module.imported_modules)
+    return next((each for each in found if each), None)
+
+
+# OpenVINO up to 2024 counted its element types from another one: each number was one more.
+OLDER_OPENVINO = """
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+typedef struct { long rank; long* dims; } shape_t;
+static void* real(const char* name) {
+  return dlsym(dlopen(getenv("REAL_OPENVINO"), RTLD_NOW), name);
+}
+int ov_tensor_create_from_host_ptr(int type, shape_t shape, void* data, void** tensor) {
+  int (*make)(int, shape_t, void*, void**) = real("ov_tensor_create_from_host_ptr");
+  return make(type - 1, shape, data, tensor);
+}
+int ov_port_get_element_type(const void* port, int* type) {
+  int (*get)(const void*, int*) = real("ov_port_get_element_type");
+  int status = get(port, type);
+  *type += 1;
+  return status;
+}
+"""
+
+EVERY_TYPE = """
+import numpy as np, tvm
+from tvm import relay
+from tvm.relay.collage.backends import get_backend
+types = ["float32", "int32", "int64", "bool"]
+params = [relay.var(f"p{i}", shape=(2, 3), dtype=dtype) for i, dtype in enumerate(types)]
+chosen = [relay.where(params[3], each, each + each) for each in params[:3]]
+body = relay.Tuple([*chosen, relay.logical_not(params[3])])
+function = relay.Function(params, body).with_attr("global_symbol", "part")
+mod = relay.transform.InferType()(tvm.IRModule({"part": function}))
+module = get_backend("openvino").compile(mod["part"])
+inputs = [np.array([[0, 1, 7], [1, 0, 5]]).astype(dtype) for dtype in types]
+outputs = [tvm.nd.empty((2, 3), dtype) for dtype in types]
+module["part"](*map(tvm.nd.array, inputs), *outputs)
+for i in range(3):
+    wanted = np.where(inputs[3], inputs[i], 2 * inputs[i])
+    np.testing.assert_array_equal(outputs[i].numpy(), wanted)
+np.testing.assert_array_equal(outputs[3].numpy(), ~inputs[3])
+print("right")
+"""
+
+
+def loaded_library(name):
+    """The path of a library that this process has opened."""
+    with open("/proc/self/maps") as maps:
+        return next(line.split()[-1] for line in maps if name in line)
+
+
+def test_openvino_is_asked_for_its_numbers_of_types(tmp_path):
+    """Its versions number them in other ways, which a library of the older one's stands for."""
+    if get_backend("openvino").available() is not None or not shutil.which("cc"):
+        pytest.skip("no openvino, or no C compiler")
+    real, older = loaded_library("libopenvino_c.so"), tmp_path / "libopenvino_c.so"
+    # All but two functions are found in the real one, which it needs.
+    command = ["cc", "-x", "c", "-", "-x", "none", "-Wl,--no-as-needed", real]
+    subprocess.run(
+        [*command, "-ldl", "-shared", "-fPIC", "-o", older],
+        input=OLDER_OPENVINO, text=True, check=True,
+    )  # fmt: skip
+    env = {**os.environ, "REAL_OPENVINO": real, "COLLAGE_OPENVINO_LIBRARY": str(older)}
+    path = [str(Path(real).parent), os.environ.get("LD_LIBRARY_PATH")]
+    env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, path))
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_TYPE], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["right"]
+
+
+def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):
+    x = relay.var("x", shape=(2, 3))
+    function = function_of(relay.exp(relay.round(relay.exp(x))))
+    mod = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    assert "round" in mod["main"].astext()
+    assert len(mod.get_global_vars()) == 3
+    assert_close(run(build(mod), {"x": np.ones((2, 3), "float32")}), [np.full((2, 3), np.exp(3))])
+    function = relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    with pytest.raises(UnsupportedOpError, match=f"{backend} cannot run round"):
+        get_backend(backend).compile(function.with_attr("global_symbol", "part"))
+
+
+def test_the_pass_places_a_whole_net(backend, net):
+    """With a library that always wins, one region is the whole plan."""
+    function, inputs, wanted = net
+    mod = tvm.IRModule.from_expr(function)
+
+    mod = relay.transform.InferType()(mod)
+    placed = partition(mod, [tvm.target.Target(backend)], {"llvm": 1000, backend: 1})
+    names = [var.name_hint for var in placed.get_global_vars()]
+    assert len(names) == 2 and any(backend in name for name in names)
+    assert_close(run(build(deployable_module(placed)), inputs), wanted)
+
+
+ASK = """
+import json, tvm
+from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.targets import parse_targets
+reason = get_backend({name!r}).available()
+try:
+    parse_targets([collage.host_target(), tvm.target.Target({name!r})])
+    error = ""
+except collage.errors.BackendUnavailableError as e:
+    error = str(e)
+print(json.dumps([reason, error, get_backend({name!r}).version()]))
+"""
+
+
+def ask_without_library(name, library):
+    variable = f"COLLAGE_{name.upper()}_LIBRARY"
+    done = subprocess.run(
+        [sys.executable, "-c", ASK.format(name=name)],
+        env={**os.environ, variable: str(library)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_library_is_named_with_what_to_do(name, tmp_path):
+    reason, error, version = ask_without_library(name, tmp_path / "nowhere.so")
+    assert f"pip install {name}" in reason and "nowhere.so" in reason
+    assert f"backend '{name}' is not available" in error
+    assert version == ""
+
+
+def test_an_empty_variable_is_none_at_all(backend):
+    reason, _, version = ask_without_library(backend, "")
+    assert reason is None and version
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_library_that_is_another_is_named(name):
+    other = tvm._ffi.libinfo.find_lib_path()[0]
+    reason, _, _ = ask_without_library(name, other)
+    assert {"onnxruntime": "OrtGetApiBase", "openvino": "ov_"}[name] in reason

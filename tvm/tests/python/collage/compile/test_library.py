@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fast build gives TVM's own library, for each executor, and leaves everything else alone."""
+
+import re
+
+import numpy as np
+import pytest
+import tvm
+from build_nets import NETS, input_of, separable
+from tvm import autotvm, relay, te, topi
+from tvm.contrib import graph_executor
+from tvm.ir.instrument import PassTimingInstrument
+from tvm.relay.backend import Executor, te_compiler
+from tvm.relay.collage.compile import (
+    build_library,
+    build_vm,
+    fast_passes,
+    host_target,
+    prepare,
+    small_loops,
+    stock,
+)
+from tvm.relay.collage.compile.fast_passes import _TypedFunctions
+from tvm.relay.collage.compile.library import inline_external_functions
+
+TARGET = host_target()
+
+
+def kernels(library):
+    """The library's LLVM source; alias metadata names objects of the compiler by address."""
+    module = library.lib
+    if module.type_key == "metadata_module":  # what AOT wraps around it
+        module = module.imported_modules[0]
+    seen = {}
+    return re.sub(
+        '0x[0-9a-f]{6,16}(?=[."])',
+        lambda match: f"object {seen.setdefault(match[0], len(seen))}",
+        module.get_source("ll"),
+    )
+
+
+def run_graph(library, **inputs):
+    executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    executor.run(**inputs)
+    return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+
+def run_vm(executable, *inputs):
+    result = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu()).run(*inputs)
+    return [item.numpy() for item in result] if hasattr(result, "__len__") else [result.numpy()]
+
+
+# Where TVM's own build would scale weights at run time, which ours does not (docs/compile.md).
+RUN_TIME_SCALES = {"lstm": ["ForwardFoldScaleAxis", "BackwardFoldScaleAxis"]}
+
+
+def stock_library(mod, params, without=(), **options):
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=list(without)):
+        return stock.stock_build()(mod, target=TARGET, params=params, **options)
+
+
+def assert_same(ours, expected):
+    assert len(ours) == len(expected)
+    for left, right in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module", params=sorted(NETS))
+def net(request):
+    """(module, params, TVM's own graph library)."""
+    mod, params = NETS[request.param]()
+    return mod, params, stock_library(mod, params, RUN_TIME_SCALES.get(request.param, ()))
+
+
+def test_graph_library_is_stock(net, monkeypatch):
+    mod, params, expected = net
+    # Loops that do little would be on one thread (compile/test_small_loops.py).
+    monkeypatch.setattr(small_loops, "SMALL_NANOSECONDS", 0)
+    # Its kernels of tanh and the like are not (compile/test_vector_math.py), unless asked for.
+    with tvm.transform.PassContext(config={"relay.collage.vector_math": False}):
+        library = build_library(mod, TARGET, params=params)
+    assert library.graph_json == expected.graph_json
+    assert kernels(library) == kernels(expected)
+    assert sorted(library.params) == sorted(expected.params)
+    for name, value in expected.params.items():
+        np.testing.assert_array_equal(library.params[name].numpy(), value.numpy())
+    data = input_of(mod)
+    assert_same(run_graph(library, data=data), run_graph(expected, data=data))
+
+
+def test_prepared_module_computes_the_same(net):
+    mod, params, expected = net
+    prepared = prepare(mod, params, TARGET)
+    assert [p.name_hint for p in prepared["main"].params] == ["data"]
+    library = build_library(prepared, TARGET)
+    data = input_of(mod)
+    assert_same(run_graph(library, data=data), run_graph(expected, data=data))
+
+
+def test_vm(net):
+    mod, params, expected = net
+    data = input_of(mod)
+    executable = build_vm(mod, TARGET, params=params)
+    assert_same(run_vm(executable, data), run_graph(expected, data=data))
+
+
+def test_vm_with_a_dynamic_shape():
+    """Shape arithmetic is constant in part; folding also runs late in the VM's pipeline."""
+    data = relay.var("data", shape=(relay.Any(), 4))
+    rows = relay.strided_slice(relay.shape_of(data, "int64"), [0], [1])
+    shape = relay.concatenate([rows, relay.reshape(relay.const([2, 2], "int64"), (2,))], axis=0)
+    body = relay.reshape(data * relay.transpose(relay.const([[2.0]] * 4)), shape)
+    mod = tvm.IRModule.from_expr(relay.Function([data], body))
+    with tvm.transform.PassContext(opt_level=3):
+        expected = stock.stock_vm_compile()(mod.clone(), target=TARGET)
+    value = np.random.RandomState(0).randn(3, 4).astype("float32")
+    (ours,) = run_vm(build_vm(mod, TARGET), value)
+    assert ours.shape == (3, 2, 2)
+    assert_same([ours], run_vm(expected, value))
+
+
+def test_control_flow_in_the_vm():
+    """A loop: recursion in one function, and weights that are transformed inside it."""
+    loop, vector = relay.GlobalVar("loop"), relay.TensorType((1, 4))
+    count, value = relay.var("count", shape=(), dtype="int32"), relay.var("value", vector)
+    weight = relay.transpose(relay.const(np.arange(16, dtype="float32").reshape(4, 4) / 20))
+    again = relay.Call(loop, [count - relay.const(1), relay.tanh(relay.nn.dense(value, weight))])
+    body = relay.If(relay.greater(count, relay.const(0)), again, value)
+    mod = tvm.IRModule({loop: relay.Function([count, value], body, vector)})
+    data = relay.var("data", vector)
+    mod["main"] = relay.Function([data], relay.Call(loop, [relay.const(3), data]), vector)
+    with tvm.transform.PassContext(opt_level=3):
+        expected = stock.stock_vm_compile()(mod.clone(), target=TARGET)
+    value = np.random.RandomState(0).randn(1, 4).astype("float32")
+    assert_same(run_vm(build_vm(mod, TARGET), value), run_vm(expected, value))
+
+
+def test_aot():
+    mod, params = separable()
+    options = {"executor": Executor("aot")}
+    library = build_library(mod, TARGET, params=params, **options)
+    expected = stock_library(mod, params, **options)
+    assert kernels(library) == kernels(expected)
+
+
+def test_twice_is_the_same():
+    mod, params = separable()
+    first, second = (build_library(mod, TARGET, params=params) for _ in range(2))
+    assert first.graph_json == second.graph_json
+    assert kernels(first) == kernels(second)
+
+
+def test_the_callers_module_is_not_changed(net):
+    mod, params, _ = net
+    before = tvm.ir.structural_hash(mod)
+    names = [p.name_hint for p in mod["main"].params]
+    prepare(mod, params)
+    build_library(mod, TARGET, params=params)
+    build_vm(mod, TARGET, params=params)
+    assert tvm.ir.structural_hash(mod) == before
+    assert [p.name_hint for p in mod["main"].params] == names
+
+
+def test_prepare_simplifies_once():
+    mod, params = separable()
+    once = prepare(mod, params, TARGET)
+    assert "batch_norm" not in str(once["main"]).replace("meta[", "")
+    twice = prepare(once, None, TARGET)
+    assert tvm.ir.structural_equal(once, twice, map_free_vars=True)
+
+
+# An external function: a convolution that a test backend compiles.
+@tvm.register_func("relay.ext.build_test", override=True)
+def _compile_external(func):
+    ops = []
+    relay.analysis.post_order_visit(
+        func.body, lambda e: ops.append(e.op.name) if isinstance(e, relay.Call) else None
+    )
+    assert ops == ["nn.conv2d", "nn.relu"], "TVM must not rewrite what a backend took"
+    data, weight = (te.placeholder([int(d) for d in p.checked_type.shape]) for p in func.params)
+    result = topi.nn.relu(topi.nn.conv2d_nchw(data, weight, 1, 1, 1))
+    schedule = te.create_schedule(result.op)
+    return tvm.build(
+        schedule, [data, weight, result], "llvm", name=str(func.attrs["global_symbol"])
+    )
+
+
+def partitioned(inline=False):
+    """(module whose second convolution is external, the same module whole)."""
+    rng = np.random.RandomState(5)
+    weights = [relay.const(rng.randn(16, 16, 3, 3).astype("float32") * 0.1) for _ in range(3)]
+
+    def conv(value, weight):
+        return relay.nn.relu(
+            relay.nn.conv2d(value, weight, padding=1, channels=16, kernel_size=(3, 3))
+        )
+
+    data = relay.var("data", shape=(1, 16, 10, 10))
+    whole = data
+    for weight in weights:
+        whole = conv(whole, weight)
+    x, w = relay.var("x", shape=(1, 16, 10, 10)), relay.var("w", shape=(16, 16, 3, 3))
+    external = relay.Function([x, w], conv(x, w), relay.TensorType((1, 16, 10, 10)))
+    for name, value in (("Primitive", 1), ("Compiler", "build_test"), ("global_symbol", "part_0")):
+        external = external.with_attr(name, value)
+    if inline:
+        external = external.with_attr("Inline", 1)
+    part = relay.GlobalVar("part_0")
+    mod = tvm.IRModule({part: external})
+    middle = relay.Call(part, [conv(data, weights[0]), weights[1]])
+    mod["main"] = relay.Function([data], conv(middle, weights[2]))
+    mod = relay.transform.InferType()(mod)
+    return mod, tvm.IRModule.from_expr(relay.Function([data], whole))
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_partitioned_module(inline):
+    mod, whole = partitioned(inline)
+    data = input_of(mod)
+    (expected,) = run_graph(stock_library(whole, None), data=data)
+    library = build_library(prepare(mod), TARGET)
+    assert "part_0" in library.graph_json
+    assert "NCHW" in library.graph_json, "TVM's own convolutions get their layouts"
+    (ours,) = run_graph(library, data=data)
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+    (ours,) = run_vm(build_vm(prepare(mod), TARGET), data)
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_inline_is_set_on_external_functions_only():
+    mod, whole = partitioned()
+    marked = inline_external_functions(mod)
+    assert marked["part_0"].attrs["Inline"] == 1
+    assert "Inline" not in mod["part_0"].attrs
+    assert marked["main"].attrs is None or "Inline" not in marked["main"].attrs
+    assert inline_external_functions(whole) is whole
+    assert inline_external_functions(marked) is marked
+
+
+def test_pass_context_holds():
+    mod, params = separable()
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]):
+        assert "layout_transform" not in build_library(mod, TARGET, params=params).graph_json
+    assert "layout_transform" in build_library(mod, TARGET, params=params).graph_json
+    with tvm.transform.PassContext(opt_level=0):
+        kept = build_library(mod, TARGET, params=params, opt_level=None).graph_json
+        raised = build_library(mod, TARGET, params=params).graph_json
+    assert "layout_transform" not in kept and "layout_transform" in raised
+    with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
+        source = build_library(mod, TARGET, params=params).lib.get_source("ll")
+    assert source != build_library(mod, TARGET, params=params).lib.get_source("ll")
+
+
+def test_tuning_contexts_are_asked():
+    class Recorder(autotvm.FallbackContext):
+        def __init__(self):
+            super().__init__()
+            self.tasks = []
+
+        def _query_inside(self, target, workload):
+            self.tasks.append(workload[0])
+            return super()._query_inside(target, workload)
+
+    mod, params = separable()
+    recorder = Recorder()
+    with recorder:
+        build_library(mod, TARGET, params=params)
+    assert "depthwise_conv2d_NCHWc.x86" in recorder.tasks
+    assert "conv2d_NCHWc.x86" in recorder.tasks
+
+
+def test_the_users_instruments_work():
+    mod, params = separable()
+
+    @tvm.instrument.pass_instrument
+    class Names:
+        def __init__(self):
+            self.seen = []
+
+        def run_before_pass(self, mod, info):
+            self.seen.append(info.name)
+
+    names = Names()
+    with tvm.transform.PassContext(opt_level=3, instruments=[names, PassTimingInstrument()]):
+        build_library(mod, TARGET, params=params)
+        rendered = PassTimingInstrument.render()
+        again = len(names.seen)
+        relay.transform.InferType()(mod)
+        assert len(names.seen) == again + 1, "our own instrument has stopped"
+    assert "AlterOpLayout" in rendered and "AlterOpLayout" in names.seen
+    names.seen.clear()
+    with tvm.transform.PassContext(opt_level=0, instruments=[names]):
+        build_library(mod, TARGET, params=params)
+    assert "AlterOpLayout" in names.seen
+
+
+def test_the_users_context_is_left_as_it_was():
+    mod, params = separable()
+    entered = []
+
+    @tvm.instrument.pass_instrument
+    class Watch:
+        def enter_pass_ctx(self):
+            entered.append("enter")
+
+        def exit_pass_ctx(self):
+            entered.append("exit")
+
+    timing = PassTimingInstrument()
+    with tvm.transform.PassContext(opt_level=3, instruments=[Watch(), timing]) as context:
+        before = list(context.instruments)
+        relay.transform.SimplifyExpr()(relay.transform.InferType()(mod))
+        for _ in range(2):
+            build_library(mod, TARGET, params=params)
+            assert all(a.same_as(b) for a, b in zip(context.instruments, before, strict=True))
+        broken = relay.Function([], relay.var("free", shape=(2,)))
+        with pytest.raises(tvm.TVMError):
+            build_library(tvm.IRModule.from_expr(broken), TARGET)
+        assert len(context.instruments) == 2
+        rendered = PassTimingInstrument.render()
+        assert entered == ["enter"]
+    assert entered == ["enter", "exit"]
+    assert "SimplifyExpr:" in rendered and "AlterOpLayout:" in rendered
+
+
+def test_context_of_passes():
+    mod, _ = separable()
+    mod = relay.transform.InferType()(mod)
+    before = tvm.transform.PassContext.current()
+    libinfo = te_compiler.libinfo
+    with fast_passes(opt_level=3, config={"tir.disable_assert": True}):
+        current = tvm.transform.PassContext.current()
+        assert current.opt_level == 3 and current.config["tir.disable_assert"]
+        assert te_compiler.libinfo is not libinfo
+        typed = relay.transform.InferType()(mod.clone())
+        assert relay.transform.InferType()(typed)["main"].same_as(typed["main"])
+    assert tvm.transform.PassContext.current().same_as(before)
+    assert te_compiler.libinfo is libinfo
+
+
+def test_context_is_left_after_an_error():
+    before = tvm.transform.PassContext.current()
+    libinfo = te_compiler.libinfo
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(4, 5))
+    with pytest.raises(tvm.TVMError):
+        build_library(tvm.IRModule.from_expr(relay.Function([x, y], x + y)), TARGET)
+    assert tvm.transform.PassContext.current().same_as(before)
+    assert te_compiler.libinfo is libinfo
+
+
+def test_typed_functions_notice_a_callee_of_another_type():
+    callee, vector = relay.GlobalVar("f"), relay.TensorType((2,))
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    mod = tvm.IRModule({callee: relay.Function([x], x, vector)})
+    mod["main"] = relay.Function([y], relay.Call(callee, [y]), vector)
+    mod = relay.transform.InferType()(mod)
+    typed = _TypedFunctions()
+    assert not typed.covers(mod)
+    typed.add(mod)
+    assert typed.covers(mod) and typed.covers(mod.clone())
+
+    other = mod.clone()
+    z = relay.var("z", shape=(2,))
+    other.update_func(callee, relay.Function([z], relay.cast(z, "float64")))
+    del other["main"]
+    assert not typed.covers(other)
+    typed.add(relay.transform.InferType()(other))
+    assert not typed.covers(mod), "main was typed with a callee of another type"
+
+
+def test_stock_functions(monkeypatch):
+    from tvm.relay import build_module
+    from tvm.relay.backend import vm
+
+    def original():
+        """Stands for what the wrapper keeps."""
+
+    monkeypatch.setattr(build_module, "_collage_stock_build", original, raising=False)
+    monkeypatch.setattr(vm, "_collage_stock_compile", original, raising=False)
+    assert stock.stock_build() is original and stock.stock_vm_compile() is original

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring on devices of an RPC tracker: a local tracker with servers, some of them killed."""
+
+import dataclasses
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fault_search
+import measure_fakes
+import numpy as np
+import pytest
+import tvm
+from fault_runs import wait_until
+from measure_fakes import fake_options, measure
+from rpc_fleet import Fleet, free_port
+from tvm.relay import collage
+from tvm.relay.collage.exec import launch
+from tvm.relay.collage.graph_search.decide import in_question
+from tvm.relay.collage.rpc import DeviceRunner, find_device, session
+from tvm.relay.collage.rpc.tracker import Address, Tracker
+from tvm.relay.collage.store import CostStore, Environment
+from tvm.relay.collage.timing.rounds import Further
+
+STEP = "rpc_fleet:fake_measure"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """Workers of this process are forked, which saves their import of TVM."""
+    monkeypatch.setattr(launch, "subprocess", fault_search.FORKED)
+
+
+def candidate(name, run=1e-3, **more):
+    return dataclasses.replace(measure_fakes.fake_candidate(name, run, **more), target="llvm")
+
+
+def estimator_on(fleet, key, wait=5.0, **options):
+    runner = DeviceRunner(fleet.tracker, key, wait_seconds=wait)
+    return measure.MeasuredCostEstimator(
+        fake_options(measure_step=STEP, **options), runner=runner, store=options.pop("store", None)
+    )
+
+
+def test_candidates_fail_on_devices_as_they_do_here(fleet, forked):
+    fleet.start("fake", 2)
+    deeds = ["segfault", "hang", "raise", "nan", 1e-3, "garbage", 2e-3, "sysexit"]
+    candidates = [candidate(str(deed), deed) for deed in deeds]
+    candidates.append(candidate("no build", build="raise"))
+    with estimator_on(fleet, "fake", run_timeout=5.0) as estimator:
+        costs = estimator.estimate(candidates)
+        assert [cost.status for cost in costs] == [
+            *("crashed", "timeout", "run_failed", "run_failed", "measured", "measured"),
+            *("measured", "run_failed", "compile_failed"),
+        ]
+        assert "SIGSEGV" in costs[0].message and "no answer" in costs[1].message
+        assert (costs[4].seconds, costs[6].seconds) == (1e-3, 2e-3)
+        assert estimator.runner.pool.lost == []
+
+
+def test_devices_measure_at_the_same_time(fleet, forked, tmp_path):
+    fleet.start("meeting", 2)
+    meet = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with estimator_on(fleet, "meeting") as estimator:
+        # They meet only where two devices measure at once; no limit of time ends this one early.
+        costs = estimator.estimate([candidate("a", meet), candidate("b", meet[::-1])])
+    assert [cost.seconds for cost in costs] == [1e-3, 1e-3]
+
+
+def test_a_device_says_what_it_is(fleet, forked):
+    fleet.start("one_thread", threads="1")
+    info = find_device(fleet.tracker, "one_thread")
+    here = Environment.here()
+    assert info.cpu == here.cpu and (info.threads.split(",")[0], info.num_threads) == ("1", 1)
+    assert Environment.of_device(info.cpu, here.threads, measure.MeasureOptions()) == here
+    assert str(collage.host_target(device=info)) == str(collage.host_target())
+    assert info.backends.keys() >= {"dnnl"} - info.missing.keys()
+
+
+def test_a_server_whose_client_was_killed_serves_again(fleet, forked):
+    [pid] = fleet.start("again")
+    address = Address("127.0.0.1", fleet.port)
+    runner = DeviceRunner(fleet.tracker, "again")
+    runner.info  # noqa: B018 - takes the device
+    [worker] = runner.pool._idle
+    hang = measure.Job("call", {"function": "measure_fakes:hang", "arguments": {}}, 60.0)
+    runner.pool._send(worker, hang)
+    time.sleep(0.5)  # in the middle of a call
+    os.kill(worker.pid, signal.SIGKILL)
+    runner.close()
+    with Tracker(address) as tracker:
+        assert wait_until(lambda: tracker.free("again") == 1)
+    assert find_device(fleet.tracker, "again").cpu
+    os.kill(pid, 0)
+
+
+def test_a_device_that_is_killed_midway_changes_nothing_in_the_plan(fleet, forked, tmp_path):
+    fault_search.register()
+    undisturbed = fault_search.search(str(tmp_path / "here.sqlite"))
+    fleet.start("plan", 2)
+    options = {"rpc_tracker": fleet.tracker, "rpc_key": "plan"}
+    there = fault_search.search(
+        str(tmp_path / "there.sqlite"),
+        measure_step="rpc_fleet:run_but_lose_a_device",
+        collage_options=options,
+    )
+    assert there == undisturbed
+    assert os.path.exists(fleet.once)
+    with Tracker(Address("127.0.0.1", fleet.port)) as tracker:
+        assert wait_until(lambda: len(tracker.devices()["plan"]) == 1)
+    # The fake backends are registered here alone, so the devices' store has TVM's candidates.
+    here, there = (
+        {(row.key, row.cost) for row in CostStore(tmp_path / f"{name}.sqlite").rows()}
+        for name in ("here", "there")
+    )
+    assert {key.candidate for key, _ in there} == {
+        key.candidate for key, _ in here if key.backend in ("tvm", "transition")
+    }
+
+
+def test_all_devices_lost_is_an_error_that_keeps_the_costs(fleet, forked):
+    class Kept:
+        costs = {}
+
+        def look_up(self, candidates, is_quiet):
+            return [None for _ in candidates]
+
+        def keep(self, candidate, cost):
+            self.costs[candidate.hash] = cost.status
+
+        def close(self):
+            pass
+
+    fleet.start("doomed", 2)
+    runner = DeviceRunner(fleet.tracker, "doomed", wait_seconds=1.0)
+    options = fake_options(measure_step=STEP)
+    with measure.MeasuredCostEstimator(options, runner=runner, store=Kept()) as estimator:
+        estimator.estimate([candidate("good")])
+        with pytest.raises(collage.DeviceError) as caught:
+            estimator.estimate([candidate("killer", "kill_server")])
+        assert "all devices of key 'doomed' are lost: 127.0.0.1:" in str(caught.value)
+        assert "(its session ended)" in str(caught.value)
+        assert "Costs measured so far are kept: start servers" in str(caught.value)
+        assert Kept.costs == {"good": "measured"}
+        fleet.start("doomed")
+        [cost] = estimator.estimate([candidate("after", 3e-3)])
+        assert cost.seconds == 3e-3
+
+
+def test_a_candidate_that_loses_devices_one_after_the_other_is_not_stored(fleet, forked):
+    fleet.start("three", 3)
+    with estimator_on(fleet, "three") as estimator:
+        kept = []
+        estimator._store = type("Kept", (), {})()
+        estimator._store.look_up = lambda candidates, is_quiet: [None for _ in candidates]
+        estimator._store.keep = lambda candidate, cost: kept.append(candidate.hash)
+        estimator._store.close = lambda: None
+        costs = estimator.estimate([candidate("k", "kill_server"), candidate("good")])
+    assert [cost.status for cost in costs] == ["crashed", "measured"]
+    assert costs[0].message == "run: 2 devices were lost while it ran"
+    assert kept == ["good"]
+
+
+def test_a_device_that_falls_silent_is_lost(fleet, forked, monkeypatch):
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    fleet.start("silent", 3)
+    with estimator_on(fleet, "silent") as estimator:
+        costs = estimator.estimate([candidate("f", "freeze_server"), candidate("good", 2e-3)])
+        lost = estimator.runner.pool.lost
+    assert [cost.status for cost in costs] == ["crashed", "measured"]
+    assert len(lost) == 2 and all("it did not answer for" in text for text in lost)
+
+
+def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet, forked, tmp_path):
+    fleet.start("guard", 2)
+    contestants = []
+    for name, seconds in (("a", 2e-3), ("b", 1e-3)):
+        files = {"library": str(tmp_path / name), "inputs": str(tmp_path / "inputs")}
+        for file in files.values():
+            Path(file).write_text(str(seconds))
+        factory = "rpc_fleet:contestant_but_lose_a_device"
+        contestants.append(measure.Contestant(name, factory, files))
+    rounds = []
+    further = Further(functools.partial(in_question, simplest_first=["a", "b"]), 5.0)
+    runner = DeviceRunner(fleet.tracker, "guard")
+    options = {"further": further, "on_round": lambda *done: rounds.append(done)}
+    found = runner.compare(contestants, "a", 15, **options)
+    assert [item.name for item in found] == ["b", "a"]
+    assert found[1].ratio_to_best.value == 2.0 and found[0].output_error == 0.0
+    assert len(found[0].samples) == 15 and rounds == [(15, 15)]
+    assert len(runner.pool.lost) == 1
+    runner.close()
+
+
+def serve(fleet, module, key, **environment):
+    """A server as users start it, once it is registered."""
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", module, "--tracker", fleet.tracker, "--key", key]
+        + ["--host", "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)],
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+    with Tracker(Address("127.0.0.1", fleet.port)) as tracker:
+        assert wait_until(lambda: tracker.free(key) == 1, 120)
+    return server
+
+
+def end(server):
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
+
+
+def test_tvms_own_server_does_where_the_package_is_installed(fleet, forked):
+    server = serve(fleet, "tvm.exec.rpc_server", "stock")
+    assert find_device(fleet.tracker, "stock").cpu
+    end(server)
+    server = serve(fleet, "tvm.exec.rpc_server", "bare", COLLAGE_DISABLE="1")
+    with pytest.raises(collage.DeviceError) as caught:
+        find_device(fleet.tracker, "bare")
+    assert "has no tvm-collage: install it there and start the server with" in str(caught.value)
+    end(server)
+
+
+@pytest.fixture(scope="module")
+def real_device(fleet):
+    threads = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    server = serve(fleet, "tvm.relay.collage.rpc_server", "real", **threads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", fault_search.FORKED)
+        device = find_device(fleet.tracker, "real")
+    yield device
+    end(server)
+
+
+def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):
+    weight = tvm.relay.const(np.random.default_rng(0).standard_normal((8, 8, 3, 3), "float32"))
+    x = tvm.relay.var("x", shape=(1, 8, 8, 8))
+    conv = tvm.relay.nn.conv2d(x, weight, padding=(1, 1), channels=8, kernel_size=(3, 3))
+    mod = tvm.IRModule.from_expr(tvm.relay.Function([x], tvm.relay.nn.relu(conv)))
+    store = tmp_path / "costs.sqlite"
+    options = collage.CollageOptions(
+        rpc_tracker=fleet.tracker,
+        rpc_key="real",
+        store=str(store),
+        measure_seconds=0.02,
+        guard_rounds=2,
+        progress="quiet",
+    )
+    targets = [collage.host_target(device=real_device), "dnnl"]
+    result = collage.optimize(mod, None, targets, options)
+    assert result.guard.of("tvm").cost.is_usable and result.guard.of("dnnl").cost.is_usable
+    assert result.guard.of("dnnl").output_error < 1e-4
+    rows = list(CostStore(store).rows())
+    assert {row.key.backend for row in rows} >= {"tvm", "dnnl"}
+    assert {row.key.threads.split(",")[0] for row in rows} == {"1"}
+    assert all(row.cost.status == "measured" for row in rows)
+    assert result.placement.made_with.machine.threads == 1
+    # The plan's library, which the guard built, runs here too: this is the device's CPU.
+    run = tvm.contrib.graph_executor.GraphModule(result.library["default"](tvm.cpu()))
+    value = np.random.default_rng(1).standard_normal((1, 8, 8, 8), "float32")
+    run.set_input("x", value)
+    run.run()
+    with tvm.transform.PassContext(opt_level=3):
+        expected = tvm.relay.create_executor("graph", mod, tvm.cpu(), "llvm").evaluate()(value)
+    np.testing.assert_allclose(run.get_output(0).numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets tests import the real tvm, and gives them quiet machines and quick workers.
+
+The user's store of costs stays out of it: a test that wants a store names one of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+os.environ["COLLAGE_STORE"] = "none"
+# Tests that run at once do not wait for each other, nor for a search of the user's.
+os.environ["COLLAGE_CPU_LOCKS"] = "none"
+
+# pytest's importlib mode takes this tree's folder tvm/ for the package of that name.
+if getattr(sys.modules.get("tvm"), "__file__", None) is None:
+    sys.modules.pop("tvm", None)
+    import tvm  # noqa: F401
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_machine():
+    """What is warned of, and measured again, must not depend on what else the machine does."""
+    from tvm.relay.collage.machine import load
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+        patch.setattr(load, "read_usage", lambda workers: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_workers():
+    """Worker processes are forked from a clean process that has imported TVM (tvm_forks.py)."""
+    import tvm_forks
+    from tvm.relay.collage.exec import launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", tvm_forks.WORKERS)
+        yield
+    tvm_forks.close()
+
+
+@pytest.fixture(scope="module")
+def forked_workers():
+    """Worker processes are forked from this one and need not import TVM, nor can they run its
+    kernels: for tests whose workers do nothing real."""
+    from fault_search import FORKED
+    from tvm.relay.collage.exec import launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "subprocess", FORKED)
+        yield
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    """The C++ example (demos/cpp_deploy), built."""
+    from tree import ROOT
+
+    if not shutil.which("g++") or not shutil.which("make"):
+        pytest.skip("needs g++ and make")
+    build_directory = tmp_path_factory.mktemp("cpp")
+    command = ["make", "-C", ROOT / "demos" / "cpp_deploy"]
+    command += [f"BUILD={build_directory}", f"PYTHON={sys.executable}"]
+    subprocess.run(command, check=True, timeout=300)
+    return build_directory / "cpp_deploy"
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Mock costs, and a guard that builds nothing and lets the last plan win."""
+    from tvm.relay.collage import MockCostEstimator, optimizer
+    from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
+    from tvm.relay.collage.measure import Comparison, Cost, Interval
+
+    seen = {}
+
+    def guard(plans, reference, build, *, rounds, seed, **more):
+        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed, **more)
+        if "unavailable" in seen:
+            raise GuardUnavailable(seen["unavailable"])
+        winner = seen.get("winner", list(plans)[-1])
+        rows = [Comparison(k, Cost.measured([1e-3] * 9), Interval(1, 1, 1), 0.0) for k in plans]
+        return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
+
+    monkeypatch.setattr(
+        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
+    )
+    monkeypatch.setattr(optimizer, "guard", guard)
+    return seen

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo: its pieces, what it refuses, a small model through all of it, one real model."""
+
+import datetime
+import json
+
+import demo
+import demo_checks
+import demo_models
+import demo_ocr
+import demo_onnx
+import numpy as np
+import pytest
+from tvm.relay.collage.store import CostStore
+
+
+def record(**changes):
+    """A model's record with nothing wrong, but for `changes` to its final plan."""
+    good = {"status": "measured", "message": "", "output_error": 1e-7}
+    final = {
+        **good,
+        "name": "final",
+        "ratio_to_best_single": {"value": 1.0, "low": 0.98, "high": 1.02},
+        **changes,
+    }
+    return {
+        "name": "net",
+        "text": "abc",
+        "reference": "onnxruntime",
+        "reference_text": "abc",
+        "plans": [{**good, "name": "tvm", "ratio_to_best_single": None}, final],
+    }
+
+
+def only_line(model, **options):
+    (line,) = demo_checks.broken_expectations(model, **options)
+    return line
+
+
+def test_nothing_wrong_is_no_line():
+    assert demo_checks.broken_expectations(record()) == []
+
+
+def test_another_text_is_named():
+    assert only_line(record() | {"text": "abd"}) == (
+        "net: output reads 'abd', not 'abc' as of onnxruntime"
+    )
+
+
+def test_outputs_that_differ_or_were_not_compared():
+    assert "differ from those of onnxruntime by 0.001" in only_line(record(output_error=1e-3))
+    assert "differ" in only_line(record(output_error=float("nan")))
+    assert "were not compared" in only_line(record(output_error=None))
+
+
+def test_a_failed_plan_is_named_with_its_reason():
+    model = record()
+    model["plans"][0] |= {"status": "crashed", "message": "signal 11"}
+    assert only_line(model) == "net: plan tvm failed: crashed: signal 11"
+
+
+def test_a_slow_final_plan_unless_speed_is_not_judged():
+    slow = record(ratio_to_best_single={"value": 0.99, "low": 0.96, "high": 1.01})
+    assert "0.990 [0.960, 1.010] times as fast" in only_line(slow)
+    assert demo_checks.broken_expectations(slow, judge_speed=False) == []
+    assert "could not be compared" in only_line(record(ratio_to_best_single=None))
+
+
+def test_no_final_plan():
+    model = record()
+    model["plans"].pop()
+    assert only_line(model) == "net: the final plan was not measured"
+
+
+@pytest.mark.parametrize("size", [(320, 48), (192, 48), (100, 20)])
+def test_the_line_is_drawn_inside_the_image(size):
+    image = demo_ocr.draw_line("Hello, Collage!", *size)
+    dark = np.asarray(image.convert("L")) < 128
+    assert image.size == size and dark.any()
+    rows, columns = dark.any(axis=1), dark.any(axis=0)
+    assert not (rows[0] or rows[-1] or columns[0] or columns[-1])
+    assert columns.sum() > size[0] / 4
+
+
+def test_tensor_is_normalised_and_bgr():
+    from PIL import Image
+
+    tensor = demo_ocr.to_tensor(Image.new("RGB", (4, 2), (255, 0, 0)))
+    assert tensor.shape == (1, 3, 2, 4) and tensor.dtype == np.float32
+    assert tensor[0, :, 0, 0].tolist() == [-1.0, -1.0, 1.0]
+
+
+def test_ctc_leaves_out_repeats_and_blanks():
+    alphabet = demo_ocr.characters("a\nb\nc")
+    assert alphabet == ["", "a", "b", "c", " "]
+    best = [0, 1, 1, 0, 1, 4, 2, 2, 3, 0]
+    scores = np.eye(5, dtype="float32")[best][None]
+    assert demo_ocr.decode_line(scores, alphabet) == "aa bc"
+    with pytest.raises(ValueError, match="do not fit an alphabet of 4"):
+        demo_ocr.decode_line(scores, alphabet[:-1])
+
+
+def test_a_missing_model_says_what_to_install():
+    with pytest.raises(FileNotFoundError, match=r"requirements-models\.txt"):
+        demo_ocr.model_file("nothing.onnx")
+
+
+def test_onnxruntime_reads_the_drawn_text():
+    model = demo_models.recognition()
+    assert model.read(demo_onnx.run_once(model.onnx, model.inputs[0])) == demo_models.LINE
+    model = demo_models.classification()
+    angles = [model.read(demo_onnx.run_once(model.onnx, item)) for item in model.inputs]
+    assert angles == ["0", "180"]
+
+
+def test_unknown_models_and_rounds_are_refused(capsys):
+    for arguments, message in (
+        (["--models", "cls,alexnet"], "unknown models alexnet: choose of cls, rec, resnet50"),
+        (["--rounds", "0"], "--rounds must be at least 1"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            demo.main(arguments)
+        assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def small_model(folder):
+    """An ONNX net of one convolution, its weight a node as in the real ones."""
+    from onnx import TensorProto, checker, helper, numpy_helper, save
+
+    weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3), "float32")
+    tensor = numpy_helper.from_array(weight, "w")
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=tensor),
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=8)
+    checker.check_model(model)
+    save(model, folder / "small.onnx")
+    shape = (1, 3, 8, 8)
+    return demo_models.DemoModel(
+        "small",
+        "a small net",
+        lambda: demo_models.import_onnx(folder / "small.onnx", shape),
+        [{"x": np.random.default_rng(1).standard_normal(shape, "float32")}],
+        lambda outputs: f"class {outputs[0].argmax()}",
+        str(folder / "small.onnx"),
+    )
+
+
+def run(tmp_path, *arguments):
+    output = tmp_path / "out" / "result.json"
+    code = demo.main([*arguments, "--output", str(output)])
+    return code, json.loads(output.read_text())
+
+
+def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(demo_models.MODELS, "small", lambda: small_model(tmp_path))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "costs.sqlite").write_text("of the run before")
+    began = datetime.datetime.now(datetime.UTC).isoformat()
+    code, report = run(tmp_path, "--quick", "--models", "small")
+    text = capsys.readouterr().out
+    assert report["broken"] == [] and code == 0
+    (model,) = report["models"]
+    plans = {plan["name"]: plan for plan in model["plans"]}
+    assert {"tvm", "dnnl", "collage", "final", "onnxruntime"} <= set(plans)
+    assert plans["onnxruntime"]["output_error"] == 0.0
+    assert all(plan["output_error"] <= 1e-4 for plan in plans.values())
+    with CostStore(tmp_path / "out" / "costs.sqlite", create=False) as store:
+        measured_at = [row.measured_at for row in store.rows()]
+    assert measured_at and min(measured_at) > began, "every run measures"
+    shipped = plans[model["collage"]["plan"]]
+    assert plans["final"]["seconds"] == shipped["seconds"]  # one library, measured once
+    assert model["text"] == model["reference_text"] and model["text"] in text
+    assert model["collage"]["functions"][0]["parts"] and "What ships" in text
+
+
+def test_a_broken_expectation_is_an_exit_code_and_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "run_model", lambda *_: record() | {"text": "x", "summary": ""})
+    code, report = run(tmp_path, "--models", "cls")
+    assert code == 1 and len(report["broken"]) == 1
+    assert "demo: net: output reads 'x', not 'abc'" in capsys.readouterr().err
+
+
+def test_a_model_that_fails_is_a_line_and_the_others_run(tmp_path, monkeypatch, capsys):
+    def run_model(model, *_):
+        if model.name == "resnet50":
+            raise ValueError("a long story\nno such thing")
+        return record() | {"summary": "fine"}
+
+    monkeypatch.setattr(demo, "run_model", run_model)
+    monkeypatch.setattr(demo_ocr, "_PACKAGE", "no_such_package")
+    code, report = run(tmp_path, "--models", "resnet50,cls,rec")
+    assert code == 1 and report["models"] == []
+    assert report["broken"][0] == "resnet50: ValueError: no such thing"
+    assert "requirements-models.txt" in report["broken"][1]
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.slow("a real net searched, built and timed on each backend; a small one is not slow")
+@pytest.mark.timeout(600)
+def test_angle_classification_quickly(tmp_path):
+    code, report = run(tmp_path, "--quick", "--models", "cls")
+    assert report["broken"] == [] and code == 0
+    assert report["models"][0]["text"] == "0, 180"

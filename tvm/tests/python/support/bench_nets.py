@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small nets that stand for those of the benchmarks."""
+
+from pathlib import Path
+
+import models
+from models.graph import Graph
+
+
+def two_convolutions(batch, channels):
+    """A 3x3 convolution of an image of 16 x 16, and another with relu."""
+    g = Graph("small")
+    x = g.conv(g.input("x", (batch, channels, 16, 16)), channels, 3)
+    return g.model(g.relu(g.conv(x, channels, 3)))
+
+
+def know_nets(monkeypatch, channels):
+    """The benches find "small", of two convolutions, and "bad", whose file is not there."""
+    builders = {
+        "small": lambda batch: two_convolutions(batch, channels),
+        "bad": lambda batch: Path("no/such/file").read_bytes(),
+    }
+    nets = {name: models.Net(name, name, build, "test") for name, build in builders.items()}
+
+    def find(names):
+        unknown = [name for name in names.split(",") if name not in nets]
+        if unknown:
+            raise ValueError(f"unknown net {', '.join(unknown)}: choose of {', '.join(nets)}")
+        return [nets[name] for name in names.split(",")]
+
+    monkeypatch.setattr(models, "find", find)

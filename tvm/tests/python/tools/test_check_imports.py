@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floors of the Python package: imports point down, and the lint sees one that does not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tree import ROOT
+
+PACKAGE = Path("tvm", "python", "tvm", "relay", "collage")
+UPWARD = "\n\ndef late():\n    from ..optimizer import optimize\n\n    return optimize\n"
+
+
+def check_imports(tree: Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, ROOT / "tools" / "check_imports.py", tree]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the package, to be spoilt."""
+    shutil.copytree(ROOT / PACKAGE, tmp_path / PACKAGE)
+    return tmp_path
+
+
+def test_imports_of_the_package_point_down():
+    done = check_imports(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_import_that_points_up_is_found_inside_a_function_too(tree):
+    with open(tree / PACKAGE / "costs" / "cost.py", "a", encoding="utf-8") as file:
+        file.write(UPWARD)
+    done = check_imports(tree)
+    assert done.returncode == 1
+    assert "tvm.relay.collage.costs.cost -> tvm.relay.collage.optimizer" in done.stdout
+
+
+def test_a_unit_without_a_floor_is_found(tree):
+    (tree / PACKAGE / "novel.py").write_text("")
+    done = check_imports(tree)
+    assert done.returncode == 1
+    assert "tvm.relay.collage.novel" in done.stdout
