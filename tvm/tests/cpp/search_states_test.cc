@@ -195,10 +195,11 @@ TEST_CASE("a part table knows what each part reads and offers") {
   CHECK(parts.Readers(2) == std::vector<int>{3});
 }
 
-/*! \brief Follows every path to the end, without merging states. */
+/*! \brief Follows every path to the end, without merging states, and adds up what it costs. */
 class PathCounter : public SuccessorSink {
  public:
-  PathCounter(const PartTable& parts, const DualBound& bound) : parts_(parts), bound_(bound) {}
+  PathCounter(const CoverProblem& problem, const PartTable& parts, const DualBound& bound)
+      : problem_(problem), parts_(parts), bound_(bound) {}
 
   void Follow(const SearchState& state) {
     if (state.position == parts_.num_nodes()) {
@@ -207,13 +208,17 @@ class PathCounter : public SuccessorSink {
       CHECK(state.readers.empty());
       ++paths;
       CHECK(seen.insert(used_).second);
+      CHECK(bound_.Base() + cost_ == Oracle::Picoseconds(problem_, used_));
       return;
     }
     Successors(parts_, bound_).Visit(state, kInfiniteTicks, this);
   }
-  void OnSuccessor(const SearchState& next, Ticks, int part) override {
+  void OnSuccessor(const SearchState& next, Ticks cost, int part) override {
+    CHECK(cost >= 0);
     used_.push_back(part);
+    cost_ += cost;
     Follow(SearchState(next));
+    cost_ -= cost;
     used_.pop_back();
   }
 
@@ -221,12 +226,14 @@ class PathCounter : public SuccessorSink {
   std::set<std::vector<int>> seen;
 
  private:
+  const CoverProblem& problem_;
   const PartTable& parts_;
   const DualBound& bound_;
   std::vector<int> used_;
+  Ticks cost_ = 0;
 };
 
-TEST_CASE("moves meet each acyclic cover on one path, and no cyclic one") {
+TEST_CASE("moves meet each acyclic cover on one path, at its cost, and no cyclic one") {
   int64_t cyclic = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
@@ -235,7 +242,7 @@ TEST_CASE("moves meet each acyclic cover on one path, and no cyclic one") {
     const DualBound bound(problem, parts);
     if (bound.unheld_node() >= 0) continue;
     const OracleResult expected = Oracle(problem).Run();
-    PathCounter counter(parts, bound);
+    PathCounter counter(problem, parts, bound);
     counter.Follow(SearchState());
     CHECK(counter.paths == expected.acyclic_covers);
     cyclic += expected.cyclic_covers;

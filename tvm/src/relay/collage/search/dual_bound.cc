@@ -18,6 +18,10 @@ namespace {
 // Rounds of lowering and raising anew that may pass without a better bound. On nets of hundreds of
 // nodes the best bound was found within eight; a round takes less than a millisecond there.
 constexpr int kPatience = 16;
+// A round that raises the bound by less than this part of it has not bettered it. Where no cover
+// exists, prices may rise without end: then this many rounds are enough.
+constexpr Ticks kWorthwhile = 10000;
+constexpr int kMostRounds = 256;
 
 /*! \brief What is known of the cost, with the crossings that every cover pays; -1: not usable. */
 Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id, Ticks penalty) {
@@ -43,11 +47,9 @@ DualBound::DualBound(const CoverProblem& problem, const PartTable& parts, Ticks 
   const size_t n = static_cast<size_t>(parts.num_nodes());
   std::vector<int> num_holders(n, 0);
   prices_.of_node.assign(n, 0);
-  prices_.reduced.resize(static_cast<size_t>(parts.num_parts()));
   for (int id = 0; id < parts.num_parts(); ++id) {
-    const Ticks cost = KnownPart(problem, parts, id, penalty);
-    prices_.reduced[static_cast<size_t>(id)] = cost;
-    if (cost < 0) continue;
+    prices_.reduced.push_back(KnownPart(problem, parts, id, penalty));
+    if (prices_.reduced.back() < 0) continue;
     for (int node : parts.part(id).nodes) ++num_holders[static_cast<size_t>(node)];
   }
   const auto unheld = std::find(num_holders.begin(), num_holders.end(), 0);
@@ -62,7 +64,96 @@ DualBound::DualBound(const CoverProblem& problem, const PartTable& parts, Ticks 
   std::stable_sort(least_held.begin(), least_held.end(), [&](int a, int b) {
     return num_holders[static_cast<size_t>(a)] < num_holders[static_cast<size_t>(b)];
   });
+  SetSlots();
   Improve({least_held, forward, {forward.rbegin(), forward.rend()}});
+}
+
+void DualBound::SetSlots() {
+  const TransitionTable& transitions = parts_.transitions();
+  slots_.assign(static_cast<size_t>(parts_.num_nodes()), 0);
+  for (int node = 0; node < parts_.num_nodes(); ++node) {
+    if (!transitions.DependsOnMaker(node)) continue;
+    slots_[static_cast<size_t>(node)] =
+        dependent_.size() * static_cast<size_t>(transitions.NumBackends());
+    dependent_.push_back(node);
+  }
+  // Nothing is shifted yet; some class of makers charges each reader nothing beyond Fixed.
+  prices_.returned.assign(dependent_.size() * static_cast<size_t>(transitions.NumBackends()), 0);
+  prices_.charged = prices_.returned;
+}
+
+/*! \brief What can be charged to a reader on `to`, if makers of the class `but` do not matter. */
+Ticks DualBound::ChargeableBut(int node, int but, int to, const Prices& prices) const {
+  const TransitionTable& transitions = parts_.transitions();
+  const Ticks* returned = prices.returned.data() + Slot(node);
+  Ticks least = kInfiniteTicks;
+  for (int other = 0; other < transitions.NumClasses(node); ++other) {
+    if (other == but) continue;
+    least = std::min(least, transitions.Extra(node, other, to) + returned[other]);
+  }
+  return least;
+}
+
+/*!
+ * \brief How much more makers of the class can return that readers can be charged: until makers of
+ * another class are all that sets that, or one of these has nothing to spare. Fills `makers` with
+ * the class's, each with how many readers it does not hold.
+ */
+Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
+                              std::vector<std::pair<int, int>>* makers) const {
+  const TransitionTable& transitions = parts_.transitions();
+  const Ticks returned = prices.returned[Slot(node) + static_cast<size_t>(maker_class)];
+  Ticks most = 0;
+  for (int id : parts_.Reading(node)) {
+    if (prices.reduced[static_cast<size_t>(id)] < 0) continue;
+    const int to = transitions.BackendOf(id);
+    const Ticks now = transitions.Extra(node, maker_class, to) + returned;
+    most = std::max(most, ChargeableBut(node, maker_class, to, prices) - now);
+  }
+  const int num_readers = static_cast<int>(parts_.Readers(node).size());
+  for (int id : parts_.Holding(node)) {
+    const Ticks spare = prices.reduced[static_cast<size_t>(id)];
+    if (spare < 0 || transitions.ClassOf(node, transitions.BackendOf(id)) != maker_class) continue;
+    const int outside = num_readers - parts_.NumReaders(node, parts_.part(id));
+    if (outside == 0) continue;
+    makers->emplace_back(id, outside);
+    most = std::min(most, spare / outside);
+    if (most == 0) break;
+  }
+  return most;
+}
+
+/*! \brief Shifts what makers of the node's value can spare to its readers, class by class. */
+void DualBound::Shift(int node, Prices* prices) const {
+  const TransitionTable& transitions = parts_.transitions();
+  for (int maker_class = 0; maker_class < transitions.NumClasses(node); ++maker_class) {
+    std::vector<std::pair<int, int>> makers;
+    const Ticks more = MostToReturn(node, maker_class, *prices, &makers);
+    if (more == 0) continue;
+    for (const auto& [id, outside] : makers) {
+      prices->reduced[static_cast<size_t>(id)] -= more * outside;
+    }
+    prices->returned[Slot(node) + static_cast<size_t>(maker_class)] += more;
+    std::vector<Ticks> raised;  // by backend
+    for (int to = 0; to < transitions.NumBackends(); ++to) {
+      Ticks& charged = prices->charged[Slot(node) + static_cast<size_t>(to)];
+      const Ticks before = charged;
+      charged = ChargeableBut(node, -1, to, *prices);
+      raised.push_back(charged - before);
+    }
+    for (int id : parts_.Reading(node)) {
+      Ticks& reduced = prices->reduced[static_cast<size_t>(id)];
+      if (reduced >= 0) reduced += raised[static_cast<size_t>(transitions.BackendOf(id))];
+    }
+  }
+}
+
+/*! \brief Raises prices, then once more by what crossings can be shifted to. */
+void DualBound::Ascend(const std::vector<int>& order, Prices* prices) const {
+  Raise(order, prices);
+  if (dependent_.empty()) return;
+  for (int node : dependent_) Shift(node, prices);
+  Raise(order, prices);
 }
 
 /*! \brief Raises each price by what all candidates that hold its node still allow. */
@@ -121,27 +212,27 @@ DualBound::Prices DualBound::EqualShares() const {
 }
 
 /*! \brief From prices of zero to the best that the orders, and rounds from there, lead to. */
-void DualBound::Improve(std::vector<std::vector<int>> orders) {
+void DualBound::Improve(const std::vector<std::vector<int>>& orders) {
   const Prices zero = prices_;
   Prices shares = EqualShares();
-  Raise(orders.front(), &shares);
+  Ascend(orders.front(), &shares);
   KeepBetter(std::move(shares));
   for (const std::vector<int>& order : orders) {
     Prices raised = zero;
-    Raise(order, &raised);
+    Ascend(order, &raised);
     KeepBetter(std::move(raised));
   }
   // Each round lowers about half of the prices; the generator is the same on all machines.
   std::mt19937 random;  // NOLINT(bugprone-random-generator-seed): the same bound each time
-  for (int failures = 0, round = 0; failures < kPatience; ++round) {
+  for (int failures = 0, round = 0; failures < kPatience && round < kMostRounds; ++round) {
     const Ticks before = prices_.sum;
     Prices next = prices_;
     for (int node = 0; node < parts_.num_nodes(); ++node) {
       if ((random() & 1) != 0) Lower(node, &next);
     }
-    Raise(orders[static_cast<size_t>(round) % orders.size()], &next);
+    Ascend(orders[static_cast<size_t>(round) % orders.size()], &next);
     KeepBetter(std::move(next));
-    failures = prices_.sum > before ? 0 : failures + 1;
+    failures = prices_.sum - before > before / kWorthwhile ? 0 : failures + 1;
   }
 }
 

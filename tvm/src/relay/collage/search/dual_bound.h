@@ -17,14 +17,24 @@
  * So Reduced(c) = cost(c) - sum_{v in c} y(v) >= 0, and a path's cost so far plus the bound of
  * the rest equals Base() plus the Reduced costs on the path: the search needs only these.
  *
+ * Transition costs that depend on a value's maker are shifted between its maker and its readers
+ * first, which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less
+ * for each node outside of it that reads v; whoever reads v from outside on backend b pays
+ * `charged(v, b)` more; and a crossing costs
+ *   extra(v, m, b) - charged(v, b) + returned(v, m) for each node of the reader that reads v.
+ * charged(v, b) is the least of extra(v, m, b) + returned(v, m) over all m, so that no crossing is
+ * below zero and all said above still holds. So what staying on one backend saves is in prices.
+ *
  * Prices are found by dual ascent: a node's price is raised by the least reduced cost of the
  * candidates that hold it, until none can be raised. How good the result is depends on the order of
  * the nodes, so several orders are tried, then some of the best prices are lowered and raised anew
- * in another order, and the prices of the greatest sum stay.
+ * in another order, and the prices of the greatest sum stay. In between, what makers of a class can
+ * spare is shifted to their readers, as far as it raises what these are charged.
  */
 #ifndef TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
 #define TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
 
+#include <utility>
 #include <vector>
 
 #include "cover_problem.h"
@@ -48,21 +58,45 @@ class DualBound {
   /*! \brief Needs IsUsable(part). */
   Ticks Reduced(int part) const { return prices_.reduced[static_cast<size_t>(part)]; }
 
+  /*!
+   * \brief What a part of backend `to` pays for the node's value beyond Reduced, where a maker of
+   * that class has paid already and `num_readers` of the part's nodes read it.
+   */
+  Ticks Crossing(int node, int maker_class, int to, int num_readers) const {
+    const Ticks extra = parts_.transitions().Extra(node, maker_class, to);
+    const size_t charged = Slot(node) + static_cast<size_t>(to);
+    return extra - prices_.charged[charged] + num_readers * Returned(node, maker_class);
+  }
+  Ticks Returned(int node, int maker_class) const {
+    return prices_.returned[Slot(node) + static_cast<size_t>(maker_class)];
+  }
+
  private:
   struct Prices {
     std::vector<Ticks> of_node;
-    std::vector<Ticks> reduced;  // by part; negative: not usable
+    std::vector<Ticks> reduced;   // by part; negative: not usable
+    std::vector<Ticks> returned;  // by slot of the value, and class
+    std::vector<Ticks> charged;   // by slot of the value, and reading backend
     Ticks sum = 0;
   };
+  size_t Slot(int node) const { return slots_[static_cast<size_t>(node)]; }
+  void SetSlots();
+  Ticks ChargeableBut(int node, int but, int to, const Prices& prices) const;
+  Ticks MostToReturn(int node, int maker_class, const Prices& prices,
+                     std::vector<std::pair<int, int>>* makers) const;
+  void Shift(int node, Prices* prices) const;
+  void Ascend(const std::vector<int>& order, Prices* prices) const;
   void Raise(const std::vector<int>& order, Prices* prices) const;
   void Lower(int node, Prices* prices) const;
   void KeepBetter(Prices prices);
   Prices EqualShares() const;
-  void Improve(std::vector<std::vector<int>> orders);
+  void Improve(const std::vector<std::vector<int>>& orders);
 
   const PartTable& parts_;
   int unheld_node_ = -1;
-  Prices prices_;  // the best so far
+  std::vector<int> dependent_;  // nodes for which the maker matters
+  std::vector<size_t> slots_;   // by node; of dependent ones
+  Prices prices_;               // the best so far
 };
 
 }  // namespace collage

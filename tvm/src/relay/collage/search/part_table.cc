@@ -52,10 +52,13 @@ PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> 
   }
   starting_at_.resize(n);
   holding_.resize(n);
+  reading_.resize(n);
   parts_.reserve(outside.size());
   for (size_t id = 0; id < outside.size(); ++id) {
     const std::vector<int>& inside = problem.candidates[id].inside;
     Part part{inside, NodeWords(inside), std::move(outside[id]), {}};
+    for (int node : part.outside)
+      reading_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
     for (int node : inside) {
       holding_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
       const std::vector<int>& readers = Readers(node);

@@ -9,6 +9,7 @@
 #ifndef TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
 #define TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "cover_problem.h"
@@ -42,8 +43,16 @@ class PartTable {
   }
   /*! \brief Ids of the parts that hold `node`, ascending. */
   const std::vector<int>& Holding(int node) const { return holding_[static_cast<size_t>(node)]; }
+  /*! \brief Ids of the parts that read `node` and do not hold it, ascending. */
+  const std::vector<int>& Reading(int node) const { return reading_[static_cast<size_t>(node)]; }
   /*! \brief The nodes that read `node`, greatest first. */
   const std::vector<int>& Readers(int node) const { return readers_[static_cast<size_t>(node)]; }
+  /*! \brief How many nodes of the part read `node`. */
+  int NumReaders(int node, const Part& part) const {
+    const std::vector<int>& readers = Readers(node);
+    return static_cast<int>(std::count_if(readers.begin(), readers.end(),
+                                          [&](int reader) { return part.words.Contains(reader); }));
+  }
   const TransitionTable& transitions() const { return transitions_; }
 
  private:
@@ -52,6 +61,7 @@ class PartTable {
   std::vector<Part> parts_;
   std::vector<std::vector<int>> starting_at_;
   std::vector<std::vector<int>> holding_;
+  std::vector<std::vector<int>> reading_;
   std::vector<std::vector<int>> readers_;
   TransitionTable transitions_;
 };

@@ -121,13 +121,25 @@ Ticks Successors::TransitionCost(const SearchState& state, int id) const {
   Ticks cost = 0;
   for (int read : part.outside) {
     if (!transitions.DependsOnMaker(read) || !state.covered.Contains(read)) continue;
-    const Note* maker = NotesOf(state.makers, read).first;
-    cost = AddTicks(cost, transitions.Extra(read, maker->value, backend));
+    const int maker_class = NotesOf(state.makers, read).first->value;
+    const int num_readers = parts_.NumReaders(read, part);
+    cost = AddTicks(cost, bound_.Crossing(read, maker_class, backend, num_readers));
   }
-  for (const Note& note : state.readers) {
-    if (!part.words.Contains(note.node)) continue;
-    const int maker_class = transitions.ClassOf(note.node, backend);
-    cost = AddTicks(cost, transitions.Extra(note.node, maker_class, note.value));
+  for (size_t i = 0; i < state.readers.size();) {
+    const int node = state.readers[i].node;
+    if (!part.words.Contains(node)) {
+      ++i;
+      continue;
+    }
+    // What is returned for each node that reads it already, one of which each of these parts has.
+    const int maker_class = transitions.ClassOf(node, backend);
+    const std::vector<int>& all = parts_.Readers(node);
+    int more = static_cast<int>(std::count_if(
+        all.begin(), all.end(), [&](int reader) { return state.covered.Contains(reader); }));
+    for (; i < state.readers.size() && state.readers[i].node == node; ++i, --more) {
+      cost = AddTicks(cost, bound_.Crossing(node, maker_class, state.readers[i].value, 1));
+    }
+    cost = AddTicks(cost, more * bound_.Returned(node, maker_class));
   }
   return cost;
 }

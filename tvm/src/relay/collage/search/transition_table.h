@@ -31,6 +31,8 @@ class TransitionTable {
   bool IsAnyDependent() const { return is_any_dependent_; }
   /*! \brief Whether it matters to any reader which backend made the node's value. */
   bool DependsOnMaker(int node) const { return values_[static_cast<size_t>(node)].classes > 1; }
+  int NumClasses(int node) const { return values_[static_cast<size_t>(node)].classes; }
+  int NumBackends() const { return static_cast<int>(num_backends_); }
   /*! \brief Makers of one class charge every reader of the node the same. */
   int ClassOf(int node, int backend) const {
     return values_[static_cast<size_t>(node)].class_of[static_cast<size_t>(backend)];
