@@ -5,7 +5,7 @@
  *
  * Each running call has its own arena, scratchpad and argument lists; they are kept for the next
  * call, so that from the second call on nothing is allocated. Tested by
- * backends/dnnl/test_deploy.py (threads) and backends/dnnl/test_lower.py.
+ * backends/test_contract.py (threads) and backends/dnnl/test_lower.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_

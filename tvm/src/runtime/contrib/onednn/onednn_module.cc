@@ -3,7 +3,7 @@
  * \file onednn_module.cc
  * \brief The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
  *
- * Tested by backends/dnnl/test_module.py.
+ * Tested by backends/test_contract.py, backends/dnnl/test_module.py.
  */
 #include <utility>
 

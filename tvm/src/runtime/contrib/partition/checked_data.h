@@ -3,7 +3,7 @@
  * \file checked_data.h
  * \brief The memory of a tensor that a caller passed, once it is known to be what was compiled for.
  *
- * Tested by backends/dnnl/test_module.py, backends/onnx_model/test_backend.py.
+ * Tested by backends/test_contract.py.
  */
 #ifndef TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_
 #define TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_

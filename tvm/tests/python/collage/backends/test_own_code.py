@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +44,6 @@ def run(library, x=X):
     return module.get_output(0).numpy()
 
 
-@pytest.mark.parametrize("backend", [IN_C, IN_PYTHON], ids=["c", "python"])
-def test_runs_in_memory_and_exported_with_its_constants(backend, tmp_path):
-    library = build(backend)
-    np.testing.assert_allclose(run(library), EXPECTED, rtol=1e-5)
-    library.export_library(str(tmp_path / "net.so"))
-    loaded = tvm.runtime.load_module(str(tmp_path / "net.so"))
-    np.testing.assert_allclose(run(loaded), EXPECTED, rtol=1e-5)
-
-
 def test_its_constants_are_found_whoever_had_the_name_before(monkeypatch):
     """As it is updated: the first class named its constants itself, the second leaves it to TVM."""
 
@@ -87,13 +77,6 @@ def test_a_called_function_gets_the_shapes_of_the_model(shape):
     out = tvm.nd.empty(shape)
     module["part"](tvm.nd.array(np.full(shape, 3, "float32")), out)
     assert seen == [shape] * 3 and out.numpy() == 5
-
-
-def test_the_vm_runs_it_too():
-    mod = backends.greedy_partition(net(CONSTANT), IN_C.name)
-    executable = relay.vm.compile(mod, target="llvm")
-    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
-    np.testing.assert_allclose(machine.run(X).numpy(), EXPECTED, rtol=1e-5)
 
 
 def test_constants_outputs_and_types_come_in_order(monkeypatch):
@@ -217,14 +200,6 @@ def test_threads_of_a_released_part_live_on(monkeypatch, tmp_path):
         text=True,
     )
     assert (done.returncode, done.stdout.split()) == (0, ["alive", "True"]), done.stderr
-
-
-def test_several_threads_run_it_at_once():
-    library = build(IN_C)
-    with ThreadPoolExecutor(4) as threads:
-        outputs = list(threads.map(lambda k: run(library, X + k), range(16)))
-    for k, output in enumerate(outputs):
-        np.testing.assert_allclose(output, np.tanh(X + np.float32(k) - CONSTANT), rtol=1e-4)
 
 
 @pytest.mark.parametrize(

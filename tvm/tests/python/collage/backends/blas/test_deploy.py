@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products outside the compiler: other executors, runtimes alone, several threads, one pool."""
+"""Products outside the compiler: prepared weights, the C++ example, one pool."""
 
 import json
 import os
@@ -8,10 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-import tvm
 from blas_nets import BACKENDS, assert_equal, partition, require, values
-from deployed import RUNTIME_ONLY, run_program
-from onednn_nets import assert_threads_share, build, plan_of, run
+from deployed import run_program
+from onednn_nets import build, plan_of, run
 from tvm import relay
 
 
@@ -42,23 +41,6 @@ def test_weights_are_prepared_once(net):
     assert prepared in plan_of(library, backend).splitlines()[0]
 
 
-def test_virtual_machine(net):
-    _, mod, a, wanted = net
-    with tvm.transform.PassContext(opt_level=3):
-        executable = relay.vm.compile(mod, target="llvm")
-    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
-    assert_equal(machine.invoke("main", x=a).numpy(), wanted)
-
-
-def test_python_with_the_runtime_alone(net, exported, tmp_path):
-    _, _, a, wanted = net
-    np.save(tmp_path / "in.npy", a)
-    command = [sys.executable, "-c", RUNTIME_ONLY, exported]
-    command += [tmp_path / "in.npy", tmp_path / "out.npy"]
-    subprocess.run(command, check=True, timeout=120, env={**os.environ, "TVM_USE_RUNTIME_LIB": "1"})
-    assert_equal(np.load(tmp_path / "out.npy"), wanted)
-
-
 def test_cpp_example(net, exported, program, tmp_path):
     backend, _, a, wanted = net
     done = run_program(program, exported, a, tmp_path)
@@ -70,10 +52,6 @@ def test_cpp_example(net, exported, program, tmp_path):
     done = run_program(program, exported, a, tmp_path, **{variable: "/nonexistent"})
     assert done.returncode == 1
     assert "was not found. Install it (pip install" in done.stderr and variable in done.stderr
-
-
-def test_threads_share_one_module(exported, net):
-    assert_threads_share(exported, net[2])
 
 
 THREADS = """

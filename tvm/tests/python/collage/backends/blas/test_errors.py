@@ -8,7 +8,7 @@ import pytest
 import tvm
 import tvm_forks
 from blas_nets import BACKENDS, partition, require
-from onednn_nets import build, constant
+from onednn_nets import constant
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
 from tvm.relay.collage.backends.blas.lower import lower_function
@@ -48,11 +48,6 @@ def test_unsupported(backend, body, words):
         lower_function(function, backend)
     for word in [backend, *words]:
         assert word in str(raised.value)
-
-
-def test_unsupported_through_the_build():
-    with pytest.raises(Exception, match="cblas cannot run erf: the op is not in its table"):
-        build(partition("cblas", relay.erf(var(2, 3))))
 
 
 def test_unknown_node_kind():

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library without the compiler: Python and C++ on the runtimes alone, several threads."""
+"""A library without the compiler: the C++ example on the runtimes alone."""
 
-import os
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tvm_collage
-from deployed import RUNTIME_ONLY, run_program
+from deployed import run_program
 from onednn_nets import (
     assert_close,
-    assert_threads_share,
     build,
     constant,
     function_of,
@@ -36,14 +33,6 @@ def exported(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("deploy") / "net.so")
     library.export_library(path)
     return path, inputs["x"], run(library, inputs)
-
-
-def test_python_with_the_runtime_alone(exported, tmp_path):
-    path, data, wanted = exported
-    np.save(tmp_path / "in.npy", data)
-    command = [sys.executable, "-c", RUNTIME_ONLY, path, tmp_path / "in.npy", tmp_path / "out.npy"]
-    subprocess.run(command, check=True, timeout=120, env={**os.environ, "TVM_USE_RUNTIME_LIB": "1"})
-    assert_close([np.load(tmp_path / "out.npy")], wanted)
 
 
 def test_cpp_example(exported, program, tmp_path):
@@ -121,8 +110,3 @@ def test_runtime_library_loads_without_tvm_compiler_symbols():
     shown = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
     needed = "".join(line for line in shown.stdout.splitlines() if "NEEDED" in line)
     assert "libc" in needed and "libdnnl" not in needed and "libtvm" not in needed
-
-
-def test_threads_share_one_module(exported):
-    path, data, _ = exported
-    assert_threads_share(path, data)

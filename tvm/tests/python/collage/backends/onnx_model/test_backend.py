@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime and openvino as backends: every op, every executor, threads, and what goes wrong.
+"""onnxruntime and openvino as backends: every op, inputs and outputs, and what goes wrong.
 
 A library that is not installed is skipped, with the reason that `available()` gives.
 """
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from onednn_nets import assert_close, build, constant, function_of, random_input
 from onnx_cases import all_cases, f, results_of_tvm, run_all, typed
 from relay_text import partition
 from tvm import relay
-from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import (
     UnsupportedOpError,
     get_backend,
@@ -38,21 +36,6 @@ def backend(request):
     if reason:
         pytest.skip(reason)
     return request.param
-
-
-RUNTIME_ONLY = """
-import ctypes, sys
-import numpy as np
-import tvm
-import tvm_collage
-from tvm.contrib import graph_executor
-assert tvm.get_global_func("relay._transform.InferType", allow_missing=True) is None
-ctypes.CDLL(tvm_collage.library_path("tvm_collage_runtime"), mode=ctypes.RTLD_GLOBAL)
-library, inputs, result = sys.argv[1:]
-module = graph_executor.GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
-module.run(**np.load(inputs))
-np.save(result, module.get_output(0).numpy())
-"""
 
 
 def small_net():
@@ -151,62 +134,6 @@ def test_why_openvino_divides_no_integers(name):
         get_backend(name).compile(function.with_attr("global_symbol", "part"))
 
 
-def test_graph_executor(backend, net):
-    function, inputs, wanted = net
-    library = build(partitioned(function, backend))
-    assert not library.get_params(), "weights live in the partition"
-    assert_close(run(library, inputs), wanted)
-
-
-def test_virtual_machine(backend, net):
-    function, inputs, wanted = net
-    with tvm.transform.PassContext(opt_level=3):
-        executable = relay.vm.compile(partitioned(function, backend), target="llvm")
-    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
-    assert_close([machine.invoke("main", **inputs).numpy()], wanted)
-
-
-def test_export_and_load_in_a_process_of_the_runtime_alone(backend, net, tmp_path):
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    build(partitioned(function, backend)).export_library(path)
-    np.savez(tmp_path / "inputs.npz", **inputs)
-    result = str(tmp_path / "result.npy")
-    done = subprocess.run(
-        [sys.executable, "-c", RUNTIME_ONLY, path, str(tmp_path / "inputs.npz"), result],
-        env={**os.environ, "TVM_USE_RUNTIME_LIB": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert_close([np.load(result)], wanted)
-
-
-def test_several_threads_at_once(backend, net):
-    function, _, _ = net
-    library = build(partitioned(function, backend))
-    draw = np.random.default_rng(0)
-    inputs = [draw.standard_normal((1, 3, 16, 16)).astype("float32") for _ in range(4)]
-    wanted = [run(library, {"x": each})[0] for each in inputs]  # right, by the tests above
-    wrong = []
-    # Modules of one library share its partition, so its model.
-    modules = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
-
-    def work(module, data, right):
-        for _ in range(20):
-            module.run(x=data)
-            if not np.allclose(module.get_output(0).numpy(), right, rtol=1e-4, atol=1e-6):
-                wrong.append(data)
-
-    threads = [threading.Thread(target=work, args=each) for each in zip(modules, inputs, wanted)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
 COUNT_THREADS = """
 import os, sys, time
 import tvm
@@ -282,20 +209,6 @@ def test_inputs_and_outputs(backend, case):
     assert_close([output.numpy() for output in outputs], wanted)
 
 
-def test_another_shape_or_type_is_refused(backend, net):
-    function, _, _ = net
-    mod = partitioned(function, backend)
-    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
-    module = get_backend(backend).compile(mod[symbol])
-    out = tvm.nd.empty((1, 5))
-    with pytest.raises(ValueError, match=r"input 0 must be a compact float32 tensor of shape"):
-        module[symbol](tvm.nd.empty((1, 3, 16, 17)), out)
-    with pytest.raises(ValueError, match=r"input 0 must be .* got float64"):
-        module[symbol](tvm.nd.empty((1, 3, 16, 16), "float64"), out)
-    with pytest.raises(tvm.TVMError, match="takes 1 inputs and 1 outputs"):
-        module[symbol](out)
-
-
 def test_each_call_has_the_arrays_that_it_is_given(backend):
     """Of the call before, none is taken for one of this call, and what an array holds is read."""
     function = typed([f(2, 3), f(2, 3)], relay.subtract).with_attr("global_symbol", "part")
@@ -330,6 +243,7 @@ def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
     function, inputs, wanted = net
     path = str(tmp_path / "net.so")
     built = build(partitioned(function, backend))
+    assert not built.get_params(), "weights live in the partition"
     run(built, inputs)
     built.export_library(path)  # what was built here keeps the model, also when it has run
     loaded = tvm.runtime.load_module(path)
@@ -468,14 +382,6 @@ def ask_without_library(name, library):
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_library_is_named_with_what_to_do(name, tmp_path):
-    reason, error, version = ask_without_library(name, tmp_path / "nowhere.so")
-    assert f"pip install {name}" in reason and "nowhere.so" in reason
-    assert f"backend '{name}' is not available" in error
-    assert version == ""
 
 
 def test_an_empty_variable_is_none_at_all(backend):
