@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ std::string Found(const NamedGraph& g, const DataflowPattern& pattern) {
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
   return text;
+}
+
+/*! \brief TVM's match rooted at `root`, if there is one. */
+std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
+                             NodeIndex root) {
+  for (Match& match : FindMatches(graph, pattern)) {
+    if (match.root == root) return std::move(match);
+  }
+  return std::nullopt;
 }
 
 NodeTest IsNode(NodeIndex expected) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // FindCycle: sets that cannot run one after the other, named in the order in which they wait.
-#include "src/relay/collage/graph/quotient.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "graph_text.h"
 #include "random_graph.h"
+#include "src/relay/collage/graph/sub_graph.h"
 
 namespace tvm::collage::testing {
 namespace {

@@ -19,6 +19,26 @@ struct RandomGraphOptions {
   std::vector<std::string> ops = {"relu@0", "add@1", "concat@2", "sum@3", "conv@4", "sort@8"};
 };
 
+/*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
+inline bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
+  if (inside.IsEmpty()) return false;
+  IndexSet rest = inside;
+  std::vector<NodeIndex> stack = {inside.First()};
+  rest.Remove(stack[0]);
+  auto reach = [&](NodeIndex i) {
+    if (!rest.Contains(i)) return;
+    rest.Remove(i);
+    stack.push_back(i);
+  };
+  while (!stack.empty()) {
+    const NodeIndex i = stack.back();
+    stack.pop_back();
+    for (NodeIndex input : graph[i].inputs) reach(input);
+    for (NodeIndex output : graph[i].outputs) reach(output);
+  }
+  return rest.IsEmpty();
+}
+
 /*! \brief Statements for G: one or two variables, then nodes that read earlier ones. */
 inline std::string RandomGraphText(std::mt19937* random, const RandomGraphOptions& options) {
   auto below = [random](int n) { return static_cast<int>((*random)() % static_cast<unsigned>(n)); };

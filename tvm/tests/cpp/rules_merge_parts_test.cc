@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "graph_text.h"
-#include "src/relay/collage/graph/quotient.h"
 #include "src/relay/collage/rules/base_rules.h"
 #include "src/relay/collage/rules/combinators.h"
 #include "src/relay/collage/rules/merge_parts.h"

@@ -8,7 +8,7 @@
 #include "rules_text.h"
 #include "src/relay/collage/rules/base_rules.h"
 #include "src/relay/collage/rules/combinators.h"
-#include "src/relay/collage/rules/region_merger.h"
+#include "src/relay/collage/rules/merge_parts.h"
 
 namespace tvm::collage::testing {
 namespace {
@@ -114,9 +114,9 @@ TEST_CASE("rule Region: parts that feed each other both ways are not in one area
   const SubGraph p = g.Sub("a d").WithComposite("p");
   const SubGraph q = g.Sub("b c").WithComposite("q");
   const SubGraph r = g.Sub("r");
-  CHECK(RegionMerger(g.graph, {&p, &q}).Merge().size() == 2);
+  CHECK(MergeTiles(g.graph, {&p, &q}).size() == 2);
   // Nor can r join one of them: the other lies between.
-  CHECK(RegionMerger(g.graph, {&p, &q, &r}).Merge().size() == 3);
+  CHECK(MergeTiles(g.graph, {&p, &q, &r}).size() == 3);
 }
 
 TEST_CASE("rule Region: on random graphs convex, disjoint, and no two can be merged") {
@@ -134,7 +134,7 @@ TEST_CASE("rule Region: on random graphs convex, disjoint, and no two can be mer
     for (const auto& part : parts) tiles.push_back(&part.sub_graph);
     std::vector<IndexSet> merged;
     IndexSet covered(g.graph.size());
-    for (const auto& region : RegionMerger(g.graph, tiles).Merge()) {
+    for (const auto& region : MergeTiles(g.graph, tiles)) {
       IndexSet inside(g.graph.size());
       for (const SubGraph* tile : region) inside |= tile->inside();
       REQUIRE(IsConvex(g.graph, inside));

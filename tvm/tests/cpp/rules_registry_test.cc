@@ -90,7 +90,7 @@ TEST_CASE("spec: a rule that several others share runs once for each backend") {
     CHECK(spec.AllCandidates(g.graph, backend, &log).size() == 3);
     CHECK(asked == 3);
     CHECK(log.refusals.size() == 1);
-    CHECK(log.found == nullptr);
+    CHECK_FALSE(log.found.has_value());
   }
 }
 

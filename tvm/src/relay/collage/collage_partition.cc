@@ -8,7 +8,6 @@
 #include "api/cost_estimator.h"
 #include "api/gather_specs.h"
 #include "api/observe.h"
-#include "api/run_counter.h"
 #include "api/tvm_backends.h"
 #include "plan/plan.h"
 #include "relay/fields.h"
@@ -54,7 +53,6 @@ Placement ReadPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
 
 ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_config,
                     const CostEstimator& estimator) {
-  ++num_partition_runs;
   PhaseClock clock;
   clock.Enter("types");
   const CollageOptions options = CollageOptions::Current();
@@ -87,9 +85,6 @@ ObjectRef ApplyPlacement(ObjectRef untyped, Map<String, Array<ObjectRef>> rows_o
 
 TVM_REGISTER_GLOBAL("collage.CollagePartition").set_body_typed(CollagePartition);
 TVM_REGISTER_GLOBAL("collage.ApplyPlacement").set_body_typed(ApplyPlacement);
-TVM_REGISTER_GLOBAL("collage.NumPartitionRuns").set_body_typed([]() -> int64_t {
-  return num_partition_runs;
-});
 // Wall and CPU seconds by phase of this thread's last run.
 TVM_REGISTER_GLOBAL("collage.LastPhases").set_body_typed([]() {
   Map<String, Array<ObjectRef>> phases;

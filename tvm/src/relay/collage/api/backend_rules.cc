@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../relay/user_error.h"
+#include "../relay/import_pattern.h"
 #include "../rules/rule_registry.h"
-#include "import_pattern.h"
 #include "rule_objects.h"
 #include "user_functions.h"
 
@@ -70,7 +69,7 @@ PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entrie
 /*! \brief One line of a pattern table; predicate and attrs getter may be null. */
 PartitionRuleRef MakePatternEntry(String compiler, String composite, ObjectRef pattern,
                                   PackedFunc predicate, PackedFunc attrs) {
-  PatternEntry entry{composite, ImportPattern(pattern),
+  PatternEntry entry{composite, ImportPattern(pattern, ExprOf),
                      AsMatchPredicate(predicate, HasLocalPredicates(compiler)),
                      AsAttrsGetter(attrs)};
   std::string reason = UnsupportedReason(entry.pattern);
@@ -98,7 +97,10 @@ RulePtr RegisteredRule(const std::string& name, const std::string& whose) {
 
 /*! \brief A kind's attribute, or what its function gave, as a rule. */
 RulePtr AsRule(const TVMRetValue& value, const std::string& whose) {
-  if (value.IsObjectRef<PartitionRuleRef>()) return PartitionRuleRef(value)->rule;
+  if (value.IsObjectRef<PartitionRuleRef>()) {
+    const PartitionRuleRef rule = value;
+    return rule->rule;
+  }
   ThrowUserError("TypeError", whose +
                                   ": its partition_rule is no rule of collage.rules, no "
                                   "function that makes one and no registered name");

@@ -11,7 +11,6 @@
 
 #include "../relay/fields.h"
 #include "../relay/import_relay.h"
-#include "../relay/user_error.h"
 #include "../rules/work_estimate.h"
 
 namespace tvm::collage {

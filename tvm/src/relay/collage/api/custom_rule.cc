@@ -2,7 +2,6 @@
 // A rule written in Python: it looks at a view of the graph and gives sub-graphs of it.
 // Precondition: it runs inside an ImportScope. Test: rules/test_custom.py.
 #include "../relay/fields.h"
-#include "../relay/user_error.h"
 #include "rule_objects.h"
 #include "user_functions.h"
 #include "view_objects.h"
@@ -20,7 +19,8 @@ class Custom : public PartitionRule {
                                                 RuleLog* log) const override {
     const ImportScope& scope = ImportScope::Current();
     const std::string& backend = scope.BackendOf(spec);
-    TVMRetValue found = find_(DataflowGraphView(scope.imported()), String(backend));
+    TVMRetValue found =
+        find_(DataflowGraphView({scope.imported().shared_from_this()}), String(backend));
     if (found.type_code() == kTVMStr) {
       log->Refuse(name(), graph.placeable(), found);
       return {};
@@ -32,16 +32,8 @@ class Custom : public PartitionRule {
                        "rule " + name() + " of backend " + backend +
                            " gave a sub-graph of another graph than it was asked for");
       }
-      CandidatePartition candidate;
-      candidate.sub_graph = view->sub_graph;
-      candidate.spec = spec;
-      candidate.rule = name();
-      std::string why;
-      if (candidate.sub_graph.IsValid(graph, SubGraphConfig(), &why)) {
-        result.Add(std::move(candidate));
-      } else {
-        log->Refuse(name(), candidate.sub_graph.inside(), why);
-      }
+      CandidatePartition candidate{view->sub_graph, spec, name()};
+      if (IsValidOrRefused(graph, candidate, {}, log)) result.Add(std::move(candidate));
     }
     return result.Take();
   }
@@ -53,7 +45,7 @@ class Custom : public PartitionRule {
 };
 
 TVM_REGISTER_GLOBAL("collage.rules.Custom").set_body_typed([](String name, PackedFunc find) {
-  return PartitionRuleRef(std::make_shared<Custom>(name, find));
+  return PartitionRuleRef(RulePtr(std::make_shared<Custom>(name, find)));
 });
 
 }  // namespace

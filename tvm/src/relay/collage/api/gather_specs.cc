@@ -14,23 +14,6 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Writes a new kind's name and device type, which only TVM's inline functions could. */
-class KindWriter final : public IgnoringVisitor {
- public:
-  using IgnoringVisitor::Visit;
-  KindWriter(String name, int device_type) : name_(std::move(name)), device_type_(device_type) {}
-  void Visit(const char* key, int* value) final {
-    if (std::strcmp(key, "default_device_type") == 0) *value = device_type_;
-  }
-  void Visit(const char* key, ObjectRef* value) final {
-    if (std::strcmp(key, "name") == 0) *value = name_;
-  }
-
- private:
-  String name_;
-  int device_type_;
-};
-
 bool IsKind(const String& name) {
   for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
     if (kind == name) return true;
@@ -46,11 +29,13 @@ bool IsKind(const String& name) {
  */
 bool RegisterTargetKind(const std::string& name, int device_type) {
   if (IsKind(name)) return false;
-  // The attributes that every target kind has.
   TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(name);
-  KindWriter writer(name, device_type);
-  ObjectRef kind = TargetKind::Get(name).value();
-  ReflectionVTable::Global()->VisitAttrs(const_cast<Object*>(kind.get()), &writer);
+  // A kind's name and device type, which only TVM's inline functions could write.
+  VisitFields(TargetKind::Get(name).value(), [&](const char* key, FieldPointer field) {
+    if (std::strcmp(key, "name") == 0) *std::get<ObjectRef*>(field) = String(name);
+    if (std::strcmp(key, "default_device_type") == 0) *std::get<int*>(field) = device_type;
+  });
+  // The attributes that every target kind has.
   entry.add_attr_option<Array<String>>("keys");
   entry.add_attr_option<String>("tag");
   entry.add_attr_option<String>("device");

@@ -4,10 +4,9 @@
 // views/test_views.py, inspect/test_matches.py.
 #include "../match/matcher.h"
 #include "../plan/cost_table.h"
+#include "../relay/import_pattern.h"
 #include "../relay/rewrite.h"
-#include "../relay/user_error.h"
 #include "gather_specs.h"
-#include "import_pattern.h"
 #include "json_text.h"
 #include "tvm_backends.h"
 #include "user_functions.h"
@@ -19,7 +18,7 @@ namespace {
 Array<PartitionSpecView> ListSpecs(const ObjectRef& compilation_config) {
   Array<PartitionSpecView> views;
   for (TargetSpec& spec : GatherSpecs(compilation_config, CollageOptions::Current())) {
-    views.push_back(PartitionSpecView(std::move(spec)));
+    views.push_back(PartitionSpecView({std::move(spec)}));
   }
   return views;
 }
@@ -62,7 +61,7 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
   for (size_t k = 0; k < candidates.size(); ++k) {
     const PartitionSpecView& spec = spec_views[candidates[k].spec];
     views.push_back(
-        CandidatePartitionView(imported, std::move(candidates[k]), spec, std::move(costs[k])));
+        CandidatePartitionView({imported, std::move(candidates[k]), spec, std::move(costs[k])}));
   }
   return views;
 }
@@ -133,7 +132,7 @@ TVM_REGISTER_GLOBAL("collage.view.SpecOf").set_body_typed([](CandidatePartitionV
   return view->spec;
 });
 TVM_REGISTER_GLOBAL("collage.view.SubGraphOf").set_body_typed([](CandidatePartitionView view) {
-  return SubGraphView(view->imported, view->candidate.sub_graph);
+  return SubGraphView({view->imported, view->candidate.sub_graph});
 });
 TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionView view) {
   return CandidateModule(*view->imported, view->candidate.sub_graph, view->candidate.is_primitive,
@@ -149,11 +148,11 @@ Array<ObjectRef> FindMatchesOf(ObjectRef object, DataflowGraphView view) {
   const std::vector<PartitionSpec> no_specs;
   ImportScope scope(view->imported.get(), &no_specs);
   PatternParts parts;
-  DataflowPattern pattern = ImportPattern(object, &parts);
+  DataflowPattern pattern = ImportPattern(object, ExprOf, &parts);
   std::string reason = UnsupportedReason(pattern);
   if (!reason.empty()) ThrowUserError("TypeError", reason);
   Array<ObjectRef> rows;
-  for (const Match& match : FindMatches(view.graph(), pattern)) {
+  for (const Match& match : FindMatches(view->graph(), pattern)) {
     Array<ObjectRef> bindings;
     for (const auto& [part_object, part] : parts) {
       std::vector<int> nodes;

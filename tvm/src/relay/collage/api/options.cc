@@ -3,87 +3,73 @@
 
 #include <algorithm>
 #include <sstream>
-
-#include "../relay/user_error.h"
+#include <type_traits>
 
 namespace tvm::collage {
 namespace {
 
 constexpr char kPrefix[] = "relay.collage.";
 
-// What each C++ type is called for users, the boxed type in the PassContext, and how to unbox it.
+// What each C++ type is called for users, and the boxed type in the PassContext.
 template <typename T>
 struct OptionType;
-
 template <>
 struct OptionType<bool> {
   static constexpr const char* kName = "a bool";
   using Boxed = runtime::Bool;
-  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
-    if (value.as<runtime::Bool::ContainerType>()) return value;
-    // The IntImm of a bool, as older scripts pass it.
-    if (IsA(value, "IntImm") && Fields(value).DType("dtype").is_bool()) {
-      return ObjectRef(runtime::Bool(Fields(value).Int("value") != 0));
-    }
-    return tvm::NullOpt;
-  }
 };
-
 template <>
 struct OptionType<int64_t> {
   static constexpr const char* kName = "an int";
   using Boxed = runtime::Int;
-  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
-    if (value.as<runtime::Int::ContainerType>()) return value;
-    if (IsA(value, "IntImm") && !Fields(value).DType("dtype").is_bool()) {
-      return ObjectRef(runtime::Int(Fields(value).Int("value")));
-    }
-    return tvm::NullOpt;
-  }
 };
-
 template <>
 struct OptionType<double> {
   static constexpr const char* kName = "a float";
   using Boxed = runtime::Float;
-  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
-    if (value.as<runtime::Float::ContainerType>()) return value;
-    if (auto* number = value.as<runtime::Int::ContainerType>()) {
-      return ObjectRef(runtime::Float(static_cast<double>(number->value)));
-    }
-    return tvm::NullOpt;
-  }
 };
-
 template <>
 struct OptionType<std::string> {
   static constexpr const char* kName = "a str";
   using Boxed = String;
-  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
-    if (value.as<runtime::StringObj>()) return value;
-    return tvm::NullOpt;
-  }
 };
-
 template <>
 struct OptionType<Names> {
   static constexpr const char* kName = "a list of str";
   using Boxed = Array<String>;
-  static Optional<ObjectRef> Legalize(const ObjectRef& value) {
-    auto* array = value.as<runtime::ArrayNode>();
-    if (array == nullptr) return tvm::NullOpt;
-    for (const ObjectRef& item : *array) {
-      if (!item.as<runtime::StringObj>()) return tvm::NullOpt;
+};
+
+bool IsText(const ObjectRef& value) { return value.as<runtime::StringObj>() != nullptr; }
+
+/*! \brief The value boxed as the type is, if it is one of the type. */
+template <typename T>
+Optional<ObjectRef> Legalize(const ObjectRef& value) {
+  using Boxed = typename OptionType<T>::Boxed;
+  if (const auto* boxed = value.as<typename Boxed::ContainerType>()) {
+    if constexpr (std::is_same_v<T, Names>) {
+      if (!std::all_of(boxed->begin(), boxed->end(), IsText)) return tvm::NullOpt;
     }
     return value;
   }
-};
+  if constexpr (std::is_integral_v<T>) {
+    // As older scripts pass it.
+    if (IsA(value, "IntImm") && Fields(value).DType("dtype").is_bool() == std::is_same_v<T, bool>) {
+      return ObjectRef(Boxed(static_cast<T>(Fields(value).Int("value"))));
+    }
+  }
+  if constexpr (std::is_same_v<T, double>) {
+    if (const auto* number = value.as<runtime::Int::ContainerType>()) {
+      return ObjectRef(Boxed(static_cast<double>(number->value)));
+    }
+  }
+  return tvm::NullOpt;
+}
 
 // Of values that Legalize gave.
-void Read(const ObjectRef& value, bool* out) { *out = runtime::Downcast<runtime::Bool>(value); }
-void Read(const ObjectRef& value, int64_t* out) { *out = runtime::Downcast<runtime::Int>(value); }
-void Read(const ObjectRef& value, double* out) { *out = runtime::Downcast<runtime::Float>(value); }
-void Read(const ObjectRef& value, std::string* out) { *out = runtime::Downcast<String>(value); }
+template <typename T>
+void Read(const ObjectRef& value, T* out) {
+  *out = runtime::Downcast<typename OptionType<T>::Boxed>(value);
+}
 void Read(const ObjectRef& value, Names* out) {
   out->clear();
   for (const String& name : runtime::Downcast<Array<String>>(value)) out->push_back(name);
@@ -125,7 +111,7 @@ std::string Takes(const OptionRange<T>& range) {
 
 template <typename T>
 ObjectRef LegalValue(const std::string& key, const ObjectRef& value) {
-  Optional<ObjectRef> legal = OptionType<T>::Legalize(value);
+  Optional<ObjectRef> legal = Legalize<T>(value);
   if (!legal) Refuse("TypeError", key, OptionType<T>::kName, value);
   return legal.value();
 }

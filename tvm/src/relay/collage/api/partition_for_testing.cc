@@ -5,7 +5,6 @@
 #include <map>
 
 #include "../relay/rewrite.h"
-#include "run_counter.h"
 #include "view_objects.h"
 
 namespace tvm::collage {
@@ -44,11 +43,9 @@ ObjectRef PartitionForTesting(int max_exits, bool allow_taps, String compiler, I
   constexpr int kAnyDepth = 0;
   const SubGraphConfig config{kAnyDepth, max_exits, allow_taps};
   return MakeModulePass("PartitionForTesting", [=](const ObjectRef& untyped) {
-    ++num_partition_runs;
     ObjectRef mod = InferTypes(untyped);
     ObjectRef result = CallGlobal("ir.Module_Clone", mod);
-    for (const auto& [global_var, function] :
-         RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+    for (const auto& [global_var, function] : FunctionsOf(mod)) {
       if (!CanBePartitioned(function)) continue;
       CallGlobal("ir.Module_Add", result, global_var,
                  PartitionFunction(function, config, compiler, indexes, labels), true);

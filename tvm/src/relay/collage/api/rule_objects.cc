@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule_objects.h"
 
-#include "../relay/user_error.h"
-#include "../rules/base_rules.h"
+#include "../relay/import_pattern.h"
 #include "../rules/rule_registry.h"
-#include "import_pattern.h"
 #include "user_functions.h"
 
 namespace tvm::collage {
 
-TVM_REGISTER_OBJECT_TYPE(PartitionRuleNode);
-TVM_REGISTER_OBJECT_TYPE(CombinerNode);
+TVM_REGISTER_OBJECT_TYPE(PartitionRuleRef::ContainerType);
+TVM_REGISTER_OBJECT_TYPE(CombinerRef::ContainerType);
 
 namespace {
 
@@ -19,7 +17,7 @@ SubGraphConfig ConfigOf(int max_depth, int max_exits, bool allow_taps) {
 }
 
 PartitionRuleRef DFPattern(String name, ObjectRef pattern, PackedFunc predicate) {
-  DataflowPattern imported = ImportPattern(pattern);
+  DataflowPattern imported = ImportPattern(pattern, ExprOf);
   std::string reason = UnsupportedReason(imported);
   if (!reason.empty()) LOG(WARNING) << "pattern " << name << " is left out: " << reason;
   return PartitionRuleRef(DFPatternRule(name, std::move(imported), AsMatchPredicate(predicate)));

@@ -7,46 +7,24 @@
 
 #include <utility>
 
-#include "../relay/fields.h"
 #include "../rules/combinators.h"
+#include "shared.h"
 
 namespace tvm::collage {
 
-class PartitionRuleNode : public Object {
- public:
+struct SharedRule {
+  SharedRule(RulePtr pointer) : rule(std::move(pointer)) {}  // implicit: PartitionRuleRef(rule)
   RulePtr rule;
-
-  static constexpr const char* _type_key = "collage.PartitionRule";
-  TVM_DECLARE_FINAL_OBJECT_INFO(PartitionRuleNode, Object);
+  static constexpr const char* kTypeKey = "collage.PartitionRule";
 };
+using PartitionRuleRef = Shared<SharedRule>;
 
-class PartitionRuleRef : public ObjectRef {
- public:
-  explicit PartitionRuleRef(RulePtr rule) {
-    auto node = runtime::make_object<PartitionRuleNode>();
-    node->rule = std::move(rule);
-    data_ = std::move(node);
-  }
-  TVM_DEFINE_OBJECT_REF_METHODS(PartitionRuleRef, ObjectRef, PartitionRuleNode);
-};
-
-class CombinerNode : public Object {
- public:
+struct SharedCombiner {
+  SharedCombiner(CombinerPtr pointer) : combiner(std::move(pointer)) {}
   CombinerPtr combiner;
-
-  static constexpr const char* _type_key = "collage.Combiner";
-  TVM_DECLARE_FINAL_OBJECT_INFO(CombinerNode, Object);
+  static constexpr const char* kTypeKey = "collage.Combiner";
 };
-
-class CombinerRef : public ObjectRef {
- public:
-  explicit CombinerRef(CombinerPtr combiner) {
-    auto node = runtime::make_object<CombinerNode>();
-    node->combiner = std::move(combiner);
-    data_ = std::move(node);
-  }
-  TVM_DEFINE_OBJECT_REF_METHODS(CombinerRef, ObjectRef, CombinerNode);
-};
+using CombinerRef = Shared<SharedCombiner>;
 
 }  // namespace tvm::collage
 

@@ -4,9 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "../relay/import_signatures.h"
+#include "../relay/identity.h"
 #include "../relay/rewrite.h"
-#include "../relay/user_error.h"
 #include "../rules/work_estimate.h"
 
 namespace tvm::collage {

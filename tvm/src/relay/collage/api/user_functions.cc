@@ -12,8 +12,6 @@ namespace {
 
 thread_local const ImportScope* current_scope = nullptr;
 
-const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
-
 bool IsText(const TVMRetValue& answer) {
   return answer.type_code() == kTVMStr || answer.IsObjectRef<String>();
 }
@@ -102,6 +100,8 @@ const ImportScope& ImportScope::Current() {
   ICHECK(current_scope) << "InternalError: a user's function was asked outside of the pass";
   return *current_scope;
 }
+
+const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
 
 PackedFunc Guarded(const PackedFunc& raw) {
   if (raw == nullptr) return raw;

@@ -13,9 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../relay/import_signatures.h"
-#include "../rules/partition_rule.h"
-#include "../rules/verdict.h"
+#include "../relay/identity.h"
+#include "../rules/base_rules.h"
 
 namespace tvm::collage {
 
@@ -65,6 +64,9 @@ class ImportScope {
   const ImportScope* outer_;
   mutable VerdictMemo verdicts_;
 };
+
+/*! \brief The node's expression, in the graph of the current scope. */
+const ObjectRef& ExprOf(NodeIndex index);
 
 /*! \brief A predicate that its owner gave as it was, so that what it raises is a text; or null. */
 PackedFunc Guarded(const PackedFunc& raw);

@@ -1,46 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view_objects.h"
 
-#include "../graph/hash.h"
-#include "../relay/function_key.h"
-#include "../relay/user_error.h"
+#include "../relay/identity.h"
 #include "json_text.h"
 
 namespace tvm::collage {
 
-TVM_REGISTER_OBJECT_TYPE(DataflowGraphNode);
-TVM_REGISTER_OBJECT_TYPE(SubGraphNode);
-TVM_REGISTER_OBJECT_TYPE(PartitionSpecNode);
-TVM_REGISTER_OBJECT_TYPE(CandidatePartitionNode);
-
-DataflowGraphView::DataflowGraphView(ImportedPtr imported) {
-  auto node = runtime::make_object<DataflowGraphNode>();
-  node->imported = std::move(imported);
-  data_ = std::move(node);
-}
-
-SubGraphView::SubGraphView(ImportedPtr imported, SubGraph sub_graph) {
-  auto node = runtime::make_object<SubGraphNode>();
-  node->imported = std::move(imported);
-  node->sub_graph = std::move(sub_graph);
-  data_ = std::move(node);
-}
-
-PartitionSpecView::PartitionSpecView(TargetSpec target_spec) {
-  auto node = runtime::make_object<PartitionSpecNode>();
-  node->target_spec = std::move(target_spec);
-  data_ = std::move(node);
-}
-
-CandidatePartitionView::CandidatePartitionView(ImportedPtr imported, CandidatePartition candidate,
-                                               PartitionSpecView spec, EstimatedCost cost) {
-  auto node = runtime::make_object<CandidatePartitionNode>();
-  node->imported = std::move(imported);
-  node->candidate = std::move(candidate);
-  node->spec = std::move(spec);
-  node->cost = std::move(cost);
-  data_ = std::move(node);
-}
+TVM_REGISTER_OBJECT_TYPE(DataflowGraphView::ContainerType);
+TVM_REGISTER_OBJECT_TYPE(SubGraphView::ContainerType);
+TVM_REGISTER_OBJECT_TYPE(PartitionSpecView::ContainerType);
+TVM_REGISTER_OBJECT_TYPE(CandidatePartitionView::ContainerType);
 
 Array<ObjectRef> BoxedInts(const std::vector<int>& numbers) {
   Array<ObjectRef> boxed;
@@ -69,7 +38,7 @@ IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& in
 namespace {
 
 String NodeFields(const DataflowGraphView& view, int64_t number) {
-  const DataflowGraph& graph = view.graph();
+  const DataflowGraph& graph = view->graph();
   const NodeIndex index = static_cast<NodeIndex>(number);
   const Node& node = graph[index];
   return JsonObject({
@@ -97,11 +66,11 @@ SubGraphView MakeSubGraph(const DataflowGraphView& view, const Array<runtime::In
                           const Array<Array<runtime::Int>>& composites) {
   std::vector<NestedSubGraph> nested;
   for (size_t k = 0; k < labels.size(); ++k) {
-    nested.push_back({labels[k], ImportIndexes(view.graph(), composites[k])});
+    nested.push_back({labels[k], ImportIndexes(view->graph(), composites[k])});
   }
   return SubGraphView(
-      view->imported,
-      SubGraph::Make(view.graph(), ImportIndexes(view.graph(), inside), std::move(nested)));
+      {view->imported,
+       SubGraph::Make(view->graph(), ImportIndexes(view->graph(), inside), std::move(nested))});
 }
 
 String SubGraphFields(const SubGraphView& view) {
@@ -120,8 +89,8 @@ String SubGraphFields(const SubGraphView& view) {
       {"nested", nested},
       {"kind", static_cast<int>(sub_graph.kind())},
       {"depth", sub_graph.depth()},
-      {"has_taps", sub_graph.HasTaps(view.graph())},
-      {"summary", sub_graph.Summary(view.graph())},
+      {"has_taps", sub_graph.HasTaps(view->graph())},
+      {"summary", sub_graph.Summary(view->graph())},
   });
 }
 
@@ -129,17 +98,17 @@ String SubGraphFields(const SubGraphView& view) {
 String WhyInvalid(const SubGraphView& view, int64_t max_depth, int64_t max_exits, bool allow_taps) {
   std::string why;
   const SubGraphConfig config{static_cast<int>(max_depth), static_cast<int>(max_exits), allow_taps};
-  return view->sub_graph.IsValid(view.graph(), config, &why) ? "" : why;
+  return view->sub_graph.IsValid(view->graph(), config, &why) ? "" : why;
 }
 
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraph").set_body_typed([](ObjectRef function) {
-  return DataflowGraphView(ImportFunction(function));
+  return DataflowGraphView({ImportFunction(function)});
 });
 TVM_REGISTER_GLOBAL("collage.view.WrittenGraph").set_body_typed([](ObjectRef function) {
-  return DataflowGraphView(ImportFunction(function, Naming::kAsWritten));
+  return DataflowGraphView({ImportFunction(function, Naming::kAsWritten)});
 });
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraphFields").set_body_typed([](DataflowGraphView view) {
-  const DataflowGraph& graph = view.graph();
+  const DataflowGraph& graph = view->graph();
   return String(JsonObject({{"size", graph.size()},
                             {"result", graph.result()},
                             {"placeable", graph.placeable().ToVector()},
@@ -161,7 +130,7 @@ TVM_REGISTER_GLOBAL("collage.view.SubGraph").set_body_typed(MakeSubGraph);
 TVM_REGISTER_GLOBAL("collage.view.SubGraphFields").set_body_typed(SubGraphFields);
 TVM_REGISTER_GLOBAL("collage.view.WhyInvalid").set_body_typed(WhyInvalid);
 TVM_REGISTER_GLOBAL("collage.view.GraphOf").set_body_typed([](SubGraphView view) {
-  return DataflowGraphView(view->imported);
+  return DataflowGraphView({view->imported});
 });
 TVM_REGISTER_GLOBAL("collage.view.IndexSetSummary").set_body_typed([](Array<runtime::Int> members) {
   IndexSet set(members.empty() ? 0 : static_cast<int>(members.back()->value) + 1);

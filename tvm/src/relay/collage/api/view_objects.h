@@ -5,81 +5,46 @@
 #ifndef TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
 #define TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
 
-#include <utility>
 #include <vector>
 
 #include "../graph/candidate_partition.h"
 #include "../relay/import_relay.h"
 #include "cost_estimator.h"
 #include "gather_specs.h"
+#include "shared.h"
 
 namespace tvm::collage {
 
-class DataflowGraphNode : public Object {
- public:
+/*! \brief What ImportFunction owns. */
+struct ViewedGraph {
   ImportedPtr imported;
-
-  static constexpr const char* _type_key = "collage.DataflowGraph";
-  TVM_DECLARE_FINAL_OBJECT_INFO(DataflowGraphNode, Object);
+  const DataflowGraph& graph() const { return imported->graph; }
+  static constexpr const char* kTypeKey = "collage.DataflowGraph";
 };
+using DataflowGraphView = Shared<ViewedGraph>;
 
-class DataflowGraphView : public ObjectRef {
- public:
-  explicit DataflowGraphView(ImportedPtr imported);
-  /*! \brief A view of what ImportFunction owns. */
-  explicit DataflowGraphView(const ImportedFunction& imported)
-      : DataflowGraphView(imported.shared_from_this()) {}
-  const DataflowGraph& graph() const { return (*this)->imported->graph; }
-  TVM_DEFINE_OBJECT_REF_METHODS(DataflowGraphView, ObjectRef, DataflowGraphNode);
-};
-
-class SubGraphNode : public Object {
- public:
+struct ViewedSubGraph {
   ImportedPtr imported;
   SubGraph sub_graph;
-
-  static constexpr const char* _type_key = "collage.SubGraph";
-  TVM_DECLARE_FINAL_OBJECT_INFO(SubGraphNode, Object);
+  const DataflowGraph& graph() const { return imported->graph; }
+  static constexpr const char* kTypeKey = "collage.SubGraph";
 };
+using SubGraphView = Shared<ViewedSubGraph>;
 
-class SubGraphView : public ObjectRef {
- public:
-  SubGraphView(ImportedPtr imported, SubGraph sub_graph);
-  const DataflowGraph& graph() const { return (*this)->imported->graph; }
-  TVM_DEFINE_OBJECT_REF_METHODS(SubGraphView, ObjectRef, SubGraphNode);
-};
-
-class PartitionSpecNode : public Object {
- public:
+struct ViewedSpec {
   TargetSpec target_spec;
-
-  static constexpr const char* _type_key = "collage.PartitionSpec";
-  TVM_DECLARE_FINAL_OBJECT_INFO(PartitionSpecNode, Object);
+  static constexpr const char* kTypeKey = "collage.PartitionSpec";
 };
+using PartitionSpecView = Shared<ViewedSpec>;
 
-class PartitionSpecView : public ObjectRef {
- public:
-  explicit PartitionSpecView(TargetSpec target_spec);
-  TVM_DEFINE_OBJECT_REF_METHODS(PartitionSpecView, ObjectRef, PartitionSpecNode);
-};
-
-class CandidatePartitionNode : public Object {
- public:
+struct ViewedCandidate {
   ImportedPtr imported;
   CandidatePartition candidate;
-  PartitionSpecView spec{nullptr};
+  PartitionSpecView spec;
   EstimatedCost cost;
-
-  static constexpr const char* _type_key = "collage.CandidatePartition";
-  TVM_DECLARE_FINAL_OBJECT_INFO(CandidatePartitionNode, Object);
+  static constexpr const char* kTypeKey = "collage.CandidatePartition";
 };
-
-class CandidatePartitionView : public ObjectRef {
- public:
-  CandidatePartitionView(ImportedPtr imported, CandidatePartition candidate, PartitionSpecView spec,
-                         EstimatedCost cost);
-  TVM_DEFINE_OBJECT_REF_METHODS(CandidatePartitionView, ObjectRef, CandidatePartitionNode);
-};
+using CandidatePartitionView = Shared<ViewedCandidate>;
 
 /*! \brief Numbers as TVM's FFI carries them. */
 Array<ObjectRef> BoxedInts(const std::vector<int>& numbers);

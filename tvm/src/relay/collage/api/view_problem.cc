@@ -45,23 +45,27 @@ Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
   std::vector<RuleLog> logs;
   PhaseClock clock;
   const TvmBackends backends(*imported, std::move(targets), estimator);
-  Planning found(imported->graph, backends, &logs, &clock);
-  const CoverStep step = found.Search(&clock);
-  const int num_candidates = static_cast<int>(found.candidates.size());
+  std::vector<CandidatePartition> candidates = AllCandidates(imported->graph, backends, &logs);
+  const LayoutTransitions transitions(imported->graph, backends, &candidates);
+  CostTable costs(imported->graph, backends, candidates);
+  CoverSearch search(MakeProblem(imported->graph, candidates, transitions));
+  constexpr double kNoLimit = 0;
+  const CoverPlan plan = FindCover(backends, &search, &costs, kNoLimit, &clock);
+  const int num_candidates = static_cast<int>(candidates.size());
   std::vector<int> unknown;
   for (int id = 0; id < num_candidates; ++id) {
-    if (found.costs[id].status.empty()) unknown.push_back(id);
+    if (costs[id].status.empty()) unknown.push_back(id);
   }
-  found.costs.Ask(unknown);
+  costs.Ask(unknown);
 
-  const CoverProblem& problem = found.search.problem();
+  const CoverProblem& problem = search.problem();
   std::vector<std::vector<int>> insides;
   std::vector<int> classes;
   Array<ObjectRef> seconds;
   for (int id = 0; id < num_candidates; ++id) {
     insides.push_back(problem.candidates[id].inside);
     classes.push_back(problem.candidates[id].backend);
-    const EstimatedCost& cost = found.costs[id];
+    const EstimatedCost& cost = costs[id];
     seconds.push_back(runtime::Float(cost.IsUsable() ? cost.seconds : -1.0));
   }
   return {
@@ -74,11 +78,11 @@ Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
       {"crossings", Crossings(problem.num_nodes, problem.transitions.between)},
       {"outside_crossings", Crossings(imported->graph.size(),
                                       [&](int value, int from, int to) {
-                                        return found.transitions.Between(value, from, to);
+                                        return transitions.Between(value, from, to);
                                       })},
-      {"plan", runtime::ShapeTuple(step.plan.candidates.begin(), step.plan.candidates.end())},
-      {"plan_seconds", runtime::Float(step.plan.seconds)},
-      {"bound_seconds", runtime::Float(found.search.stats().bound_seconds)},
+      {"plan", runtime::ShapeTuple(plan.candidates.begin(), plan.candidates.end())},
+      {"plan_seconds", runtime::Float(plan.seconds)},
+      {"bound_seconds", runtime::Float(search.stats().bound_seconds)},
   };
 }
 

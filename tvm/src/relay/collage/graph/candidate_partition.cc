@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "candidate_partition.h"
 
-#include <utility>
-
 namespace tvm::collage {
 
 std::string CandidatePartition::Summary(const DataflowGraph& graph) const {
@@ -11,7 +9,8 @@ std::string CandidatePartition::Summary(const DataflowGraph& graph) const {
 }
 
 bool CandidateSet::Add(CandidatePartition candidate) {
-  const size_t hash = candidate.sub_graph.Hash() * 31 + static_cast<size_t>(candidate.spec);
+  const size_t hash =
+      Hash().Add(candidate.sub_graph.Hash()).Add(static_cast<uint64_t>(candidate.spec)).Get();
   auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     CandidatePartition& other = candidates_[it->second];

@@ -24,33 +24,10 @@ int64_t ElementBytes(const std::string& dtype) {
 }  // namespace
 
 const char* NameOf(NodeType type) {
-  switch (type) {
-    case NodeType::kVar:
-      return "var";
-    case NodeType::kConstant:
-      return "const";
-    case NodeType::kOp:
-      return "op";
-    case NodeType::kGlobalVar:
-      return "global";
-    case NodeType::kConstructor:
-      return "constructor";
-    case NodeType::kCall:
-      return "call";
-    case NodeType::kCallOther:
-      return "call_other";
-    case NodeType::kTuple:
-      return "tuple";
-    case NodeType::kProjection:
-      return "projection";
-    case NodeType::kFunction:
-      return "function";
-    case NodeType::kOther:
-      return "other";
-    case NodeType::kLeftOut:
-      return "left_out";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"var",         "const",    "op",         "global",
+                                    "constructor", "call",     "call_other", "tuple",
+                                    "projection",  "function", "other",      "left_out"};
+  return kNames[static_cast<int>(type)];
 }
 
 int64_t TensorType::NumBytes() const {

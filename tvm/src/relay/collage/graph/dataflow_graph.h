@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api.h"
 #include "attr_value.h"
 #include "index_set.h"
 
@@ -30,8 +29,8 @@ enum class OpKind : int {
   kOpaque = 8,
 };
 
-enum class NodeType {
-  kVar,  // parameter, let-bound or pattern-bound variable
+enum class NodeType {  // in the order of NameOf's table
+  kVar,                // parameter, let-bound or pattern-bound variable
   kConstant,
   kOp,  // the operator itself, as callee
   kGlobalVar,

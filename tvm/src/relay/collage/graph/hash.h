@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hash: of words, texts and bytes that are added one after the other, the same in every process;
-// not against an adversary. Test: tvm/tests/cpp/hash_test.cc.
+// not against an adversary. search/, which includes nothing of ours, has its own. Test:
+// tvm/tests/cpp/hash_test.cc.
 #ifndef TVM_RELAY_COLLAGE_GRAPH_HASH_H_
 #define TVM_RELAY_COLLAGE_GRAPH_HASH_H_
 

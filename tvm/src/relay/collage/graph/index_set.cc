@@ -5,9 +5,7 @@
  */
 #include "index_set.h"
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 constexpr size_t kSummaryLength = 60;
@@ -33,10 +31,6 @@ IndexSet IndexSet::All(int size) {
   for (uint64_t& word : all.words_) word = ~uint64_t{0};
   if (size % 64 != 0) all.words_.back() = (uint64_t{1} << (size % 64)) - 1;
   return all;
-}
-
-void IndexSet::Clear() {
-  for (uint64_t& word : words_) word = 0;
 }
 
 IndexSet& IndexSet::operator|=(const IndexSet& other) {
@@ -112,12 +106,10 @@ std::vector<int> IndexSet::ToVector() const {
 }
 
 size_t IndexSet::Hash() const {
-  uint64_t hash = static_cast<uint64_t>(size_) + 0x9e3779b97f4a7c15ull;
-  for (uint64_t word : words_) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdull;
-    hash ^= hash >> 32;
-  }
-  return static_cast<size_t>(hash);
+  collage::Hash hash;
+  hash.Add(static_cast<uint64_t>(size_));
+  for (uint64_t word : words_) hash.Add(word);
+  return hash.Get();
 }
 
 bool IndexSet::operator<(const IndexSet& other) const {
@@ -156,5 +148,4 @@ std::string IndexSet::Summary() const {
          std::to_string(Count()) + " nodes}";
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

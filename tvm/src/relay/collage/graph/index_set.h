@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file index_set.h
- * \brief A dense set of the node indexes 0 .. size-1 of one graph, as 64-bit words.
- * Operations on two sets need sets of the same size; indexes must lie in [0, size).
- * Both are checked by assert only. Tested by tests/cpp/index_set_test.cc.
- */
+// IndexSet: a dense set of the node indexes 0 .. size-1 of one graph, as 64-bit words.
+// Preconditions, checked by assert only: indexes lie in [0, size), two sets are of the same size.
+// Test: tvm/tests/cpp/index_set_test.cc.
 #ifndef TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
 #define TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
 
@@ -16,10 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "api.h"
+#include "hash.h"
 
-namespace tvm {
-namespace collage {
+// What plugins may link against: the library hides all other symbols. docs/rules.md says how.
+#define COLLAGE_API __attribute__((visibility("default")))
+
+namespace tvm::collage {
 
 class COLLAGE_API IndexSet {
  public:
@@ -46,7 +45,6 @@ class COLLAGE_API IndexSet {
     return *this;
   }
   bool Contains(int index) const { return (words_[WordOf(index)] & BitOf(index)) != 0; }
-  void Clear();
 
   IndexSet& operator|=(const IndexSet& other);
   IndexSet& operator&=(const IndexSet& other);
@@ -109,8 +107,7 @@ class COLLAGE_API IndexSet {
   std::vector<uint64_t> words_;
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 template <>
 struct std::hash<tvm::collage::IndexSet> {

@@ -5,8 +5,6 @@
 #include <cassert>
 #include <stdexcept>
 
-#include "quotient.h"
-
 namespace tvm::collage {
 namespace {
 
@@ -33,6 +31,35 @@ void CheckPlaceable(const DataflowGraph& graph, const IndexSet& inside) {
   throw std::invalid_argument(graph.Summary((inside - graph.placeable()).First()) +
                               " cannot be placed: a sub-graph holds calls, tuples, projections, "
                               "functions and control flow");
+}
+
+/*! \brief By set, the other sets that it reads. */
+std::vector<std::vector<int>> ReadSets(const DataflowGraph& graph,
+                                       const std::vector<IndexSet>& sets) {
+  std::vector<int> set_of(graph.size(), -1);
+  for (size_t s = 0; s < sets.size(); ++s) {
+    sets[s].ForEach([&](NodeIndex i) { set_of[i] = static_cast<int>(s); });
+  }
+  std::vector<std::vector<int>> read(sets.size());
+  for (size_t s = 0; s < sets.size(); ++s) {
+    std::vector<NodeIndex> open;
+    sets[s].ForEach([&](NodeIndex i) {
+      open.insert(open.end(), graph[i].inputs.begin(), graph[i].inputs.end());
+    });
+    while (!open.empty()) {
+      const NodeIndex input = open.back();
+      open.pop_back();
+      if (set_of[input] < 0) {
+        if (graph[input].IsPlaceable()) continue;  // outside; no way leads back from there
+        // A variable reads its value when it is let-bound.
+        open.insert(open.end(), graph[input].inputs.begin(), graph[input].inputs.end());
+      } else if (set_of[input] != static_cast<int>(s)) {
+        read[s].push_back(set_of[input]);
+      }
+    }
+    SortUnique(&read[s]);
+  }
+  return read;
 }
 
 /*!
@@ -200,12 +227,10 @@ bool SubGraph::IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
 }
 
 size_t SubGraph::Hash() const {
-  size_t hash = inside_.Hash();
-  for (const NestedSubGraph& part : nested_) {
-    hash = hash * 1000003 ^ std::hash<std::string>()(part.composite);
-    hash = hash * 1000003 ^ part.inside.Hash();
-  }
-  return hash;
+  collage::Hash hash;
+  hash.Add(inside_.Hash());
+  for (const NestedSubGraph& part : nested_) hash.Add(part.composite).Add(part.inside.Hash());
+  return hash.Get();
 }
 
 std::string SubGraph::Summary(const DataflowGraph& graph) const {
@@ -294,23 +319,32 @@ bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole, const Inde
   return true;
 }
 
-bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
-  if (inside.IsEmpty()) return false;
-  IndexSet rest = inside;
-  std::vector<NodeIndex> stack = {inside.First()};
-  rest.Remove(stack[0]);
-  auto reach = [&](NodeIndex i) {
-    if (!rest.Contains(i)) return;
-    rest.Remove(i);
-    stack.push_back(i);
-  };
-  while (!stack.empty()) {
-    const NodeIndex i = stack.back();
-    stack.pop_back();
-    for (NodeIndex input : graph[i].inputs) reach(input);
-    for (NodeIndex output : graph[i].outputs) reach(output);
+std::vector<int> FindCycle(const DataflowGraph& graph, const std::vector<IndexSet>& sets) {
+  const std::vector<std::vector<int>> read = ReadSets(graph, sets);
+  enum class State { kNew, kOnPath, kDone };
+  std::vector<State> state(sets.size(), State::kNew);
+  std::vector<size_t> next(sets.size(), 0);
+  for (size_t start = 0; start < sets.size(); ++start) {
+    if (state[start] != State::kNew) continue;
+    std::vector<int> path = {static_cast<int>(start)};
+    state[start] = State::kOnPath;
+    while (!path.empty()) {
+      const int top = path.back();
+      if (next[top] == read[top].size()) {
+        state[top] = State::kDone;
+        path.pop_back();
+        continue;
+      }
+      const int reached = read[top][next[top]++];
+      if (state[reached] == State::kOnPath) {
+        return {std::find(path.begin(), path.end(), reached), path.end()};
+      }
+      if (state[reached] == State::kDone) continue;
+      state[reached] = State::kOnPath;
+      path.push_back(reached);
+    }
   }
-  return rest.IsEmpty();
+  return {};
 }
 
 }  // namespace tvm::collage

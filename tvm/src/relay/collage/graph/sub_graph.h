@@ -7,12 +7,9 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "api.h"
 #include "dataflow_graph.h"
-#include "index_set.h"
 
 namespace tvm::collage {
 
@@ -116,8 +113,13 @@ COLLAGE_API bool IsConvex(const DataflowGraph& graph, const IndexSet& inside);
 COLLAGE_API bool IsConvexUnion(const DataflowGraph& graph, const IndexSet& whole,
                                const IndexSet& part);
 
-/*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
-COLLAGE_API bool IsConnected(const DataflowGraph& graph, const IndexSet& inside);
+/*!
+ * \brief Positions of disjoint sets of which each reads the next one and the last reads the first;
+ * empty when there are none, so that they can run one after the other, each whole. A variable that
+ * is let-bound stands for its value. Precondition: together the sets hold every placeable node, or
+ * those of a convex set. Test: tvm/tests/cpp/quotient_test.cc.
+ */
+std::vector<int> FindCycle(const DataflowGraph& graph, const std::vector<IndexSet>& sets);
 
 /*! \brief What fusion rules see: a tuple of tensors or its projection counts as injective. */
 COLLAGE_API OpKind FusionKind(const Node& node);

@@ -97,7 +97,10 @@ class Binder {
   std::unordered_set<const Pattern*> temporaries_;
   struct PairHash {
     size_t operator()(const std::pair<const Pattern*, NodeIndex>& pair) const {
-      return std::hash<const Pattern*>()(pair.first) * 31 + static_cast<size_t>(pair.second);
+      return Hash()
+          .Add(reinterpret_cast<uintptr_t>(pair.first))
+          .Add(static_cast<uint64_t>(pair.second))
+          .Get();
     }
   };
   /*! \brief By part and node; parts live as long as the binder, or the tried pattern. */

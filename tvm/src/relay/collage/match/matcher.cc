@@ -155,13 +155,6 @@ std::string Match::Summary(const DataflowGraph& graph) const {
   return "match at " + graph.Summary(root) + " of " + inside.Summary();
 }
 
-std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
-                             NodeIndex root) {
-  Binder binder(graph);
-  if (!binder.Try(pattern, root)) return std::nullopt;
-  return MakeMatch(graph, pattern, root, binder.TakeBindings());
-}
-
 std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern,
                                int64_t* num_cut, int64_t* num_steps) {
   RootOps roots;

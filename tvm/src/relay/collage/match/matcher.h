@@ -5,7 +5,6 @@
 #ifndef TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
 #define TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,10 +43,6 @@ COLLAGE_API std::vector<Match> FindMatches(const DataflowGraph& graph,
                                            const DataflowPattern& pattern,
                                            int64_t* num_cut = nullptr,
                                            int64_t* num_steps = nullptr);
-
-/*! \brief TVM's match rooted at `root`, if there is one. */
-std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
-                             NodeIndex root);
 
 }  // namespace tvm::collage
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost_table.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "../graph/hash.h"
@@ -77,19 +76,17 @@ void CostTable::EstimateAllIfCheap(CoverSearch* search) {
   Estimate(search, all);
 }
 
-int CostTable::GiveUpUnknown(CoverSearch* search) {
-  int distinct = 0;
+void CostTable::GiveUpUnknown(CoverSearch* search) {
   for (const auto& [signature, ids] : equal_) {
     const int first = ids.front();
     if (!costs_[first].status.empty()) continue;
     if (NumOpCalls(graph_, candidates_[first].sub_graph) <= 1) continue;
-    ++distinct;
+    ++counts_.given_up;
     for (int id : ids) {
       costs_[id].message = "option search_seconds ended the search before";
       search->SetCost(id, CandidateCost::Failed());
     }
   }
-  return distinct;
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {

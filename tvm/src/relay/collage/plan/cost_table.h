@@ -22,6 +22,8 @@ struct CostCounts {
   int asked = 0;
   /*! \brief Batches in which they were asked for. */
   int rounds = 0;
+  /*! \brief Distinct ones that were given up when the time was over. */
+  int given_up = 0;
 };
 
 class CostTable {
@@ -47,9 +49,9 @@ class CostTable {
   void EstimateAllIfCheap(CoverSearch* search);
   /*!
    * \brief Takes candidates of unknown cost from the search, but for single operators: with these
-   * each node that a backend takes can still have a cost. \return how many distinct ones.
+   * each node that a backend takes can still have a cost.
    */
-  int GiveUpUnknown(CoverSearch* search);
+  void GiveUpUnknown(CoverSearch* search);
   /*! \brief Asks, and tells the search whatever is then known. */
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: one function -> its candidates -> their costs, as the search asks for them -> the cheapest
-// cover -> the parts that are placed (RFC 0062, phases 2 and 3). Knows no TVM.
-// Test: tvm/tests/cpp/plan_test.cc, test_collage_partition.py.
+// cover -> the parts that are placed (RFC 0062, phases 2 and 3). Knows no TVM. Its steps:
+// backends.h (candidates), layout_transitions.h, cost_table.h, make_problem.cc,
+// search/cover_search.h, rules/merge_parts.h. Test: tvm/tests/cpp/plan_test.cc,
+// test_collage_partition.py.
 #ifndef TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 #define TVM_RELAY_COLLAGE_PLAN_PLAN_H_
 
@@ -15,7 +17,6 @@
 #include "../search/cover_search.h"
 #include "backends.h"
 #include "cost_table.h"
-#include "cover_nodes.h"
 #include "layout_transitions.h"
 
 namespace tvm::collage {
@@ -84,36 +85,28 @@ struct FunctionPlan {
   std::vector<std::string> cuts;
 };
 
-/*! \brief All that the search for one function's plan needs, and its loop with the backends. */
-struct Planning {
-  /*! \brief Graph and backends must outlive it; `logs` gets one log a backend. */
-  Planning(const DataflowGraph& graph, const Backends& backends, std::vector<RuleLog>* logs,
-           PhaseClock* clock);
-  Planning(const Planning&) = delete;
-  Planning& operator=(const Planning&) = delete;
-
-  /*!
-   * \brief The cover, after all costs that the search needs were asked for. `most_seconds` after
-   * its beginning it makes do with those that it has, and those of single operators; 0: no limit.
-   */
-  CoverStep Search(PhaseClock* clock, double most_seconds = 0);
-
-  // Each refers to those before it.
-  const DataflowGraph& graph;
-  const Backends& backends;
-  std::vector<CandidatePartition> candidates;  // what rules found, then copies that stay plain
-  const LayoutTransitions transitions;
-  CostTable costs;
-  const CoverNodes nodes;
-  CoverSearch search;
-  /*! \brief Distinct candidates that were given up when the time was over. */
-  int num_given_up = 0;
-};
+/*!
+ * \brief A function's nodes and candidates as the search sees them, nodes to place numbered
+ * densely. `transitions` must outlive its search. Test:
+ * search/test_ilp.py.
+ */
+CoverProblem MakeProblem(const DataflowGraph& graph,
+                         const std::vector<CandidatePartition>& candidates,
+                         const LayoutTransitions& transitions);
 
 /*!
- * \brief Alternates between the search, which names the costs that it needs, and the backends.
- * A kernel is left to the host target, at no cost and with a message that says so, only where each
- * plan has at least as many of these. Times its phases on `clock`.
+ * \brief Alternates between the search, which names the costs that it needs, and the backends. A
+ * kernel is left to the host target, at no cost and with a message that says so, only where each
+ * plan has at least as many of these.
+ * \param most_seconds after which it makes do with the costs that it has, and those of single
+ * operators; 0: no limit.
+ */
+CoverPlan FindCover(const Backends& backends, CoverSearch* search, CostTable* costs,
+                    double most_seconds, PhaseClock* clock);
+
+/*!
+ * \brief Candidates, transitions, costs and search, in this order; see FindCover for
+ * `most_seconds`. Times its phases on `clock`.
  */
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
                   PhaseClock* clock);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -56,8 +57,10 @@ class Explainer {
     if (!graph_[index].IsAllowedOn(specs_[spec].device)) {
       return {"device", "the program wants it on " + graph_[index].device, "", -1};
     }
-    Reason reason;
-    if (FromCosts(index, spec, &reason) || FromRefusals(index, spec, &reason)) return reason;
+    if (std::optional<Reason> reason = FromCosts(index, spec)) return *reason;
+    if (const RuleLog::Refusal* refusal = refused_[spec][index]) {
+      return {"refused", refusal->reason + DynamicText(index), refusal->rule, -1};
+    }
     return FromTheNode(index);
   }
 
@@ -102,7 +105,7 @@ class Explainer {
   }
 
   /*! \brief The candidates that hold the node: the nearest to being chosen tells why. */
-  bool FromCosts(NodeIndex index, int spec, Reason* reason) const {
+  std::optional<Reason> FromCosts(NodeIndex index, int spec) const {
     int slower = -1, usable = -1, unknown = -1, failed = -1;
     double least = 0;
     for (int id : holding_[index]) {
@@ -119,37 +122,31 @@ class Explainer {
         usable = id;
       }
     }
-    if (slower >= 0) {
-      const bool is_slower = least >= 0;
-      *reason = {is_slower ? "slower" : "no_better_plan",
-                 is_slower ? "what the plan has in its place is as fast or faster"
-                           : "faster by itself, but not with its neighbours and borders",
-                 "", slower};
-    } else if (usable >= 0) {
-      *reason = {"no_better_plan", "measured, and no plan with it is faster", "", usable};
-    } else if (failed >= 0) {
-      const EstimatedCost& cost = plan_.candidates[failed].cost;
-      *reason = {cost.status, cost.message, "", failed};
-    } else if (unknown >= 0) {
-      *reason = {"not_measured", WhyUnknown(plan_.candidates[unknown].cost), "", unknown};
-    } else {
-      return false;
+    const auto tell = [&](const std::string& why, const std::string& message, int id) {
+      return Reason{why, message, plan_.candidates[id].candidate.rule, id};
+    };
+    if (slower >= 0 && least >= 0) {
+      return tell("slower", "what the plan has in its place is as fast or faster", slower);
     }
-    reason->rule = plan_.candidates[reason->candidate].candidate.rule;
-    return true;
+    if (slower >= 0) {
+      return tell("no_better_plan", "faster by itself, but not with its neighbours and borders",
+                  slower);
+    }
+    if (usable >= 0) {
+      return tell("no_better_plan", "measured, and no plan with it is faster", usable);
+    }
+    if (failed >= 0) {
+      const EstimatedCost& cost = plan_.candidates[failed].cost;
+      return tell(cost.status, cost.message, failed);
+    }
+    if (unknown < 0) return std::nullopt;
+    return tell("not_measured", WhyUnknown(plan_.candidates[unknown].cost), unknown);
   }
 
   std::string WhyUnknown(const EstimatedCost& cost) const {
     if (!cost.message.empty()) return cost.message;
     return plan_.is_optimal ? "even if it took no time, no plan with it would be faster"
                             : "the plan was found without its cost";
-  }
-
-  bool FromRefusals(NodeIndex index, int spec, Reason* reason) const {
-    const RuleLog::Refusal* refusal = refused_[spec][index];
-    if (refusal == nullptr) return false;
-    *reason = {"refused", refusal->reason + DynamicText(index), refusal->rule, -1};
-    return true;
   }
 
   /*! \brief Often the cause of a refusal that gives no other. */
@@ -200,22 +197,23 @@ UnplacedReport WhyUnplaced(const DataflowGraph& graph, const std::vector<Partiti
     for (size_t spec = 0; spec < specs.size(); ++spec) {
       if (!specs[spec].is_external) continue;
       const Reason reason = explain.Why(index, static_cast<int>(spec));
-      const std::string op = explain.OpOf(index);
       const bool is_slower = reason.why == "slower";
-      const double there = is_slower ? explain.SecondsOf(reason.candidate) : 0;
-      const double instead = is_slower ? explain.SecondsInPlaceOf(reason.candidate) : 0;
-      Group& group = groups[{op, static_cast<int>(spec), reason.why, reason.message, reason.rule,
-                             there, instead}];
-      Unplaced& row = group.row;
-      if (row.count++ == 0) {
-        row.op = op;
-        row.backend = specs[spec].name;
-        row.why = reason.why;
-        row.message = reason.message;
-        row.rule = reason.rule;
-        row.backend_seconds = there;
-        row.instead_seconds = instead;
+      Unplaced first{explain.OpOf(index), specs[spec].name, reason.why, reason.message,
+                     reason.rule};
+      if (is_slower) {
+        first.backend_seconds = explain.SecondsOf(reason.candidate);
+        first.instead_seconds = explain.SecondsInPlaceOf(reason.candidate);
       }
+      const Key key{first.op,
+                    static_cast<int>(spec),
+                    first.why,
+                    first.message,
+                    first.rule,
+                    first.backend_seconds,
+                    first.instead_seconds};
+      Group& group = groups.try_emplace(key, Group{std::move(first), {}, {}}).first->second;
+      Unplaced& row = group.row;
+      ++row.count;
       if (group.parts.insert(explain.PartNumber(index)).second) {
         row.seconds += explain.PartOf(index).cost.seconds;
       }

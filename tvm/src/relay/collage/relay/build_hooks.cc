@@ -15,31 +15,16 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Puts another object into the field "instruments". */
-class InstrumentsSetter final : public IgnoringVisitor {
- public:
-  using IgnoringVisitor::Visit;
-  explicit InstrumentsSetter(ObjectRef instruments) : instruments_(std::move(instruments)) {}
-
-  void Visit(const char* key, ObjectRef* value) final {
-    if (std::strcmp(key, "instruments") != 0) return;
-    *value = instruments_;
-    is_done_ = true;
-  }
-
-  bool is_done() const { return is_done_; }
-
- private:
-  ObjectRef instruments_;
-  bool is_done_ = false;
-};
-
 TVM_REGISTER_GLOBAL("collage.SetInstruments")
     .set_body_typed([](ObjectRef context, Array<ObjectRef> instruments) {
       ICHECK(IsA(context, "transform.PassContext")) << "only a PassContext has instruments";
-      InstrumentsSetter setter(std::move(instruments));
-      ReflectionVTable::Global()->VisitAttrs(const_cast<Object*>(context.get()), &setter);
-      ICHECK(setter.is_done()) << "the PassContext of the base TVM package has no instruments";
+      bool is_done = false;
+      VisitFields(context, [&](const char* key, FieldPointer field) {
+        if (std::strcmp(key, "instruments") != 0) return;
+        *std::get<ObjectRef*>(field) = instruments;
+        is_done = true;
+      });
+      ICHECK(is_done) << "the PassContext of the base TVM package has no instruments";
     });
 
 /*! \brief A loader of the same modules; names of one array become its first name. */

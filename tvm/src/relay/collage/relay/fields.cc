@@ -2,50 +2,60 @@
 #include "fields.h"
 
 #include <cstring>
+#include <stdexcept>
+#include <type_traits>
 #include <unordered_map>
 
 namespace tvm::collage {
 namespace {
 
-/*! \brief Hands every field to a callable as a FieldValue. */
-template <typename Callback>
 class Visitor final : public AttrVisitor {
  public:
-  explicit Visitor(Callback callback) : callback_(std::move(callback)) {}
-  void Visit(const char* key, double* value) final { callback_(key, FieldValue(*value)); }
-  void Visit(const char* key, int64_t* value) final { callback_(key, FieldValue(*value)); }
-  void Visit(const char* key, uint64_t* value) final { VisitInt(key, *value); }
-  void Visit(const char* key, int* value) final { VisitInt(key, *value); }
-  void Visit(const char* key, bool* value) final { VisitInt(key, *value); }
-  void Visit(const char* key, std::string* value) final { callback_(key, FieldValue(*value)); }
-  void Visit(const char* key, void**) final { callback_(key, FieldValue()); }
-  void Visit(const char* key, runtime::DataType* value) final {
-    callback_(key, FieldValue(*value));
-  }
-  void Visit(const char* key, NDArray* value) final { callback_(key, FieldValue(*value)); }
-  void Visit(const char* key, ObjectRef* value) final { callback_(key, FieldValue(*value)); }
+  using Callback = std::function<void(const char*, FieldPointer)>;
+  explicit Visitor(const Callback& callback) : callback_(callback) {}
+  void Visit(const char* key, double* field) final { callback_(key, field); }
+  void Visit(const char* key, int64_t* field) final { callback_(key, field); }
+  void Visit(const char* key, uint64_t* field) final { callback_(key, field); }
+  void Visit(const char* key, int* field) final { callback_(key, field); }
+  void Visit(const char* key, bool* field) final { callback_(key, field); }
+  void Visit(const char* key, std::string* field) final { callback_(key, field); }
+  void Visit(const char* key, void** field) final { callback_(key, field); }
+  void Visit(const char* key, runtime::DataType* field) final { callback_(key, field); }
+  void Visit(const char* key, NDArray* field) final { callback_(key, field); }
+  void Visit(const char* key, ObjectRef* field) final { callback_(key, field); }
 
  private:
-  template <typename T>
-  void VisitInt(const char* key, T value) {
-    callback_(key, FieldValue(static_cast<int64_t>(value)));
-  }
-  Callback callback_;
+  const Callback& callback_;
 };
 
-template <typename Callback>
-void VisitFields(const ObjectRef& object, Callback callback) {
-  Visitor<Callback> visitor(std::move(callback));
-  ReflectionVTable::Global()->VisitAttrs(const_cast<Object*>(object.get()), &visitor);
+FieldValue Read(FieldPointer pointer) {
+  return std::visit(
+      [](auto* field) -> FieldValue {
+        using T = std::decay_t<decltype(*field)>;
+        if constexpr (std::is_pointer_v<T>) {
+          return {};
+        } else if constexpr (std::is_integral_v<T>) {
+          return static_cast<int64_t>(*field);
+        } else {
+          return *field;
+        }
+      },
+      pointer);
 }
 
 }  // namespace
 
+void VisitFields(const ObjectRef& object,
+                 const std::function<void(const char* key, FieldPointer)>& visit) {
+  Visitor visitor(visit);
+  ReflectionVTable::Global()->VisitAttrs(const_cast<Object*>(object.get()), &visitor);
+}
+
 Fields::Fields(const ObjectRef& object) {
   ICHECK(object.defined()) << "a null object has no fields";
   type_key_ = object->GetTypeKey();
-  VisitFields(object, [this](const char* key, FieldValue value) {
-    fields_.emplace_back(key, std::move(value));
+  VisitFields(object, [this](const char* key, FieldPointer field) {
+    fields_.emplace_back(key, Read(field));
   });
 }
 
@@ -87,20 +97,16 @@ std::string Fields::Str(const char* key) const {
 
 ObjectRef RefField(const ObjectRef& object, const char* key) {
   ICHECK(object.defined()) << "a null object has no field " << key;
-  ObjectRef result;
-  bool found = false;
-  VisitFields(object, [&](const char* name, FieldValue value) {
+  const ObjectRef* result = nullptr;
+  VisitFields(object, [&](const char* name, FieldPointer field) {
     if (std::strcmp(name, key) != 0) return;
-    if (auto* ref = std::get_if<ObjectRef>(&value)) {
-      result = *ref;
-      found = true;
-    }
+    if (auto* ref = std::get_if<ObjectRef*>(&field)) result = *ref;
   });
-  if (!found) {
+  if (result == nullptr) {
     LOG(FATAL) << "InternalError: " << object->GetTypeKey()
                << " of the base TVM package has no object field " << key;
   }
-  return result;
+  return *result;
 }
 
 bool IsA(const ObjectRef& object, const char* type_key) {
@@ -127,12 +133,31 @@ const PackedFunc& Global(const char* name) {
   return entry->second;
 }
 
+bool IsStructurallyEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars) {
+  constexpr bool kAssert = false;
+  return CallGlobal("node.StructuralEqual", a, b, kAssert, map_free_vars);
+}
+
+uint64_t StructuralHash(const ObjectRef& object) {
+  if (!object.defined()) return 0;
+  constexpr bool kMapFreeVars = true;
+  return static_cast<uint64_t>(
+      CallGlobal("node.StructuralHash", object, kMapFreeVars).operator int64_t());
+}
+
 TVMRetValue FromPython(TVMRetValue answer) {
   if (answer.type_code() == kTVMNullptr) {
     CallGlobal("tvm.relay.collage.raise_if_interrupted");
     LOG(FATAL) << "InternalError: a callback in Python gave nothing: was it interrupted?";
   }
   return answer;
+}
+
+void ThrowUserError(const std::string& kind, const std::string& message) {
+  if (auto* raise = runtime::Registry::Get("tvm.relay.collage.raise_error")) {
+    (*raise)(kind, message);
+  }
+  throw std::runtime_error(kind + ": " + message);  // Python's side is not imported yet
 }
 
 }  // namespace tvm::collage

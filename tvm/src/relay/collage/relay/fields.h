@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the fields of any TVM object by reflection, 0.9 us an object, and calls TVM's global
-// functions. Precondition: libtvm.so is loaded (see base_package.h). Test:
-// relay/test_import_relay.py.
+// functions; raises errors in Python. Precondition: libtvm.so is loaded (see base_package.h). Test:
+// relay/test_import_relay.py, test_errors.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
 #define TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
 
 #include <tvm/runtime/registry.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -53,26 +54,22 @@ class Fields {
   std::vector<std::pair<const char*, FieldValue>> fields_;
 };
 
-/*! \brief Visits every field and touches none; derived ones override what they look for. */
-class IgnoringVisitor : public AttrVisitor {
- public:
-  void Visit(const char*, double*) override {}
-  void Visit(const char*, int64_t*) override {}
-  void Visit(const char*, uint64_t*) override {}
-  void Visit(const char*, int*) override {}
-  void Visit(const char*, bool*) override {}
-  void Visit(const char*, std::string*) override {}
-  void Visit(const char*, void**) override {}
-  void Visit(const char*, runtime::DataType*) override {}
-  void Visit(const char*, NDArray*) override {}
-  void Visit(const char*, ObjectRef*) override {}
-};
+/*! \brief A field where it stands in its object, which may be written. */
+using FieldPointer = std::variant<double*, int64_t*, uint64_t*, int*, bool*, std::string*, void**,
+                                  runtime::DataType*, NDArray*, ObjectRef*>;
+void VisitFields(const ObjectRef& object,
+                 const std::function<void(const char* key, FieldPointer)>& visit);
 
 /*! \brief One object field, without reading the others into memory. */
 ObjectRef RefField(const ObjectRef& object, const char* key);
 template <typename T>
 T RefFieldAs(const ObjectRef& object, const char* key) {
   return runtime::Downcast<T>(RefField(object, key));
+}
+
+/*! \brief The functions of a module, by global variable. */
+inline Map<ObjectRef, ObjectRef> FunctionsOf(const ObjectRef& mod) {
+  return RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions");
 }
 
 /*! \brief Is the object of exactly this type key, e.g. "relay.Call"? Null is of no type. */
@@ -85,12 +82,25 @@ TVMRetValue CallGlobal(const char* name, Args&&... args) {
   return Global(name)(std::forward<Args>(args)...);
 }
 
+/*! \brief As TVM tells; with `map_free_vars` a free variable equals whatever stands in its place.
+ */
+bool IsStructurallyEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars);
+/*! \brief Free variables by their place, not by their address: equal in every process. Null: 0. */
+uint64_t StructuralHash(const ObjectRef& object);
+
 /*!
  * \brief What a function of Python's gave that always gives something.
  *
  * Where Ctrl-C comes in the lines of TVM's FFI around it, it gives nothing: then this throws.
  */
 TVMRetValue FromPython(TVMRetValue answer);
+
+/*!
+ * \brief An error that a user can mend: Python raises the named class with this one line of text,
+ * where LOG(FATAL) would put a C++ stack, and TVM's FFI the kind, before it.
+ * \param kind a class that TVM's FFI knows, e.g. "ValueError".
+ */
+[[noreturn]] void ThrowUserError(const std::string& kind, const std::string& message);
 
 }  // namespace tvm::collage
 

@@ -8,12 +8,9 @@ namespace tvm::collage {
 namespace {
 
 AttrObject HashObject(const ObjectRef& value) {
-  // Free variables by their place, not by their address: equal in every process.
-  constexpr bool kMapFreeVars = true;
   const std::string type = value->GetTypeKey();
   try {
-    int64_t hash = CallGlobal("node.StructuralHash", value, kMapFreeVars);
-    return {type, static_cast<uint64_t>(hash)};
+    return {type, StructuralHash(value)};
   } catch (const std::exception&) {
     // No structural hash is defined for this type: an object equals itself alone.
     return {type, reinterpret_cast<uintptr_t>(value.get())};
@@ -59,6 +56,18 @@ AttrValue ImportAttr(const ObjectRef& value) {
     list.push_back(ImportAttr(item));
   }
   return list;
+}
+
+AttrValue WithNumberTypes(AttrValue value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    const bool is_short = *number == static_cast<int32_t>(*number);
+    return AttrNumber{is_short ? "int32" : "int64", *number};
+  }
+  if (const auto* real = std::get_if<double>(&value)) return AttrNumber{"float32", *real};
+  if (auto* list = std::get_if<AttrList>(&value)) {
+    for (AttrValue& item : *list) item = WithNumberTypes(std::move(item));
+  }
+  return value;
 }
 
 Attrs ImportAttrs(const ObjectRef& attrs) {

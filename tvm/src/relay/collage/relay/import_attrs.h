@@ -17,6 +17,9 @@ namespace tvm::collage {
  */
 AttrValue ImportAttr(const ObjectRef& value);
 
+/*! \brief Numbers without a type, in lists too, get the one that TVM gives Python's. */
+AttrValue WithNumberTypes(AttrValue value);
+
 /*! \brief All fields of an attributes object; of a dictionary, its entries. Null has none. */
 Attrs ImportAttrs(const ObjectRef& attrs);
 

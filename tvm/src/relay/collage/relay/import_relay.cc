@@ -68,11 +68,7 @@ std::optional<OpKind> KindOfOp(const ObjectRef& op) {
   return static_cast<OpKind>(*number);
 }
 
-struct NodeTypeName {
-  const char* key;
-  NodeType type;
-};
-constexpr NodeTypeName kNodeTypes[] = {
+constexpr std::pair<const char*, NodeType> kNodeTypes[] = {
     {"relay.Var", NodeType::kVar},
     {"relay.Constant", NodeType::kConstant},
     {"Op", NodeType::kOp},
@@ -87,8 +83,8 @@ NodeType TypeOf(const ObjectRef& expr) {
   if (IsA(expr, "relay.Call")) {
     return IsA(RefField(expr, "op"), "Op") ? NodeType::kCall : NodeType::kCallOther;
   }
-  for (const NodeTypeName& entry : kNodeTypes) {
-    if (IsA(expr, entry.key)) return entry.type;
+  for (const auto& [key, type] : kNodeTypes) {
+    if (IsA(expr, key)) return type;
   }
   return NodeType::kOther;
 }
@@ -351,8 +347,7 @@ ImportedPtr ImportFunction(const ObjectRef& function, Naming naming) {
 }
 
 bool IsTyped(const ObjectRef& mod) {
-  for (const auto& [global_var, function] :
-       RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+  for (const auto& [global_var, function] : FunctionsOf(mod)) {
     if (!IsA(function, "relay.Function")) continue;
     if (!RefField(function, "_checked_type_").defined()) return false;
     const ImportedPtr imported = ImportFunction(function);

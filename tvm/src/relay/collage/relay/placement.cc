@@ -5,11 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "../graph/quotient.h"
 #include "construct.h"
 #include "device_domains.h"
 #include "import_attrs.h"
-#include "user_error.h"
 
 namespace tvm::collage {
 namespace {
@@ -31,9 +29,7 @@ ObjectRef CompositeRow(const NestedSubGraph& nested) {
 class PartReader {
  public:
   explicit PartReader(const PlacedFunction& function)
-      : graph_(function.imported->graph),
-        name_(Fields(function.global_var).Str("name_hint")),
-        seen_(graph_.size()) {}
+      : graph_(function.imported->graph), name_(function.Name()), seen_(graph_.size()) {}
 
   /*! \brief None of a part of names alone, as files of before have them. */
   std::optional<PlacedPart> Read(const ObjectRef& untyped) {
@@ -159,17 +155,13 @@ class PartReader {
 
 Placement EmptyPlacement(const ObjectRef& mod) {
   Placement placement{mod, {}};
-  for (const auto& [global_var, function] :
-       RefFieldAs<Map<ObjectRef, ObjectRef>>(mod, "functions")) {
+  for (const auto& [global_var, function] : FunctionsOf(mod)) {
     if (CanBePartitioned(function)) {
       placement.functions.push_back({global_var, ImportFunction(function), {}});
     }
   }
-  auto name = [](const PlacedFunction& function) {
-    return Fields(function.global_var).Str("name_hint");
-  };
   std::sort(placement.functions.begin(), placement.functions.end(),
-            [&](const auto& a, const auto& b) { return name(a) < name(b); });
+            [](const auto& a, const auto& b) { return a.Name() < b.Name(); });
   return placement;
 }
 
@@ -190,7 +182,7 @@ Array<ObjectRef> PartRows(const std::vector<PlacedPart>& parts) {
 
 void SetParts(const Map<String, Array<ObjectRef>>& rows_of, Placement* placement) {
   for (PlacedFunction& function : placement->functions) {
-    auto rows = rows_of.Get(Fields(function.global_var).Str("name_hint"));
+    auto rows = rows_of.Get(function.Name());
     if (!rows) continue;
     PartReader reader(function);
     function.parts.clear();

@@ -18,6 +18,8 @@ struct PlacedFunction {
   ImportedPtr imported;
   /*! \brief Disjoint; a node that none holds stays in the body for the host target. */
   std::vector<PlacedPart> parts;
+
+  std::string Name() const { return Fields(global_var).Str("name_hint"); }
 };
 
 struct Placement {

@@ -2,6 +2,8 @@
 #include "rewrite.h"
 
 #include <algorithm>
+#include <functional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "../graph/candidate_partition.h"
@@ -16,12 +18,6 @@ struct Group {
   std::vector<NodeIndex> exits;
   std::function<Expr()> make_callee;
 };
-
-std::vector<NodeIndex> Ascending(const IndexSet& set) {
-  std::vector<NodeIndex> indexes;
-  set.ForEach([&](int index) { indexes.push_back(index); });
-  return indexes;
-}
 
 /*! \brief Rebuilds expressions bottom-up, calling groups where their exits are read. */
 class Rewriter {
@@ -61,10 +57,10 @@ class Rewriter {
     return memo_[index] = is_changed ? WithChildren(old, children) : old;
   }
 
-  void EmitAll(const std::vector<NodeIndex>& indexes) {
-    for (NodeIndex index : indexes) {
+  void EmitAll(const IndexSet& nodes) {
+    nodes.ForEach([this](NodeIndex index) {
       if (group_of_[index] < 0) Emit(index);
-    }
+    });
   }
 
  private:
@@ -136,15 +132,13 @@ void AppendNested(const ImportedFunction& imported, const SubGraph& sub_graph,
 /*! \brief The whole function, its groups called. */
 Expr WithGroups(const ImportedFunction& imported, std::vector<Group> groups) {
   Rewriter rewriter(imported, std::move(groups));
-  std::vector<NodeIndex> all(imported.graph.size());
-  for (size_t k = 0; k < all.size(); ++k) all[k] = static_cast<NodeIndex>(k);
-  rewriter.EmitAll(all);
+  rewriter.EmitAll(IndexSet::All(imported.graph.size()));
   return WithBody(imported.function, rewriter.Emit(imported.graph.result()));
 }
 
-bool IsStructurallyEqual(const ObjectRef& a, const ObjectRef& b) {
-  constexpr bool kAssert = false, kMapFreeVars = true;
-  return CallGlobal("node.StructuralEqual", a, b, kAssert, kMapFreeVars);
+bool IsEqual(const ObjectRef& a, const ObjectRef& b) {
+  constexpr bool kMapFreeVars = true;
+  return IsStructurallyEqual(a, b, kMapFreeVars);
 }
 
 /*! \brief "nn_conv2d_add" for the calls inside. */
@@ -158,6 +152,29 @@ std::string Label(const DataflowGraph& graph, const SubGraph& sub_graph) {
   std::replace_if(label.begin(), label.end(), [](char c) { return !std::isalnum(c); }, '_');
   return label;
 }
+
+/*! \brief Names like "collage_<backend>_nn_conv2d_add", each given once. */
+class NameSupply {
+ public:
+  /*! \brief `hint` itself, or with the first number that makes it new. */
+  std::string Fresh(const std::string& hint) {
+    std::string name = hint;
+    while (!used_.insert(name).second) name = hint + "_" + std::to_string(++last_number_[hint]);
+    return name;
+  }
+  /*! \brief The name is somebody else's. */
+  void Reserve(const std::string& name) { used_.insert(name); }
+
+ private:
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int> last_number_;  // by hint
+};
+
+/*! \brief A part of the result that an external backend compiles. */
+struct ExternalFunction {
+  Expr global_var;
+  Expr function;  // Primitive=1, Compiler, global_symbol
+};
 
 /*! \brief The global `name`: `function` as the backend compiles it, under `symbol`. */
 ExternalFunction Named(const Expr& function, const std::string& compiler, const std::string& name,
@@ -185,9 +202,8 @@ class Externals {
     const std::string hint = "collage_" + part.backend + label;
     std::vector<Made>& alike = made_[hint + ConstantSamples(imported, part.sub_graph)];
     const std::string name = names_->Fresh(hint);
-    auto equal = std::find_if(alike.begin(), alike.end(), [&](const Made& made) {
-      return IsStructurallyEqual(made.function, function);
-    });
+    auto equal = std::find_if(alike.begin(), alike.end(),
+                              [&](const Made& made) { return IsEqual(made.function, function); });
     const std::string symbol = equal == alike.end() ? name : equal->symbol;
     if (equal == alike.end()) alike.push_back({function, symbol});
     functions_.push_back(Named(function, part.backend, name, symbol));
@@ -243,10 +259,8 @@ Expr RewriteFunction(const PlacedFunction& function, Externals* externals) {
 void CheckTypes(const Placement& placement, const ObjectRef& result) {
   for (const PlacedFunction& function : placement.functions) {
     ObjectRef rewritten = CallGlobal("ir.Module_Lookup", result, function.global_var);
-    const bool is_equal =
-        IsStructurallyEqual(CheckedType(function.imported->function), CheckedType(rewritten));
-    ICHECK(is_equal) << "InternalError: partitioning changed the type of @"
-                     << Fields(function.global_var).Str("name_hint");
+    const bool is_equal = IsEqual(CheckedType(function.imported->function), CheckedType(rewritten));
+    ICHECK(is_equal) << "InternalError: partitioning changed the type of @" << function.Name();
   }
 }
 
@@ -290,18 +304,12 @@ Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped,
       made.push_back(
           CandidateModule(*function.imported, part.sub_graph, part.is_primitive, part.backend));
     }
-    modules.Set(Fields(function.global_var).Str("name_hint"), made);
+    modules.Set(function.Name(), made);
   }
   return modules;
 }
 
 }  // namespace
-
-std::string NameSupply::Fresh(const std::string& hint) {
-  std::string name = hint;
-  while (!used_.insert(name).second) name = hint + "_" + std::to_string(++last_number_[hint]);
-  return name;
-}
 
 Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph) {
   std::vector<Group> composites;
@@ -313,7 +321,7 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
                              CheckedType(imported.exprs[input])));
     rewriter.Bind(input, params.back());
   }
-  rewriter.EmitAll(Ascending(sub_graph.inside()));
+  rewriter.EmitAll(sub_graph.inside());
   const std::vector<NodeIndex>& exits = sub_graph.exits();
   if (exits.size() == 1) {
     return MakeFunction(params, rewriter.Emit(exits[0]), CheckedType(imported.exprs[exits[0]]));
@@ -328,16 +336,9 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
   return MakeFunction(params, MakeTuple(fields), MakeTupleType(types));
 }
 
-ExternalFunction MakeExternal(const ImportedFunction& imported, const SubGraph& sub_graph,
-                              const std::string& compiler, NameSupply* names) {
-  const std::string name = names->Fresh("collage_" + compiler + Label(imported.graph, sub_graph));
-  return Named(ExtractFunction(imported, sub_graph), compiler, name, name);
-}
-
 ObjectRef RewriteModule(const Placement& placement) {
   NameSupply names;
-  for (const auto& [global_var, function] :
-       RefFieldAs<Map<ObjectRef, ObjectRef>>(placement.mod, "functions")) {
+  for (const auto& [global_var, function] : FunctionsOf(placement.mod)) {
     names.Reserve(Fields(global_var).Str("name_hint"));
   }
   ObjectRef result = CallGlobal("ir.Module_Clone", placement.mod);
@@ -368,13 +369,14 @@ ObjectRef CandidateModule(const ImportedFunction& imported, const SubGraph& sub_
                           bool is_primitive, const std::string& compiler) {
   Map<ObjectRef, ObjectRef> functions;
   Expr main;
+  const Expr function = ExtractFunction(imported, sub_graph);
   if (is_primitive) {
-    NameSupply names;
-    ExternalFunction external = MakeExternal(imported, sub_graph, compiler, &names);
+    const std::string name = "collage_" + compiler + Label(imported.graph, sub_graph);
+    ExternalFunction external = Named(function, compiler, name, name);
     functions.Set(external.global_var, external.function);
     main = MainOf(external.function, external.global_var);
   } else {
-    main = MainOf(ExtractFunction(imported, sub_graph), tvm::NullOpt);
+    main = MainOf(function, tvm::NullOpt);
   }
   functions.Set(MakeGlobalVar("main"), main);
   ObjectRef mod = CallGlobal("ir.IRModule", functions, Map<ObjectRef, ObjectRef>(), ObjectRef(),

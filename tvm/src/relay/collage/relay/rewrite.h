@@ -6,11 +6,7 @@
 #ifndef TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
 #define TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
 
-#include <functional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
-#include <vector>
 
 #include "../graph/sub_graph.h"
 #include "construct.h"
@@ -25,29 +21,6 @@ namespace tvm::collage {
  * Constants stay bound in the body; nested sub-graphs become calls of Composite functions.
  */
 Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph);
-
-/*! \brief Names like "collage_<backend>_nn_conv2d_add", each given once. */
-class NameSupply {
- public:
-  /*! \brief `hint` itself, or with the first number that makes it new. */
-  std::string Fresh(const std::string& hint);
-  /*! \brief The name is somebody else's. */
-  void Reserve(const std::string& name) { used_.insert(name); }
-
- private:
-  std::unordered_set<std::string> used_;
-  std::unordered_map<std::string, int> last_number_;  // by hint
-};
-
-/*! \brief A part of the result that an external backend compiles. */
-struct ExternalFunction {
-  Expr global_var;
-  Expr function;  // Primitive=1, Compiler, global_symbol
-};
-
-/*! \brief The sub-graph alone, under a fresh name. */
-ExternalFunction MakeExternal(const ImportedFunction& imported, const SubGraph& sub_graph,
-                              const std::string& compiler, NameSupply* names);
 
 /*!
  * \brief The placement's module with each primitive part replaced by the call of a new global

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base_rules.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace tvm::collage {
 namespace {
 
 /*! \brief Each node that a predicate takes, alone. */
 class SingleNodeRule : public PartitionRule {
  public:
-  using Predicate = bool (*)(const Node&);
+  using Predicate = std::function<bool(const DataflowGraph&, NodeIndex, RuleLog*)>;
   SingleNodeRule(std::string name, std::string summary, Predicate takes)
-      : PartitionRule(std::move(name)), summary_(std::move(summary)), takes_(takes) {}
+      : PartitionRule(std::move(name)), summary_(std::move(summary)), takes_(std::move(takes)) {}
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
-                                                RuleLog*) const override {
+                                                RuleLog* log) const override {
     std::vector<CandidatePartition> result;
     for (NodeIndex i = 0; i < graph.size(); ++i) {
-      if (takes_(graph[i])) result.push_back(SingleNode(graph, i, spec, name()));
+      if (takes_(graph, i, log)) result.push_back(SingleNode(graph, i, spec, name()));
     }
     return result;
   }
@@ -28,6 +25,25 @@ class SingleNodeRule : public PartitionRule {
  private:
   std::string summary_;
   Predicate takes_;
+};
+
+class Host : public SingleNodeRule {
+ public:
+  explicit Host(std::string name) : SingleNodeRule(std::move(name), "Host()", IsPlaceable) {}
+
+  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
+                                                RuleLog* log) const override {
+    auto result = SingleNodeRule::AllCandidates(graph, spec, log);
+    for (CandidatePartition& candidate : result) {
+      candidate.is_free = candidate.sub_graph.depth() == 0;  // no kernel
+    }
+    return result;
+  }
+
+ private:
+  static bool IsPlaceable(const DataflowGraph& graph, NodeIndex index, RuleLog*) {
+    return graph[index].IsPlaceable();
+  }
 };
 
 /*! \brief Matches of one root that are of the same nodes, whatever these are bound to, are one. */
@@ -67,16 +83,8 @@ class DFPattern : public PartitionRule {
           continue;
         }
       }
-      CandidatePartition candidate;
-      candidate.sub_graph = SubGraph::Make(graph, std::move(match.inside));
-      std::string why;
-      if (!candidate.sub_graph.IsValid(graph, SubGraphConfig(), &why)) {
-        log->Refuse(name(), candidate.sub_graph.inside(), why);
-        continue;
-      }
-      candidate.spec = spec;
-      candidate.rule = name();
-      result.Add(std::move(candidate));
+      CandidatePartition candidate{SubGraph::Make(graph, std::move(match.inside)), spec, name()};
+      if (IsValidOrRefused(graph, candidate, {}, log)) result.Add(std::move(candidate));
     }
     log->Cut(name(), "matches of one root", num_cut);
     return result.Take();
@@ -91,68 +99,11 @@ class DFPattern : public PartitionRule {
   MatchPredicate predicate_;
 };
 
-bool IsGlue(const Node& node) {
-  return (node.type == NodeType::kTuple || node.type == NodeType::kProjection) &&
-         FusionKind(node) != OpKind::kOpaque;
-}
-
-class Host : public PartitionRule {
- public:
-  using PartitionRule::PartitionRule;
-
-  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
-                                                RuleLog*) const override {
-    std::vector<CandidatePartition> result;
-    graph.placeable().ForEach([&](NodeIndex i) {
-      result.push_back(SingleNode(graph, i, spec, name()));
-      result.back().is_free = !graph[i].IsKernel();
-    });
-    return result;
-  }
-
-  std::string Summary() const override { return "Host()"; }
-};
-
-bool CanFuse(const Node& node) { return node.IsOpCall() && node.kind <= OpKind::kOutEWiseFusable; }
-
-class OpPredicate : public PartitionRule {
- public:
-  OpPredicate(std::string name, CallPredicate predicate)
-      : PartitionRule(std::move(name)), predicate_(std::move(predicate)) {}
-
-  std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
-                                                RuleLog* log) const override {
-    std::vector<CandidatePartition> result;
-    for (NodeIndex i = 0; i < graph.size(); ++i) {
-      if (!graph[i].IsOpCall()) continue;
-      Verdict verdict = predicate_(graph, i);
-      if (verdict.accepted) {
-        result.push_back(SingleNode(graph, i, spec, name()));
-      } else if (!verdict.reason.empty()) {
-        // Most calls are simply not the backend's; only a stated reason is worth keeping.
-        log->Refuse(name(), IndexSet(graph.size()).Add(i), std::move(verdict.reason));
-      }
-    }
-    return result;
-  }
-
-  std::string Summary() const override { return "OpPredicate(" + name() + ")"; }
-
- private:
-  CallPredicate predicate_;
-};
-
 }  // namespace
 
 CandidatePartition SingleNode(const DataflowGraph& graph, NodeIndex index, int spec,
                               std::string rule) {
-  IndexSet inside(graph.size());
-  inside.Add(index);
-  CandidatePartition candidate;
-  candidate.sub_graph = SubGraph::Make(graph, std::move(inside));
-  candidate.spec = spec;
-  candidate.rule = std::move(rule);
-  return candidate;
+  return {SubGraph::Make(graph, IndexSet(graph.size(), {index})), spec, std::move(rule)};
 }
 
 RulePtr DFPatternRule(std::string name, DataflowPattern pattern, MatchPredicate predicate) {
@@ -160,17 +111,35 @@ RulePtr DFPatternRule(std::string name, DataflowPattern pattern, MatchPredicate 
 }
 
 RulePtr GlueRule(std::string name) {
-  return std::make_shared<SingleNodeRule>(std::move(name), "Glue()", IsGlue);
+  return std::make_shared<SingleNodeRule>(
+      std::move(name), "Glue()", [](const DataflowGraph& graph, NodeIndex i, RuleLog*) {
+        const Node& node = graph[i];
+        return (node.type == NodeType::kTuple || node.type == NodeType::kProjection) &&
+               FusionKind(node) != OpKind::kOpaque;
+      });
 }
 
 RulePtr HostRule(std::string name) { return std::make_shared<Host>(std::move(name)); }
 
 RulePtr OpCallByKindRule(std::string name) {
-  return std::make_shared<SingleNodeRule>(std::move(name), "OpCallByKind()", CanFuse);
+  return std::make_shared<SingleNodeRule>(
+      std::move(name), "OpCallByKind()", [](const DataflowGraph& graph, NodeIndex i, RuleLog*) {
+        return graph[i].IsOpCall() && graph[i].kind <= OpKind::kOutEWiseFusable;
+      });
 }
 
 RulePtr OpPredicateRule(std::string name, CallPredicate predicate) {
-  return std::make_shared<OpPredicate>(std::move(name), std::move(predicate));
+  auto takes = [name, predicate = std::move(predicate)](const DataflowGraph& graph, NodeIndex i,
+                                                        RuleLog* log) {
+    if (!graph[i].IsOpCall()) return false;
+    Verdict verdict = predicate(graph, i);
+    // Most calls are simply not the backend's; only a stated reason is worth keeping.
+    if (!verdict.accepted && !verdict.reason.empty()) {
+      log->Refuse(name, IndexSet(graph.size(), {i}), std::move(verdict.reason));
+    }
+    return verdict.accepted;
+  };
+  return std::make_shared<SingleNodeRule>(name, "OpPredicate(" + name + ")", std::move(takes));
 }
 
 }  // namespace tvm::collage

@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base rules: candidates straight from the graph. Test: tvm/tests/cpp/rules_basic_test.cc.
+// Base rules: candidates straight from the graph; what users' functions answer to them. Test:
+// tvm/tests/cpp/rules_basic_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 #define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
 
+#include <functional>
 #include <string>
+#include <utility>
 
+#include "../match/matcher.h"
 #include "partition_rule.h"
-#include "verdict.h"
 
 namespace tvm::collage {
+
+/*! \brief A predicate's answer; the reason of a refusal is kept for reports. */
+struct Verdict {
+  bool accepted = true;
+  std::string reason;
+
+  static Verdict Accept() { return {true, ""}; }
+  static Verdict Refuse(std::string reason) { return {false, std::move(reason)}; }
+};
+
+// Whoever wraps a user's function turns its errors into refusals; what is thrown ends the pass.
+using MatchPredicate = std::function<Verdict(const DataflowGraph&, const Match&)>;
+using CallPredicate = std::function<Verdict(const DataflowGraph&, NodeIndex)>;
+/*! \brief Attributes of the composite that the sub-graph becomes; a refusal drops it. */
+using AttrsGetter = std::function<Verdict(const DataflowGraph&, const SubGraph&, Attrs*)>;
 
 /*! \brief The candidate that holds one node alone. */
 COLLAGE_API CandidatePartition SingleNode(const DataflowGraph& graph, NodeIndex index, int spec,

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules over the candidates of sub-rules. Each is defined in its own file: composite.cc,
-// primitive.cc, joinable.cc, union.cc, only_valid.cc, combine.cc, region.cc. Test:
-// tvm/tests/cpp/rules_*_test.cc.
+// Rules over the candidates of sub-rules; Combine and Region are defined in files of their own.
+// Test: tvm/tests/cpp/rules_*_test.cc.
 #ifndef TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
 #define TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
 
 #include <string>
 #include <vector>
 
+#include "base_rules.h"
 #include "combiner.h"
-#include "partition_rule.h"
-#include "verdict.h"
 
 namespace tvm::collage {
 

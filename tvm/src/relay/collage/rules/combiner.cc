@@ -1,126 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "combiner.h"
 
-#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
 
 namespace tvm::collage {
 namespace {
 
 const char* NameOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kElemWise:
-      return "ElemWise";
-    case OpKind::kBroadcast:
-      return "Broadcast";
-    case OpKind::kInjective:
-      return "Injective";
-    case OpKind::kCommReduce:
-      return "CommReduce";
-    case OpKind::kOutEWiseFusable:
-      return "OutEWiseFusable";
-    case OpKind::kTuple:
-      return "Tuple";
-    case OpKind::kOpaque:
-      return "Opaque";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"ElemWise",   "Broadcast",       "Injective",
+                                    "CommReduce", "OutEWiseFusable", "?",
+                                    "?",          "Tuple",           "Opaque"};
+  const size_t at = static_cast<size_t>(kind);
+  return at < std::size(kNames) ? kNames[at] : "?";
 }
 
-std::vector<NodeIndex> NodesOf(const DataflowGraph& graph, NodeType type) {
-  std::vector<NodeIndex> nodes;
-  for (NodeIndex i = 0; i < graph.size(); ++i) {
-    if (graph[i].type == type && FusionKind(graph[i]) != OpKind::kOpaque) nodes.push_back(i);
+/*! \brief A combiner as a function; `glue` is the type of the nodes that it joins besides. */
+class FunctionCombiner : public Combiner {
+ public:
+  using Fire = std::function<bool(const DataflowGraph& graph, const CombinePart& upstream,
+                                  const CombinePart& downstream)>;
+  FunctionCombiner(std::string summary, Fire fires, std::optional<NodeType> glue)
+      : summary_(std::move(summary)), fires_(std::move(fires)), glue_(glue) {}
+
+  bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
+             const CombinePart& downstream) const override {
+    return fires_(graph, upstream, downstream);
   }
-  return nodes;
+
+  std::vector<NodeIndex> Glue(const DataflowGraph& graph) const override {
+    std::vector<NodeIndex> nodes;
+    for (NodeIndex i = 0; i < graph.size(); ++i) {
+      if (graph[i].type == glue_ && FusionKind(graph[i]) != OpKind::kOpaque) nodes.push_back(i);
+    }
+    return nodes;
+  }
+
+  std::string Summary() const override { return summary_; }
+
+ private:
+  std::string summary_;
+  Fire fires_;
+  std::optional<NodeType> glue_;
+};
+
+CombinerPtr Make(std::string summary, FunctionCombiner::Fire fires,
+                 std::optional<NodeType> glue = std::nullopt) {
+  return std::make_shared<FunctionCombiner>(std::move(summary), std::move(fires), glue);
 }
 
 bool IsInjective(const CombinePart& part) { return part.kind <= OpKind::kInjective; }
 
-class ByKind : public Combiner {
- public:
-  ByKind(OpKind upstream, OpKind downstream) : upstream_(upstream), downstream_(downstream) {}
+bool IsTupleArg(const DataflowGraph& graph, const CombinePart& upstream,
+                const CombinePart& downstream) {
+  if (!IsInjective(upstream) || !IsInjective(downstream)) return false;
+  if (upstream.glue >= 0) return graph[upstream.glue].type == NodeType::kTuple;
+  bool feeds_tuple = false;
+  upstream.inside.ForEach([&](NodeIndex i) {
+    for (NodeIndex reader : graph[i].outputs) {
+      feeds_tuple |= graph[reader].type == NodeType::kTuple && downstream.inside.Contains(reader);
+    }
+  });
+  return feeds_tuple;
+}
 
-  bool Fires(const DataflowGraph&, const CombinePart& upstream,
-             const CombinePart& downstream) const override {
-    return upstream.kind <= upstream_ && downstream.kind <= downstream_;
-  }
-
-  std::string Summary() const override {
-    return std::string(NameOf(upstream_)) + "->" + NameOf(downstream_);
-  }
-
- private:
-  OpKind upstream_;
-  OpKind downstream_;
-};
-
-class JoinAnything : public Combiner {
- public:
-  bool Fires(const DataflowGraph&, const CombinePart& upstream,
-             const CombinePart& downstream) const override {
-    return upstream.kind != OpKind::kOpaque && downstream.kind != OpKind::kOpaque;
-  }
-
-  std::string Summary() const override { return "JoinAnything"; }
-};
-
-class Constants : public Combiner {
- public:
-  bool Fires(const DataflowGraph&, const CombinePart&, const CombinePart&) const override {
-    return false;
-  }
-  std::string Summary() const override { return "Constants"; }
-};
-
-class TupleArg : public Combiner {
- public:
-  bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
-             const CombinePart& downstream) const override {
-    if (!IsInjective(upstream) || !IsInjective(downstream)) return false;
-    if (upstream.glue >= 0) return graph[upstream.glue].type == NodeType::kTuple;
-    bool feeds_tuple = false;
-    upstream.inside.ForEach([&](NodeIndex i) {
-      for (NodeIndex reader : graph[i].outputs) {
-        feeds_tuple |= graph[reader].type == NodeType::kTuple && downstream.inside.Contains(reader);
-      }
-    });
-    return feeds_tuple;
-  }
-
-  std::vector<NodeIndex> Glue(const DataflowGraph& graph) const override {
-    return NodesOf(graph, NodeType::kTuple);
-  }
-  std::string Summary() const override { return "TupleArg"; }
-};
-
-class TupleProjection : public Combiner {
- public:
-  bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
-             const CombinePart& downstream) const override {
-    return downstream.glue >= 0 && graph[downstream.glue].type == NodeType::kProjection &&
-           upstream.kind != OpKind::kOpaque &&
-           upstream.inside.Contains(graph[downstream.glue].inputs[0]);
-  }
-
-  std::vector<NodeIndex> Glue(const DataflowGraph& graph) const override {
-    return NodesOf(graph, NodeType::kProjection);
-  }
-  std::string Summary() const override { return "TupleProjection"; }
-};
+bool IsProjection(const DataflowGraph& graph, const CombinePart& upstream,
+                  const CombinePart& downstream) {
+  return downstream.glue >= 0 && graph[downstream.glue].type == NodeType::kProjection &&
+         upstream.kind != OpKind::kOpaque &&
+         upstream.inside.Contains(graph[downstream.glue].inputs[0]);
+}
 
 }  // namespace
 
-CombinerPtr ByKindCombiner(OpKind upstream, OpKind downstream) {
-  return std::make_shared<ByKind>(upstream, downstream);
+CombinerPtr ByKindCombiner(OpKind most_upstream, OpKind most_downstream) {
+  return Make(std::string(NameOf(most_upstream)) + "->" + NameOf(most_downstream),
+              [=](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
+                return upstream.kind <= most_upstream && downstream.kind <= most_downstream;
+              });
 }
 
-CombinerPtr TupleArgCombiner() { return std::make_shared<TupleArg>(); }
+CombinerPtr TupleArgCombiner() { return Make("TupleArg", IsTupleArg, NodeType::kTuple); }
 
-CombinerPtr TupleProjectionCombiner() { return std::make_shared<TupleProjection>(); }
+CombinerPtr TupleProjectionCombiner() {
+  return Make("TupleProjection", IsProjection, NodeType::kProjection);
+}
 
-CombinerPtr JoinAnythingCombiner() { return std::make_shared<JoinAnything>(); }
+CombinerPtr JoinAnythingCombiner() {
+  return Make("JoinAnything",
+              [](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
+                return upstream.kind != OpKind::kOpaque && downstream.kind != OpKind::kOpaque;
+              });
+}
 
-CombinerPtr ConstantsCombiner() { return std::make_shared<Constants>(); }
+CombinerPtr ConstantsCombiner() {
+  return Make("Constants", [](const auto&, const auto&, const auto&) { return false; });
+}
 
 std::vector<CombinerPtr> TvmCombiners() {
   return {

@@ -5,16 +5,113 @@
 #include <map>
 #include <utility>
 
-#include "../graph/quotient.h"
-#include "region_merger.h"
-
 namespace tvm::collage {
 namespace {
 
 using Parts = std::vector<CandidatePartition>;
-using Region = std::vector<const SubGraph*>;
 
-CandidatePartition Joined(const DataflowGraph& graph, const Region& tiles, int spec) {
+class RegionMerger {
+ public:
+  RegionMerger(const DataflowGraph& graph, Tiles tiles);
+  std::vector<Tiles> Merge();
+
+ private:
+  struct Region {
+    IndexSet inside;
+    std::vector<int> tiles;
+  };
+
+  std::vector<int> Neighbours(int tile) const;
+  /*! \brief `small` is the one with fewer tiles, for speed only. */
+  bool CanMerge(const Region& large, const Region& small) const;
+  bool TryMerge(int region, int other);
+
+  const DataflowGraph& graph_;
+  Tiles tiles_;
+  std::vector<int> tile_of_;    // of a node, -1 outside all tiles
+  std::vector<int> region_of_;  // of a tile
+  std::vector<Region> regions_;
+};
+
+RegionMerger::RegionMerger(const DataflowGraph& graph, Tiles tiles)
+    : graph_(graph), tiles_(std::move(tiles)), tile_of_(graph.size(), -1) {
+  // A tile comes after those that it reads, as far as tiles can be ordered at all.
+  std::sort(tiles_.begin(), tiles_.end(), [](const SubGraph* a, const SubGraph* b) {
+    return a->inside().Last() < b->inside().Last();
+  });
+  for (int t = 0; t < static_cast<int>(tiles_.size()); ++t) {
+    tiles_[t]->inside().ForEach([&](NodeIndex i) { tile_of_[i] = t; });
+    regions_.push_back({tiles_[t]->inside(), {t}});
+    region_of_.push_back(t);
+  }
+}
+
+/*! \brief Tiles that `tile` reads, then those that read it. */
+std::vector<int> RegionMerger::Neighbours(int tile) const {
+  std::vector<int> result;
+  for (const auto* nodes : {&tiles_[tile]->inputs(), &tiles_[tile]->outputs()}) {
+    for (NodeIndex i : *nodes) {
+      if (tile_of_[i] >= 0) result.push_back(tile_of_[i]);
+    }
+  }
+  return result;
+}
+
+bool RegionMerger::CanMerge(const Region& large, const Region& small) const {
+  if (graph_[large.inside.First()].region != graph_[small.inside.First()].region) return false;
+  if (!IsConvexUnion(graph_, large.inside, small.inside)) return false;
+  bool reads = false;
+  bool feeds = false;
+  for (int t : small.tiles) {
+    for (NodeIndex i : tiles_[t]->inputs()) reads |= large.inside.Contains(i);
+    for (NodeIndex i : tiles_[t]->outputs()) feeds |= large.inside.Contains(i);
+  }
+  if (!reads || !feeds) return true;
+  std::vector<IndexSet> tiles;
+  for (const Region* region : {&large, &small}) {
+    for (int t : region->tiles) tiles.push_back(tiles_[t]->inside());
+  }
+  return FindCycle(graph_, tiles).empty();
+}
+
+bool RegionMerger::TryMerge(int region, int other) {
+  if (regions_[region].tiles.size() < regions_[other].tiles.size()) std::swap(region, other);
+  Region& to = regions_[region];
+  Region& from = regions_[other];
+  if (!CanMerge(to, from)) return false;
+  for (int t : from.tiles) region_of_[t] = region;
+  to.inside |= from.inside;
+  to.tiles.insert(to.tiles.end(), from.tiles.begin(), from.tiles.end());
+  from = Region();
+  return true;
+}
+
+std::vector<Tiles> RegionMerger::Merge() {
+  // Later passes find pairs that could merge only after another merge had closed a way round.
+  for (bool is_changed = true; is_changed;) {
+    is_changed = false;
+    for (int t = 0; t < static_cast<int>(tiles_.size()); ++t) {
+      for (int neighbour : Neighbours(t)) {
+        if (region_of_[t] == region_of_[neighbour]) continue;
+        is_changed |= TryMerge(region_of_[t], region_of_[neighbour]);
+      }
+    }
+  }
+  std::vector<const Region*> merged;
+  for (const Region& region : regions_) {
+    if (!region.tiles.empty()) merged.push_back(&region);
+  }
+  std::sort(merged.begin(), merged.end(),
+            [](const Region* a, const Region* b) { return a->inside.First() < b->inside.First(); });
+  std::vector<Tiles> result;
+  for (const Region* region : merged) {
+    result.emplace_back();
+    for (int t : region->tiles) result.back().push_back(tiles_[t]);
+  }
+  return result;
+}
+
+CandidatePartition Joined(const DataflowGraph& graph, const Tiles& tiles, int spec) {
   // All at once: unions one by one would copy the tiles so far for each tile.
   IndexSet inside(graph.size());
   std::vector<NestedSubGraph> nested;
@@ -22,12 +119,9 @@ CandidatePartition Joined(const DataflowGraph& graph, const Region& tiles, int s
     inside |= tile->inside();
     nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
   }
-  CandidatePartition part;
-  part.sub_graph = SubGraph::Make(graph, std::move(inside), std::move(nested));
-  part.spec = spec;
-  part.rule = kMergedRule;
-  part.is_primitive = true;
-  return part;
+  constexpr bool kIsPrimitive = true;
+  return {SubGraph::Make(graph, std::move(inside), std::move(nested)), spec, kMergedRule,
+          kIsPrimitive};
 }
 
 /*! \brief Chooses the joined parts that let all parts run one after the other. */
@@ -95,8 +189,12 @@ class Joiner {
 
 }  // namespace
 
+std::vector<Tiles> MergeTiles(const DataflowGraph& graph, Tiles tiles) {
+  return RegionMerger(graph, std::move(tiles)).Merge();
+}
+
 Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scope) {
-  std::map<int, std::vector<const SubGraph*>> tiles_of_spec;
+  std::map<int, Tiles> tiles_of_spec;
   for (const CandidatePartition& part : parts) {
     if (!part.is_primitive) continue;
     if (scope == MergeScope::kAll || part.is_joinable)
@@ -104,7 +202,7 @@ Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scop
   }
   Parts joined;
   for (const auto& [spec, tiles] : tiles_of_spec) {
-    for (const Region& region : RegionMerger(graph, tiles).Merge()) {
+    for (const Tiles& region : MergeTiles(graph, tiles)) {
       if (region.size() > 1) joined.push_back(Joined(graph, region, spec));
     }
   }

@@ -22,25 +22,12 @@ std::string WhyRefused(const PartitionSpec& backend, const DataflowGraph& graph,
   return is_bare || IsDataflow(graph, sub_graph.inside()) ? "" : kNotDataflow;
 }
 
-/*! \brief While it lives the log keeps what rules found. */
-class KeepsFound {
- public:
-  explicit KeepsFound(RuleLog* log) : log_(log) { log->found = &found_; }
-  ~KeepsFound() { log_->found = nullptr; }
-  KeepsFound(const KeepsFound&) = delete;
-  KeepsFound& operator=(const KeepsFound&) = delete;
-
- private:
-  RuleLog* log_;
-  RuleLog::Found found_;
-};
-
 }  // namespace
 
 std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule, const DataflowGraph& graph,
                                              int spec, RuleLog* log) {
   // What only its parent holds is not asked again, and need not be kept.
-  if (log->found == nullptr || sub_rule.use_count() == 1) {
+  if (!log->found || sub_rule.use_count() == 1) {
     return sub_rule->AllCandidates(graph, spec, log);
   }
   auto known = log->found->find(sub_rule);
@@ -50,9 +37,17 @@ std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule, const Data
   return known->second;
 }
 
+bool IsValidOrRefused(const DataflowGraph& graph, const CandidatePartition& candidate,
+                      const SubGraphConfig& config, RuleLog* log) {
+  std::string why;
+  if (candidate.sub_graph.IsValid(graph, config, &why)) return true;
+  log->Refuse(candidate.rule, candidate.sub_graph.inside(), std::move(why));
+  return false;
+}
+
 std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph& graph, int spec,
                                                              RuleLog* log) const {
-  const KeepsFound keeps(log);
+  log->found.emplace();
   std::vector<CandidatePartition> result;
   for (CandidatePartition& candidate : CandidatesOf(rule, graph, spec, log)) {
     candidate.is_primitive &= is_external;
@@ -65,6 +60,7 @@ std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph
     const bool is_ours = inside.size() == graph.size();
     log->Refuse(candidate.rule, is_ours ? inside : IndexSet(graph.size()), std::move(why));
   }
+  log->found.reset();
   return result;
 }
 

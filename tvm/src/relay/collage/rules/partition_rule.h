@@ -1,19 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // PartitionRule: finds candidates in a graph; base rules look at nodes, others at a sub-rule's
-// candidates. Rules are immutable and shared. docs/rules.md lists them all.
+// candidates. Rules are immutable and shared. docs/rules.md lists them all. Also the log of what
+// they turned down, for reports.
 #ifndef TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
 #define TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "../graph/candidate_partition.h"
-#include "../graph/dataflow_graph.h"
-#include "rule_log.h"
 
 namespace tvm::collage {
+
+class PartitionRule;
+
+/*! \brief What rules refused or left out, and why. */
+struct COLLAGE_API RuleLog {
+  /*! \brief A match that its predicate, or a sub-graph that a limit, turned down. */
+  struct Refusal {
+    std::string rule;
+    IndexSet inside;
+    std::string reason;
+  };
+  std::vector<Refusal> refusals;
+  /*! \brief (rule, limit) -> number of growth steps or candidates that the limit cut. */
+  std::map<std::pair<std::string, std::string>, int64_t> cuts;
+  using Found =
+      std::unordered_map<std::shared_ptr<const PartitionRule>, std::vector<CandidatePartition>>;
+  /*! \brief What each rule found, kept while a backend's runs (see CandidatesOf). */
+  std::optional<Found> found;
+
+  void Refuse(std::string rule, IndexSet inside, std::string reason) {
+    refusals.push_back({std::move(rule), std::move(inside), std::move(reason)});
+  }
+  void Cut(const std::string& rule, const std::string& limit, int64_t count = 1) {
+    if (count > 0) cuts[{rule, limit}] += count;
+  }
+  /*! \brief One line a limit that cut something; empty when none did. */
+  std::vector<std::string> CutLines() const;
+};
 
 class COLLAGE_API PartitionRule {
  public:
@@ -40,6 +71,10 @@ using RulePtr = std::shared_ptr<const PartitionRule>;
 COLLAGE_API std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule,
                                                          const DataflowGraph& graph, int spec,
                                                          RuleLog* log);
+
+/*! \brief Is the candidate valid within `config`? If not, the log is told why. */
+COLLAGE_API bool IsValidOrRefused(const DataflowGraph& graph, const CandidatePartition& candidate,
+                                  const SubGraphConfig& config, RuleLog* log);
 
 /*! \brief A backend and the rule that says what it can run. */
 struct PartitionSpec {

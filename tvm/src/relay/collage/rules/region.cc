@@ -5,13 +5,12 @@
 
 #include "combinators.h"
 #include "marks.h"
-#include "region_merger.h"
+#include "merge_parts.h"
 #include "work_estimate.h"
 
 namespace tvm::collage {
 namespace {
 
-using Tiles = std::vector<const SubGraph*>;
 using TileMarks = std::unordered_map<const SubGraph*, Marks>;
 
 /*! \brief Disjoint sub-candidates, the largest first, then the earliest. */
@@ -125,7 +124,7 @@ class Region : public PartitionRule {
     for (const CandidatePartition& candidate : sub_candidates) {
       marks.emplace(&candidate.sub_graph, Marks::Of(graph, candidate));
     }
-    for (const Tiles& region : RegionMerger(graph, ChooseTiles(graph, sub_candidates)).Merge()) {
+    for (const Tiles& region : MergeTiles(graph, ChooseTiles(graph, sub_candidates))) {
       AppendAreas(graph, {region}, marks, spec, log, &result);
       AppendCutAreas(graph, region, marks, spec, log, &result);
     }
@@ -145,7 +144,7 @@ class Region : public PartitionRule {
     Tiles left = region;
     for (size_t cut = 0; cut < dear.size() && static_cast<int>(cut) < max_cuts_; ++cut) {
       left.erase(std::find(left.begin(), left.end(), dear[cut]));
-      AppendAreas(graph, RegionMerger(graph, left).Merge(), marks, spec, log, out);
+      AppendAreas(graph, MergeTiles(graph, left), marks, spec, log, out);
     }
   }
 
@@ -160,17 +159,10 @@ class Region : public PartitionRule {
           joined = joined.With(marks.at(tile));
           nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
         }
-        CandidatePartition candidate;
-        candidate.sub_graph = SubGraph::Make(graph, UnionOf(graph, tiles), std::move(nested));
-        candidate.spec = spec;
-        candidate.rule = name();
+        CandidatePartition candidate{
+            SubGraph::Make(graph, UnionOf(graph, tiles), std::move(nested)), spec, name()};
         joined.SetOn(&candidate);
-        std::string why;
-        if (candidate.sub_graph.IsValid(graph, config_, &why)) {
-          out->Add(std::move(candidate));
-        } else {
-          log->Refuse(name(), candidate.sub_graph.inside(), why);
-        }
+        if (IsValidOrRefused(graph, candidate, config_, log)) out->Add(std::move(candidate));
       }
     }
   }

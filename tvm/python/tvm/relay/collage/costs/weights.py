@@ -22,7 +22,7 @@ from .inputs import random_weights
 # Constants up to this many elements stay as they are: axes, exponents, quantisation scales, clip
 # bounds. Their values can change what is compiled; those of larger ones (weights) cannot, but for
 # those that say where or how much is computed (kept_constants). The same number as in
-# relay/import_signatures.h, which signatures and the keys of placements follow.
+# relay/identity.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
 

@@ -186,7 +186,7 @@ def test_functions_for_a_backend_have_none():
 
 
 SCRIPT = """
-import test_function_key as own
+import test_identity as own
 print(own.key(own.TEXT).key, own.key(own.with_constant(own.np.ones(40, "float32"))))
 """
 

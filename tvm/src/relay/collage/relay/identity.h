@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is the same: which constants are weights (costs/weights.py says the same of measured
+// candidates), signatures of candidates, and FunctionKey, which tells whether a saved placement's
+// node indexes still mean the same nodes. Precondition: the function is typed. Test:
+// test_estimators.py, relay/test_identity.py.
+#ifndef TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_
+#define TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "../graph/signature.h"
+#include "import_relay.h"
+
+namespace tvm::collage {
+
+/*!
+ * \brief Elements of a constant that is no weight, at most: axes, shapes, scales, clip bounds,
+ * small biases. Predicates and compilers may look at such values; those of weights change no plan.
+ */
+constexpr int64_t kSmallConstant = 16;
+
+/*!
+ * \brief By node: is it a constant whose values do not belong to a candidate's identity? A large
+ * one that says where or how much is computed (indexes, row pointers of sparse matrices) is none.
+ */
+std::vector<bool> WeightsOf(const ImportedFunction& imported);
+
+/*! \brief `imported` must outlive the result. */
+Signatures SignaturesOf(const ImportedFunction& imported);
+
+/*! \brief Equal in every process for the same model, however its variables are called. */
+struct FunctionKey {
+  /*! \brief By node: what it is, its attributes, type and device, and which nodes it reads. */
+  std::vector<uint64_t> nodes;
+  /*! \brief All of them and the result: the function without the values of its weights. */
+  uint64_t structure = 0;
+  /*! \brief The values of its weights, in the order of the nodes. */
+  uint64_t weights = 0;
+};
+
+/*! \brief What is no weight (WeightsOf) belongs to the structure with its values. */
+FunctionKey KeyOf(const ImportedFunction& imported);
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_
