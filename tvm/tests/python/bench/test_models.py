@@ -64,7 +64,16 @@ def check_import(name):
     }
 
 
-@pytest.mark.parametrize("name", list(models.NETS))
+QUICK = ("dcgan", "mobilenetv2", "nasrnn")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow("14 larger nets"))
+        for name in models.NETS
+    ],
+)
 def test_figures_are_those_published_it_runs_and_tvm_imports_it(name):
     check_figures(name)
     check_runs(name)

@@ -25,6 +25,7 @@ def small(monkeypatch):
     monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_net, "none"))
 
 
+@pytest.mark.slow("a net built for each backend, and one in 8 bits")
 def test_each_backend_that_is_there_is_right(capsys, tmp_path):
     file = tmp_path / "rows.json"
     # Tests before this one may have registered others.

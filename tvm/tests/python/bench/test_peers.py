@@ -201,6 +201,7 @@ QUICK += ["--collage", "store=none", "--collage", "guard_rounds=2", "--measure-s
 QUICK += ["--backends", "dnnl"]
 
 
+@pytest.mark.slow("a net searched and built by five contestants")
 def test_a_small_net_through_all_of_it_and_again(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(models.NETS, "small", SMALL)
     chosen = ["--nets", "small", "--contestants", "collage,alone,onnxruntime,stock", *QUICK]

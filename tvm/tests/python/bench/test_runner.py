@@ -14,6 +14,7 @@ def nets(monkeypatch):
     bench_nets.know_nets(monkeypatch, channels=16)
 
 
+@pytest.mark.slow("a net searched, and timed on all sides")
 def test_a_net_on_all_sides_and_one_that_is_not_there(nets, capfd):
     assert (
         runner.main(

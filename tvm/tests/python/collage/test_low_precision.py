@@ -176,7 +176,13 @@ def tiny_net():
     return g.model(g.classify(g.relu(g.conv(g.input("x", SHAPE), 8, 3, 2, bias=True)), 4))
 
 
-@pytest.mark.parametrize("kind", ["int8", "fp16"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "fp16",
+        pytest.param("int8", marks=pytest.mark.slow("TVM takes seconds for each piece in 8 bits")),
+    ],
+)
 def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(kind):
     model = quantise(tiny_net(), inputs()) if kind == "int8" else halve(tiny_net())
     mod, params = models.to_relay(model)

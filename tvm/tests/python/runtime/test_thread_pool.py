@@ -160,6 +160,34 @@ def test_thread_count(cases: str, variables: dict[str, str], expected: int) -> N
     assert run([cases, "print_count"], **variables).stdout == f"{expected}\n"
 
 
+@pytest.fixture(scope="module")
+def sanitized_cases(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cases with the pool in one program, which ends with 1 at a wrong access or overflow."""
+    program = tmp_path_factory.mktemp("sanitized") / "pool_cases"
+    sources = [*SOURCES.glob("*.cc"), TVM_TREE / "tests/cpp/thread_pool/pool_cases.cc"]
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g1"]
+    compile_cxx(
+        ["-rdynamic", "-fopenmp", *sanitizers, f"-I{SOURCES}", *map(str, sources)]
+        + ["-o", str(program), "-ldl"]
+    )
+    return str(program)
+
+
+@pytest.mark.slow("the pool is compiled again with sanitizers")
+@pytest.mark.parametrize("variables", [TWO_THREADS, MORE_THREADS_THAN_CORES], ids=["two", "five"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("all_tasks_once", "bad_arguments", "nested", "concurrent_launches", "errors"),
+        *("barrier_works", "set_count", "fork", "flush_denormals"),
+    ],
+)
+def test_case_with_sanitizers(sanitized_cases: str, case: str, variables: dict[str, str]) -> None:
+    # What libgomp keeps for its threads is not given back.
+    done = run([sanitized_cases, case], ASAN_OPTIONS="detect_leaks=0", **variables)
+    assert done.returncode == 0, done.stderr
+
+
 def test_tvm_kernels_run_on_the_pool(pool_library: Path) -> None:
     pytest.importorskip("tvm")
     ours, stock = run_tvm(str(pool_library)), run_tvm("")

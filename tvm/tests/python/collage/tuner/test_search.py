@@ -56,7 +56,14 @@ def outputs(library):
     return executor.get_output(0).numpy()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    ["autotvm"]
+    + [
+        pytest.param(kind, marks=pytest.mark.slow("Ansor and MetaSchedule search as AutoTVM does"))
+        for kind in KINDS[1:]
+    ],
+)
 def test_a_search_that_is_killed_resumes_and_its_records_build_the_same_function(
     kind, candidate, worker, tmp_path
 ):
