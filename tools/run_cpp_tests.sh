@@ -12,7 +12,7 @@ if ! include=$(tools/fetch_doctest.sh); then
   exit
 fi
 
-cmake -S tvm -B "$build" -G Ninja -DCOLLAGE_BUILD_TESTS=ON -DCOLLAGE_SANITIZE=ON \
-  -DCOLLAGE_DOCTEST_INCLUDE_DIR="$include" >"$build.log" || { cat "$build.log" >&2; exit 1; }
+tools/quietly.sh cmake -S tvm -B "$build" -G Ninja -DCOLLAGE_BUILD_TESTS=ON -DCOLLAGE_SANITIZE=ON \
+  -DCOLLAGE_DOCTEST_INCLUDE_DIR="$include"
 cmake --build "$build" --target collage_cpp_tests
 "$build/collage_cpp_tests"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# collage_library(NAME SOURCES... ) adds one of our shared libraries, if its folder has sources.
-# Symbols are hidden unless exported; TVM's are left undefined, libtvm or libtvm_runtime has them.
+# collage_library(NAME SOURCES... ) adds one of our shared libraries, if its folder has sources, and
+# collage_objects(NAME SOURCES... ) objects that become part of one. Symbols are hidden unless
+# exported; TVM's are left undefined, libtvm or libtvm_runtime has them.
 
 function(collage_library name)
   if(NOT ARGN)
@@ -12,12 +13,22 @@ function(collage_library name)
     return()
   endif()
   add_library(${name} SHARED ${ARGN})
+  _collage_hide_symbols(${name})
   set_target_properties(${name} PROPERTIES
-    CXX_VISIBILITY_PRESET hidden
-    VISIBILITY_INLINES_HIDDEN ON
     BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH "$ORIGIN")
-  target_include_directories(${name} PRIVATE "${COLLAGE_SOURCE_DIR}")
   target_link_options(${name} PRIVATE -Wl,-z,lazy -Wl,--enable-new-dtags)
   install(TARGETS ${name} LIBRARY DESTINATION tvm_collage/lib)
+endfunction()
+
+function(collage_objects name)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${ARGN})
+  _collage_hide_symbols(${name})
+endfunction()
+
+function(_collage_hide_symbols name)
+  set_target_properties(${name} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(${name} PRIVATE "${COLLAGE_SOURCE_DIR}")
 endfunction()

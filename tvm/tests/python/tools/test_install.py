@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installing: lock files, what a host must have, libraries, a wheel put in and taken out again."""
 
+import json
 import os
 import re
 import shutil
@@ -8,8 +9,10 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tvm_collage
 from check_sources import lost_tests, problems
@@ -138,6 +141,61 @@ def test_cmake_without_compiler_names_what_to_install(tmp_path):
     assert "no C++ compiler" in done.stderr and "install g++" in done.stderr
 
 
+def commands(build: Path, compiler: Path) -> dict[str, str]:
+    """Return the command that compiles each source, by its path in tvm/src, for a compiler which
+    passes everything on to g++."""
+    compiler.write_text('#!/bin/sh\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    tools = Path(sys.executable).parent
+    done = run(
+        *(tools / "cmake", "-S", "tvm", "-B", build, "-G", "Ninja"),
+        *(f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DCMAKE_CXX_COMPILER={compiler}"),
+        PATH=f"{tools}:{os.environ['PATH']}",
+    )
+    assert done.returncode == 0, done.stderr
+    entries = json.loads((build / "compile_commands.json").read_text())
+    source = ROOT / "tvm" / "src"
+    return {
+        str(Path(entry["file"]).relative_to(source)): entry["command"]
+        for entry in entries
+        if Path(entry["file"]).is_relative_to(source)
+    }
+
+
+def test_headers_are_precompiled_for_files_that_have_no_flags_of_their_own(tmp_path):
+    found = commands(tmp_path, tmp_path / "compiler")
+    reading = {path for path, command in found.items() if "cmake_pch.hxx" in command}
+    assert "relay/collage/plan/plan.cc" in reading and "relay/collage/relay/rewrite.cc" in reading
+    vectors = {path for path, command in found.items() if "-mavx2" in command}
+    kernels = "runtime/contrib/winograd/kernel_avx2.cc", "runtime/contrib/winograd/kernel_avx512.cc"
+    assert vectors == set(kernels)
+    plain = {path for path in found.keys() - reading if not path.startswith("runtime/thread_pool/")}
+    assert plain == {*kernels, "runtime/contrib/blas/gemm.cc"}
+
+
+def test_no_header_is_precompiled_where_a_cache_keeps_the_objects(tmp_path):
+    found = commands(tmp_path, tmp_path / "ccache")
+    assert found
+    assert not [path for path, command in found.items() if "cmake_pch.hxx" in command]
+
+
+def test_what_succeeds_is_quiet_and_what_fails_shows_everything():
+    say = "echo out; echo err >&2; exit"
+    done = run("tools/quietly.sh", "sh", "-c", f"{say} 0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("tools/quietly.sh", "sh", "-c", f"{say} 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "out\nerr\n")
+
+
+def test_make_runs_pip_quietly(tmp_path):
+    make = ("make", "--dry-run", "--always-make", f"VENV={tmp_path}", f"PYTHON={sys.executable}")
+    done = run(*make, "build", "zoo-environment")
+    assert done.returncode == 0, done.stderr
+    calls = [line for line in done.stdout.splitlines() if "-m pip" in line]
+    assert len(calls) == 3
+    assert all("tools/quietly.sh" in line for line in calls)
+
+
 @pytest.mark.parametrize(
     "name, file, words",
     [
@@ -164,7 +222,7 @@ def test_locating_the_base_packages_headers():
 def test_library_is_installed_and_links_neither_tvm_nor_onednn(name):
     path = tvm_collage.library_path(name)
     assert path is not None, f"lib{name}.so is missing: make build"
-    section = dynamic_section(path)
+    section = read_elf("--dynamic", path)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", section)
     assert "libc.so.6" in needed
     assert not [library for library in needed if library.startswith(("libtvm", "libdnnl"))]
@@ -172,10 +230,10 @@ def test_library_is_installed_and_links_neither_tvm_nor_onednn(name):
     assert "$ORIGIN/.." not in section
 
 
-def dynamic_section(path: str) -> str:
+def read_elf(section: str, path: Path | str) -> str:
     if shutil.which("readelf") is None:
         pytest.skip("readelf is missing")
-    return run("readelf", "--dynamic", "--wide", path).stdout
+    return run("readelf", section, "--wide", path).stdout
 
 
 def test_source_check_names_file_and_fault(tmp_path):
@@ -189,28 +247,56 @@ def test_source_check_names_file_and_fault(tmp_path):
     assert problems(good) == []
 
 
-@pytest.mark.slow("pip makes a wheel and a virtual environment")
+# Measures and saves the placement, or replays a saved one; prints what the net gives.
+BUILD_WITH_COLLAGE = """
+import os, sys
+import numpy as np, tvm
+from tvm import relay
+from tvm.relay import collage
+
+file = sys.argv[1]
+known = os.path.exists(file)
+options = {"enable_collage": True, "measure_seconds": 0.02, "guard_rounds": 3, "guard_seconds": 0.1}
+options["placement"] = file if known else ""
+x = relay.var("x", shape=(2, 16))
+weight = relay.const(np.full((16, 16), 0.01, "float32"))
+mod = tvm.IRModule.from_expr(relay.tanh(relay.nn.relu(relay.nn.dense(x, weight))))
+config = {f"relay.collage.{name}": value for name, value in options.items()}
+with tvm.transform.PassContext(opt_level=3, config=config):
+    lib = relay.build(mod, target=[collage.host_target(), tvm.target.Target("cblas")])
+if not known:
+    lib.collage.save_placement(file)
+(output,) = lib.collage.runner()(x=np.ones((2, 16), "float32"))
+print(output[0, 0])
+"""
+
+
+@pytest.mark.slow("pip makes a wheel and a virtual environment, in which a net is measured")
 def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
-    """Make a wheel around the libraries that are already built, install it, remove it."""
+    """Make a wheel around the libraries that are already built, install, use and remove it."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     libraries = Path(tvm_collage.library_path("tvm_collage")).parent
-    done = run(
-        *(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", tmp_path),
-        *("-C", f"cmake.define.COLLAGE_PREBUILT_DIR={libraries}"),
-        *("-C", f"build-dir={tmp_path / 'build'}", ROOT),
-        PATH=path,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("tvm_collage-*.whl")
+    done = run("tools/make_wheel.sh", libraries, tmp_path, PATH=path)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert done.stdout == f"{wheel}\n"
+    tag = re.fullmatch(r"tvm_collage-[^-]+-cp311-cp311-manylinux_2_(\d+)_x86_64.*\.whl", wheel.name)
+    assert tag
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".so" in name]
+    ours = sorted(file.name for file in libraries.glob("*.so"))
+    assert sorted(names) == [f"tvm_collage/lib/{name}" for name in ours]
+    wanted = [re.findall(r"GLIBC_2\.(\d+)", read_elf("--version-info", libraries / name)) for name in ours]
+    assert all(int(tag[1]) >= int(minor) for minors in wanted for minor in minors)
 
     python = tmp_path / "venv" / "bin" / "python"
     assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv").returncode == 0
     site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
     # The base packages come from this environment; a plain path line runs none of its .pth files.
     (site / "zz_base.pth").write_text(sysconfig.get_path("platlib") + "\n")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     into = (*pip, "--python", python)
-    done = run(*into, "install", "--no-deps", "--no-index", wheel)
+    no_compiler = {"PATH": str(python.parent), "CXX": "", "CC": ""}
+    done = run(*into, "install", "--no-deps", "--no-index", wheel, **no_compiler)
     assert done.returncode == 0, done.stderr
 
     code = "import tvm, os; from tvm.relay import collage; print(os.path.dirname(collage.__file__))"
@@ -219,6 +305,11 @@ def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     assert (site / "tvm_collage" / "lib" / "libtvm_collage.so").is_file()
     command = run(python.with_name("collage"), "--version")
     assert command.stdout.strip() == tvm_collage.__version__, command.stderr
+    # A compiler links what is measured; what was decided is built without one.
+    for variables in ({}, no_compiler):
+        done = run(python, "-c", BUILD_WITH_COLLAGE, tmp_path / "placement.json", **variables)
+        assert done.returncode == 0, done.stderr
+        assert float(done.stdout.splitlines()[-1]) == pytest.approx(np.tanh(0.16), rel=1e-5)
 
     assert run(*into, "uninstall", "--yes", "tvm-collage").returncode == 0
     stock = run(python, "-c", code)
