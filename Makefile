@@ -53,7 +53,7 @@ endif
 $(STAMPS)/installed: $(STAMPS)/requirements pyproject.toml tvm/CMakeLists.txt \
                      $(wildcard tvm/cmake/* tvm/python/tvm_collage/* tvm/python/*.p*)
 	@tools/check_host.sh "$(BIN)/python" "$(CXX)"
-	@echo "Building the libraries, for up to two minutes, and installing the tree (editable)"
+	@echo "Building the libraries (about two minutes on two cores) and installing the tree (editable)"
 	@PATH="$(abspath $(BIN)):$$PATH" tools/quietly.sh $(BIN)/python $(PIP) --no-build-isolation --editable .
 	@touch $@
 
