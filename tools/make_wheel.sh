@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make_wheel.sh LIBRARIES FOLDER: write a wheel around the compiled libraries in LIBRARIES to FOLDER.
 # Its tag, manylinux_2_x, names the oldest glibc that has all symbols which these libraries need, as
-# auditwheel finds it. Runs in the environment that `make build` made. Test: test_install.py.
+# auditwheel finds it. Runs in the environment that `make build` made. Test: tools/test_install.py.
 set -euo pipefail
 libraries=$(realpath "$1")
 mkdir -p "$2"

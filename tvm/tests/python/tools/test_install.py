@@ -285,7 +285,9 @@ def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     names = [name for name in zipfile.ZipFile(wheel).namelist() if ".so" in name]
     ours = sorted(file.name for file in libraries.glob("*.so"))
     assert sorted(names) == [f"tvm_collage/lib/{name}" for name in ours]
-    wanted = [re.findall(r"GLIBC_2\.(\d+)", read_elf("--version-info", libraries / name)) for name in ours]
+    wanted = [
+        re.findall(r"GLIBC_2\.(\d+)", read_elf("--version-info", libraries / name)) for name in ours
+    ]
     assert all(int(tag[1]) >= int(minor) for minors in wanted for minor in minors)
 
     python = tmp_path / "venv" / "bin" / "python"
