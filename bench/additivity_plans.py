@@ -13,10 +13,11 @@ from typing import Any
 import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
-from tvm.relay.collage.measure import CandidateModule
+from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.optimizer import partition
-from tvm.relay.collage.placement.describe import parts_from_rows
+from tvm.relay.collage.placement.describe import placed_parts
 from tvm.relay.collage.placement.replay import rewrite
+from tvm.relay.collage.records import FunctionReport
 from tvm.relay.collage.report.kernels import part_candidates
 
 OP_LEVEL = "collage"
@@ -47,13 +48,13 @@ class _Single(collage.CostEstimator):
         self._backend, self._host = backend, host
 
     def estimate_batch(self, mods, targets, labels):
-        answers: list[Any] = [["unsupported", 0.0, "not of this plan"]] * len(mods)
+        answers = [Cost.failed("unsupported", "not of this plan")] * len(mods)
         measured = []
         for index, target in enumerate(targets):
             if target.kind.name == self._host.kind.name:
                 measured.append(index)
             elif target.kind.name == self._backend:
-                answers[index] = ["estimated", 0.0, ""]
+                answers[index] = Cost.estimated(0.0)
         asked = [[items[i] for i in measured] for items in (mods, targets, labels)]
         for index, answer in zip(measured, super().estimate_batch(*asked), strict=True):
             answers[index] = answer
@@ -69,7 +70,7 @@ class _MixedMadeUp(RandomCosts):
 
     def _one(self, signature, count, target):
         if count > _MOST_CALLS:
-            return ["unsupported", 0.0, "too large for a mixed plan"]
+            return Cost.failed("unsupported", "too large for a mixed plan")
         return super()._one(signature, count, target)
 
 
@@ -84,8 +85,8 @@ class _SingleMadeUp(RandomCosts):
         if target.kind.name == self._host.kind.name:
             return super()._one(signature, count, target)
         if target.kind.name == self._backend:
-            return ["estimated", 0.0, ""]
-        return ["unsupported", 0.0, "not of this plan"]
+            return Cost.estimated(0.0)
+        return Cost.failed("unsupported", "not of this plan")
 
 
 def find_plans(
@@ -99,7 +100,7 @@ def find_plans(
             continue
         estimator = _estimator(name, targets.host, made_up)
         partition(prepared, targets, estimator)
-        [report] = [r for r in estimator.reports if r["function"] == "main"]
+        [report] = [r for r in estimator.reports if r.function == "main"]
         try:
             plans.append(_plan(name, prepared, report, targets.host, made_up is None))
         except _NoSum as error:
@@ -120,21 +121,25 @@ class _NoSum(Exception):
 
 
 def _plan(
-    name: str, prepared: tvm.IRModule, report: dict, host: tvm.target.Target, is_measured: bool
+    name: str,
+    prepared: tvm.IRModule,
+    report: FunctionReport,
+    host: tvm.target.Target,
+    is_measured: bool,
 ) -> Plan:
-    parts = parts_from_rows(report["placement"]())
+    parts = placed_parts(report.placement)
     candidates, free = [], []
     for part, mod, candidate in part_candidates(prepared, {"main": parts}, host):
         candidates.append(candidate)
         if is_measured and part.cost.status == "estimated" and part.is_primitive:
             free.append((mod, tvm.target.Target(part.backend, host), part.label))
-    seconds = report["seconds"] if is_measured else None
+    seconds = report.seconds if is_measured else None
     if free:
         asked = [list(items) for items in zip(*free, strict=True)]
-        for status, value, message in collage.CostEstimator().estimate_batch(*asked):
-            if status != "measured":
-                raise _NoSum(f"{status}: {message}")
-            seconds += value
+        for cost in collage.CostEstimator().estimate_batch(*asked):
+            if cost.status != "measured":
+                raise _NoSum(f"{cost.status}: {cost.message}")
+            seconds += cost.seconds
     graph = collage.dataflow_graph(prepared["main"])
-    types = [graph.expr(node).checked_type for node, _ in report["transitions"]]
+    types = [graph.expr(moved.node).checked_type for moved in report.transitions]
     return Plan(name, rewrite(prepared, {"main": parts}), candidates, types, seconds)

@@ -40,15 +40,15 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     ):
         result = collage.optimize(mod, params, targets, options)
     of_pass = {
-        str(name): [float(value) for value in pair]
-        for name, pair in tvm.get_global_func("collage.LastPhases")().items()
+        name: [seconds["wall"], seconds["cpu"]]
+        for name, seconds in json.loads(tvm.get_global_func("collage.LastPhases")()).items()
     }
-    [report] = [row for row in result.partitioned if not row["skipped"]]
+    [report] = [row for row in result.partitioned if not row.skipped]
     return {
         "net": net,
         "guard": has_guard,
         "plan": result.plan,
-        "is_optimal": report["is_optimal"],
+        "is_optimal": report.is_optimal,
         "import": imported,
         "seconds": [sum(pair[k] for pair in spent.phases.values()) for k in (0, 1)],
         "children_cpu_seconds": _children_cpu() - children,
@@ -60,7 +60,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
             "store": session.estimator.stored,
             "memory": session.estimator.hits,
         },
-        "failed": len(report["failed"]),
+        "failed": len(report.failed),
         "load": os.getloadavg()[0],
     }
 

@@ -7,6 +7,7 @@ Test: search/test_ilp.py.
 
 import numpy as np
 from tvm.relay.collage import AnalyticCostEstimator, CostEstimator, Machine
+from tvm.relay.collage.measure import Cost
 
 
 class RandomCosts(CostEstimator):
@@ -29,8 +30,8 @@ class RandomCosts(CostEstimator):
     def _one(self, signature, count, target):
         rng = np.random.default_rng([self._seed, int(signature, 16)])
         if target.kind.name != "llvm" and rng.uniform() < self._fails:
-            return ["run_failed", 0.0, "by chance"]
-        return ["estimated", float(rng.uniform(0.2, 1.8) * count**0.7) * 1e-6, ""]
+            return Cost.failed("run_failed", "by chance")
+        return Cost.estimated(float(rng.uniform(0.2, 1.8) * count**0.7) * 1e-6)
 
     def transition_seconds(self, types, target):
         return [self._transition for _ in types]
@@ -50,4 +51,4 @@ class AskedCosts(AnalyticCostEstimator):
         rng = np.random.default_rng([int(work.operations), int(work.bytes), work.num_calls])
         machine = self._machine_of(target)
         seconds = machine.seconds(work) - machine.launch_seconds
-        return ["estimated", machine.launch_seconds + seconds / rng.uniform(0.3, 1.0), ""]
+        return Cost.estimated(machine.launch_seconds + seconds / rng.uniform(0.3, 1.0))

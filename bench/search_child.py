@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
 
 import search_nets
@@ -22,8 +21,6 @@ from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.op.contrib import dnnl, register_pattern_table
-
-_SEARCH = re.compile(r"(\d+) states expanded of .*widest position (\d+)\), (.*), \d+ ms")
 
 
 def prepare_net(name: str, path: str) -> dict:
@@ -53,11 +50,10 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
     whole = (time.perf_counter() - began, time.process_time() - began_cpu)
     peak_mb = peak.megabytes()
     [report] = estimator.reports
-    _, distinct, asked, rounds = report["costs"]
-    states, widest, limit = _SEARCH.search(report["search"]).groups()
+    limit = f"{report.states_cut} cut by max_states_per_position"
     phases = {
-        str(name): tuple(map(float, seconds))
-        for name, seconds in tvm.get_global_func("collage.LastPhases")().items()
+        name: (seconds["wall"], seconds["cpu"])
+        for name, seconds in json.loads(tvm.get_global_func("collage.LastPhases")()).items()
     }
     # Around the pass: TVM's pass context, and what is loaded when it is first used.
     phases["other"] = tuple(
@@ -71,18 +67,18 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
         "phases": {name: seconds[0] for name, seconds in phases.items()},
         "cpu_phases": {name: seconds[1] for name, seconds in phases.items()},
         "peak_mb": peak_mb,
-        "price": report["seconds"],
-        "lower_bound": report["lower_bound_seconds"],
-        "distinct": distinct,
-        "asked": asked,
-        "rounds": rounds,
-        "nodes": report["nodes"],
-        "candidates": report["candidates"],
-        "states": int(states),
-        "widest": int(widest),
-        "limit": limit,
-        "cuts": report["cuts"],
-        "optimal": report["is_optimal"],
+        "price": report.seconds,
+        "lower_bound": report.lower_bound_seconds,
+        "distinct": report.costs.distinct,
+        "asked": report.costs.asked,
+        "rounds": report.costs.rounds,
+        "nodes": report.nodes,
+        "candidates": report.candidates,
+        "states": report.states_expanded,
+        "widest": report.widest_position,
+        "limit": limit if report.states_cut else "no limit binding",
+        "cuts": report.cuts,
+        "optimal": report.is_optimal,
     }
 
 

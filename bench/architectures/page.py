@@ -96,10 +96,7 @@ def summary_text(records: Records) -> str:
             f"- {len(bests) - len(ratios)} more have a ratio whose interval has no end (`~` "
             "below): too few rounds, or too much other work. They say nothing and count nowhere."
         )
-    noisy = sum(
-        any("noisy" in row.get("message", "") for row in record.get("rows", []))
-        for record in records
-    )
+    noisy = sum(any(row.get("noisy") for row in record.get("rows", [])) for record in records)
     if noisy:
         lines.append(
             f"- In {noisy} of them other work took the cores while a contestant was measured: "

@@ -77,6 +77,7 @@ def rows_of(
                 "error": _finite(item.output_error),
                 "ratio": _ratio(fastest, item),
                 "own": _ratio(library, item) if item.name not in peers else None,
+                "noisy": item.cost.is_noisy,
                 "message": item.cost.message[:400],
             }
         )
@@ -98,6 +99,7 @@ def rows_of_peers(record: Mapping[str, Any]) -> list[dict[str, Any]]:
             "error": row["output_error"],
             "ratio": record["ratio"] if row["name"] == "collage" else None,
             "own": None,
+            "noisy": row.get("noisy", False),  # older records say nothing
             "message": (row["message"] or "")[:400],
         }
         for row in record["rows"]

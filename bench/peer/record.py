@@ -72,7 +72,8 @@ def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
         "rounds": item.cost.rounds,
         "ratio": ratio,
         "output_error": error if error is not None and math.isfinite(error) else None,
-        "message": item.cost.message,
+        "noisy": item.cost.is_noisy,
+        "message": item.cost.remarks,
     }
 
 

@@ -9,6 +9,7 @@
 #include "api/gather_specs.h"
 #include "api/observe.h"
 #include "api/tvm_backends.h"
+#include "graph/json.h"
 #include "plan/plan.h"
 #include "relay/fields.h"
 #include "relay/placement.h"
@@ -74,10 +75,10 @@ ObjectRef CollagePartition(ObjectRef compilation_config, CostEstimator estimator
   });
 }
 
-/*! \brief The module with the parts that rows (see PartRows) name by function. */
-ObjectRef ApplyPlacement(ObjectRef untyped, Map<String, Array<ObjectRef>> rows_of) {
+/*! \brief The module with these parts (see SetParts). */
+ObjectRef ApplyPlacement(ObjectRef untyped, String parts_of) {
   Placement placement = EmptyPlacement(InferTypes(untyped));
-  SetParts(rows_of, &placement);
+  SetParts(parts_of, &placement);
   return RewriteModule(placement);
 }
 
@@ -87,11 +88,11 @@ TVM_REGISTER_GLOBAL("collage.CollagePartition").set_body_typed(CollagePartition)
 TVM_REGISTER_GLOBAL("collage.ApplyPlacement").set_body_typed(ApplyPlacement);
 // Wall and CPU seconds by phase of this thread's last run.
 TVM_REGISTER_GLOBAL("collage.LastPhases").set_body_typed([]() {
-  Map<String, Array<ObjectRef>> phases;
+  std::map<std::string, Json> phases;
   for (const auto& [name, seconds] : last_phases) {
-    phases.Set(name, {runtime::Float(seconds.wall), runtime::Float(seconds.cpu)});
+    phases.emplace(name, JsonObject({{"wall", seconds.wall}, {"cpu", seconds.cpu}}));
   }
-  return phases;
+  return String(Json(phases).text());
 });
 
 }  // namespace tvm::collage

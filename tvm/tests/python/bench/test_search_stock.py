@@ -94,9 +94,9 @@ def test_the_plan_costs_no_more_than_the_prototypes(name, depth, prices, saved):
         byoc_max_depth=depth,
     )
     [report] = estimator.reports
-    assert report["is_optimal"]
+    assert report.is_optimal
     theirs = stock_price(saved(name), depth, prices)
-    assert 0 < report["seconds"] <= theirs * (1 + 1e-6)
+    assert 0 < report.seconds <= theirs * (1 + 1e-6)
 
 
 def test_a_saved_module_is_the_same_but_for_large_values(saved, tmp_path):

@@ -44,9 +44,9 @@ def block(channels=16, extent=14):
 
 def seconds(mod, target=LLVM, **machine):
     estimator = AnalyticCostEstimator(Machine(**machine))
-    [(status, value, message)] = estimator.estimate_batch([mod], [target], ["it"])
-    assert status == "estimated" and message.startswith("heuristic: ")
-    return value
+    [cost] = estimator.estimate_batch([mod], [target], ["it"])
+    assert cost.status == "estimated" and cost.message.startswith("heuristic: ")
+    return cost.seconds
 
 
 def test_operations_and_bytes_of_known_operators():
@@ -117,9 +117,9 @@ def test_the_pass_takes_it_and_faster_backends_win():
         result = partition(mod, [DNNL], estimator)
         assert any(is_external(f) for f in result.functions.values()) == wins
         [report] = estimator.reports
-        kernels = [row for row in report["parts"] if row[6]]
-        assert kernels and all(row[3] == "estimated" for row in kernels)
-        assert all(row[5].startswith("heuristic: ") for row in kernels)
+        kernels = [part for part in report.parts if part.is_kernel]
+        assert kernels and all(part.cost.status == "estimated" for part in kernels)
+        assert all(part.cost.message.startswith("heuristic: ") for part in kernels)
         assert_same_outputs(mod, result)
 
 

@@ -160,8 +160,8 @@ def test_an_unknown_operator_stays_and_says_why(backend, unknown_op):
     estimator = MockCostEstimator(CHEAP)
     result = partition(mod, [backend], estimator)
     assert parts_of(result) == ["exp", "nn_relu"] and count_calls(result) == count_calls(mod)
-    [row] = estimator.reports[0]["unplaced"]
-    assert list(row[:3]) == ["collage_test.unknown", NAME, "opaque"]
+    [row] = estimator.reports[0].unplaced
+    assert (row.op, row.backend, row.why) == ("collage_test.unknown", NAME, "opaque")
 
 
 def test_operators_of_the_vm_and_of_memory_stay(backend):
@@ -179,7 +179,7 @@ def test_operators_of_the_vm_and_of_memory_stay(backend):
     estimator = MockCostEstimator(CHEAP)
     result = partition(mod, [backend], estimator)
     assert parts_of(result) == ["exp", "nn_relu"] and count_calls(result) == count_calls(mod)
-    assert {row[0] for row in estimator.reports[0]["unplaced"]} == {
+    assert {row.op for row in estimator.reports[0].unplaced} == {
         "memory.alloc_storage",
         "vm.reshape_tensor",
         "vm.shape_of",
@@ -195,7 +195,7 @@ def test_functions_that_are_tir_stay(backend):
     estimator = MockCostEstimator(CHEAP)
     result = partition(mod, [backend], estimator)
     assert tvm.ir.structural_equal(result["doubled"], mod["doubled"])
-    skipped = {row["function"]: row["skipped"] for row in estimator.reports if row["skipped"]}
+    skipped = {row.function: row.skipped for row in estimator.reports if row.skipped}
     assert skipped == {"doubled": "not a Relay function, but TVM's tir.PrimFunc"}
 
 
@@ -227,7 +227,7 @@ def test_a_function_outlined_for_a_hook_stays_as_it_is(inline):
     result = partition(mod, [Target("dnnl")], estimator)
     assert tvm.ir.structural_equal(result[SYMBOL], mod[SYMBOL])
     assert sum(map(is_external, result.functions.values())) == 3
-    skipped = {row["function"]: row["skipped"] for row in estimator.reports}
+    skipped = {row.function: row.skipped for row in estimator.reports}
     assert skipped == {"main": "", SYMBOL: f"partitioned already: Compiler {HOOK}"}
 
 

@@ -16,8 +16,11 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator, rules
+from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.machine import cpu_lock
-from tvm.relay.collage.measure import STATUSES
+from tvm.relay.collage.measure import STATUSES, Cost
+from tvm.relay.collage.placement.describe import placed_parts
+from tvm.relay.collage.records import CostsAsked
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
 from tvm.target import Target
@@ -326,7 +329,7 @@ def test_tvm_alone_leaves_every_module_as_it_is():
     text = "def @main(%x: $T) -> $T { nn.relu(tanh(%x)) }"
     estimator = MockCostEstimator({"llvm": 1})
     assert_equal(partition(parse(text), [], estimator), text)
-    assert estimator.reports[0]["parts"]
+    assert estimator.reports[0].parts
 
 
 def test_a_long_chain_does_not_recurse(backend):
@@ -347,24 +350,24 @@ def test_the_report_says_what_runs_where_and_what_it_costs(backend):
     estimator = MockCostEstimator(CHEAP)
     partition(parse("def @main(%x: $T) { %0 = tanh(nn.relu(%x)); (%0, %x) }"), [backend], estimator)
     [report] = estimator.reports
-    assert report["function"] == "main" and report["is_optimal"] and report["cuts"] == []
-    assert report["seconds"] == 11.0 and report["failed"] == []
+    assert report.function == "main" and report.is_optimal and not report.cuts
+    assert report.seconds == 11.0 and not report.failed
     # tanh and relu on llvm, alone and fused, relu on the backend; a mock is asked for all at once.
-    assert report["costs"] == (4, 4, 4, 1)
-    rows = [(row[0], row[2], row[3], row[4], row[6]) for row in report["parts"]]
+    assert report.costs == CostsAsked(candidates=4, distinct=4, asked=4, rounds=1)
+    rows = [(p.backend, p.ops, p.cost.status, p.cost.seconds, p.is_kernel) for p in report.parts]
     assert rows == [
-        (NAME, f"{NAME}(nn.relu)", "measured", 1.0, True),
-        ("llvm", "llvm(tanh)", "measured", 10.0, True),
-        ("host", "host()", "estimated", 0.0, False),
+        (NAME, "nn.relu", "measured", 1.0, True),
+        ("llvm", "tanh", "measured", 10.0, True),
+        ("host", "", "estimated", 0.0, False),
     ]
 
 
 class Answers(CostEstimator):
     """Gives each candidate of NAME what it was made with, those of the host a second."""
 
-    def __init__(self, answer, host=("measured", 1.0, "")):
+    def __init__(self, answer, host=Cost.given(1.0)):  # noqa: B008 - it is frozen
         super().__init__()
-        self.answer, self.host = list(answer), list(host)
+        self.answer, self.host = answer, host
         self.asked = []
 
     def estimate_batch(self, mods, targets, labels):
@@ -374,44 +377,45 @@ class Answers(CostEstimator):
 
 @pytest.mark.parametrize("status", sorted(set(STATUSES) - {"measured", "estimated"}))
 def test_a_candidate_without_a_cost_loses_and_is_reported(backend, status):
-    estimator = Answers([status, 0.0, "the reason"])
+    estimator = Answers(Cost.failed(status, "the reason"))
     text = "def @main(%x: $T) -> $T { nn.relu(%x) }"
     assert_equal(partition(parse(text), [backend], estimator), text)
-    [failed] = estimator.reports[0]["failed"]
-    assert (failed[2], failed[3], failed[5]) == (f"{NAME}(nn.relu)", status, "the reason")
+    [failed] = estimator.reports[0].failed
+    assert failed.label == f"{NAME}(nn.relu)"
+    assert failed.cost == PartCost(status, None, "the reason")
 
 
 def test_a_report_says_how_many_costs_were_asked_for_of_how_many(backend):
-    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
     text = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
     partition(parse(text), [backend], estimator)
-    candidates, distinct, asked, rounds = estimator.reports[0]["costs"]
-    assert candidates == distinct + 2, "relu alone, on either target, is there twice"
-    assert asked == len(estimator.asked) <= distinct and rounds > 1
+    costs = estimator.reports[0].costs
+    assert costs.candidates == costs.distinct + 2, "relu alone, on either target, is there twice"
+    assert costs.asked == len(estimator.asked) <= costs.distinct and costs.rounds > 1
 
 
 CHAIN = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
 
 
 def test_after_search_seconds_only_single_operators_are_asked_for(backend):
-    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
     partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
     assert estimator.asked and all("," not in label for label in estimator.asked)
     [report] = estimator.reports
-    parts = sorted(row[2] for row in report["parts"] if row[3] == "measured")
+    parts = sorted(part.label for part in report.parts if part.cost.status == "measured")
     assert parts == ["llvm(tanh)", f"{NAME}(exp)", f"{NAME}(nn.relu)", f"{NAME}(nn.relu)"]
-    _, distinct, asked, _ = report["costs"]
-    assert not report["is_optimal"]
-    line = f"search: limit search_seconds cut {distinct - asked} distinct candidates"
-    assert [text for text in report["cuts"] if line in text], report["cuts"]
+    given_up = report.costs.distinct - report.costs.asked
+    assert not report.is_optimal
+    line = f"search: limit search_seconds cut {given_up} distinct candidates"
+    assert [text for text in report.cuts if line in text], report.cuts
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e6])
 def test_time_enough_cuts_nothing(backend, seconds):
-    estimator = Answers(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
     partition(parse(CHAIN), [backend], estimator, search_seconds=seconds)
     assert any("," in label for label in estimator.asked)
-    assert estimator.reports[0]["is_optimal"] and estimator.reports[0]["cuts"] == []
+    assert estimator.reports[0].is_optimal and not estimator.reports[0].cuts
 
 
 def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch):
@@ -424,10 +428,10 @@ def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch)
                 cpu_lock._held.waited += 1.0
             return super().estimate_batch(mods, targets, labels)
 
-    estimator = Waits(["measured", 1.0, ""], host=["measured", 10.0, ""])
+    estimator = Waits(Cost.given(1.0), host=Cost.given(10.0))
     partition(parse(CHAIN), [backend], estimator, search_seconds=0.9)
     assert any("," in label for label in estimator.asked)
-    assert estimator.reports[0]["cuts"] == []
+    assert not estimator.reports[0].cuts
 
 
 def test_what_is_known_when_the_time_is_over_still_counts(backend):
@@ -436,25 +440,24 @@ def test_what_is_known_when_the_time_is_over_still_counts(backend):
     wanted = partition(parse(CHAIN), [backend], MockCostEstimator(CHEAP))
     found = partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
     tvm.ir.assert_structural_equal(found, wanted)
-    assert estimator.reports[0]["is_optimal"], "a mock answers all at once"
+    assert estimator.reports[0].is_optimal, "a mock answers all at once"
 
 
 def test_an_estimate_counts_as_a_cost(backend):
     text = "def @main(%x: $T) -> $T { nn.relu(%x) }"
-    result = partition(parse(text), [backend], Answers(["estimated", 0.5, "a guess"]))
+    result = partition(parse(text), [backend], Answers(Cost.estimated(0.5, "a guess")))
     assert len(part_names(result)) == 1
 
 
 def test_when_every_candidate_fails_the_host_keeps_the_kernel(backend):
-    failed = ["run_failed", 0.0, "broken"]
+    failed = Cost.failed("run_failed", "broken")
     estimator = Answers(failed, host=failed)
     text = "def @main(%x: $T) -> $T { exp(nn.relu(%x)) }"
     assert_equal(partition(parse(text), [backend], estimator), text)
     [report] = estimator.reports
-    assert [row[:1] + row[3:6] for row in report["parts"]] == [
-        ("host", "estimated", 0.0, "no candidate with a cost fits: left to the host target")
-    ] * 2
-    assert len(report["failed"]) >= 4
+    left = PartCost("estimated", 0.0, "no candidate with a cost fits: left to the host target")
+    assert [(part.backend, part.cost) for part in report.parts] == [("host", left)] * 2
+    assert len(report.failed) >= 4
 
 
 def test_where_candidates_feed_each_other_the_host_keeps_as_few_kernels_as_can_be():
@@ -471,10 +474,8 @@ def test_where_candidates_feed_each_other_the_host_keeps_as_few_kernels_as_can_b
 
         def estimate_batch(self, mods, targets, labels):
             known = {"llvm(abs)": 1.0, f"{name}(nn.relu, exp)": 2.0, f"{name}(tanh, sigmoid)": 3.0}
-            return [
-                ["measured", known[label], ""] if label in known else ["run_failed", 0.0, "broken"]
-                for label in labels
-            ]
+            broken = Cost.failed("run_failed", "broken")
+            return [Cost.given(known[label]) if label in known else broken for label in labels]
 
     estimator = AbsAlone()
     rules.set_partition_rule(name, rules.Primitive(rules.Custom("mine", find)))
@@ -489,31 +490,26 @@ def test_where_candidates_feed_each_other_the_host_keeps_as_few_kernels_as_can_b
     finally:
         rules.set_partition_rule(name, None)
     [report] = estimator.reports
-    kernels = [part for part in report["parts"] if part.is_kernel]
-    left = ("estimated", 0.0, "no candidate with a cost fits: left to the host target")
-    assert {part.label: (part.status, part.seconds, part.message) for part in kernels} == {
-        f"{name}(nn.relu, exp)": ("measured", 2.0, ""),
-        "llvm(abs)": ("measured", 1.0, ""),
+    kernels = [part for part in report.parts if part.is_kernel]
+    left = PartCost("estimated", 0.0, "no candidate with a cost fits: left to the host target")
+    assert {part.label: part.cost for part in kernels} == {
+        f"{name}(nn.relu, exp)": PartCost("measured", 2.0, ""),
+        "llvm(abs)": PartCost("measured", 1.0, ""),
         "host(tanh)": left,
         "host(sigmoid)": left,
     }
-    assert report["is_optimal"] and report["seconds"] == report["lower_bound_seconds"] == 3.0
+    assert report.is_optimal and report.seconds == report.lower_bound_seconds == 3.0
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
-def test_a_cost_is_finite_and_not_negative(backend, seconds):
-    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
-    with pytest.raises(ValueError) as caught:
-        partition(mod, [backend], Answers(["measured", seconds, ""]))
-    assert "the cost estimator gave" in str(caught.value)
-    assert "as measured; a cost is finite and not negative" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_status_is_named(backend):
-    mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
-    with pytest.raises(ValueError, match="the cost estimator gave the status 'fast'"):
-        partition(mod, [backend], Answers(["fast", 1.0, ""]))
+def test_what_makes_a_cost_doubtful_comes_back_as_data(backend):
+    noisy = Cost("measured", 1.0, 0.5, 1.5, load=0.5, unverified=True, message='why \ud83d\n\t"x"')
+    estimator = Answers(noisy, host=Cost.given(10.0))
+    partition(parse("def @main(%x: $T) -> $T { nn.relu(%x) }"), [backend], estimator)
+    [part] = estimator.reports[0].parts
+    assert part.cost.flags == ("noisy", "busy", "unverified") == noisy.flags
+    assert part.cost.message == 'why \ufffd\n\t"x"'
+    [placed] = placed_parts(estimator.reports[0].placement)
+    assert placed.cost == part.cost
 
 
 def test_too_few_answers(backend):

@@ -173,7 +173,7 @@ def test_the_report_tells_why(register):
     register(Greedy(rows))
     mod = relay.transform.InferType()(module())
     _, [report] = take_all(mod, parse_targets(["llvm", "greedy"]))
-    reasons = {row[0]: row[3] for row in report["unplaced"]}
+    reasons = {row.op: row.message for row in report.unplaced}
     assert "its predicate raised KeyError('no such attribute')" in reasons["nn.relu"]
     assert "too small" in reasons["tanh"]
     assert reasons["exp"] == "the backend has no pattern for it here"

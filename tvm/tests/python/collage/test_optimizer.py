@@ -12,6 +12,7 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.graph_search import GuardUnavailable
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 
@@ -111,7 +112,7 @@ def test_what_neither_guard_nor_parts_could_measure_ships_with_tvm_alone(fakes, 
         has_transitions = False
 
         def estimate_batch(self, mods, targets, labels):
-            return [["unsupported", 0.0, "dynamic"] for _ in mods]
+            return [Cost.failed("unsupported", "dynamic") for _ in mods]
 
     monkeypatch.setattr(optimizer, "CostEstimator", Estimator)
     mod, params = small_net()
@@ -182,8 +183,8 @@ def test_the_report_names_parts_costs_and_phases(fakes):
     mod, params = small_net()
     result = collage.optimize(mod, params, TARGETS)
     [report] = result.partitioned
-    assert report["function"] == "main" and report["is_optimal"]
-    assert {row[0] for row in report["parts"]} >= {"dnnl"}
+    assert report.function == "main" and report.is_optimal
+    assert {part.backend for part in report.parts} >= {"dnnl"}
     assert set(result.seconds) == {"prepare", "partition", "guard"}
     assert all(seconds >= 0 for seconds in result.seconds.values())
 
@@ -214,7 +215,7 @@ def test_several_functions_and_control_flow(fakes):
         }"""
     )
     result = collage.optimize(mod, None, TARGETS, CollageOptions(guard=False))
-    assert {report["function"] for report in result.partitioned} >= {"main"}
+    assert {report.function for report in result.partitioned} >= {"main"}
     assert_same_outputs(relay.transform.InferType()(mod), result.mod)
 
 

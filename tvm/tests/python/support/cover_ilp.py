@@ -7,6 +7,7 @@ variable above reader + maker - 1; cycles among the chosen parts are cut off as 
 
 import dataclasses
 import functools
+import json
 
 import highspy
 import numpy as np
@@ -90,27 +91,11 @@ def problem_of(mod, targets, estimator) -> Problem:
     """What the pass's search of @main is asked and answers, under the current PassContext."""
     specs = collage.partition_specs(targets)
     main = relay.transform.InferType()(mod)["main"]
-    fields = tvm.get_global_func("collage.view.CoverProblem")(main, specs, estimator)
-
-    def lists(key):
-        return [list(map(int, row)) for row in fields[key]]
-
-    def crossings(key):
-        return {tuple(map(int, row[:3])): float(row[3]) for row in map(list, fields[key])}
-
-    return Problem(
-        inputs=lists("inputs"),
-        outside_inputs=lists("outside_inputs"),
-        outputs=list(map(int, fields["outputs"])),
-        candidates=lists("candidates"),
-        classes=list(map(int, fields["classes"])),
-        seconds=list(map(float, fields["seconds"])),
-        crossings=crossings("crossings"),
-        outside_crossings=crossings("outside_crossings"),
-        plan=list(map(int, fields["plan"])),
-        plan_seconds=float(fields["plan_seconds"]),
-        bound_seconds=float(fields["bound_seconds"]),
-    )
+    text = tvm.get_global_func("collage.view.CoverProblem")(main, specs, estimator)
+    fields = json.loads(text)
+    for key in ("crossings", "outside_crossings"):
+        fields[key] = {(c["value"], c["from"], c["to"]): c["seconds"] for c in fields[key]}
+    return Problem(**fields)
 
 
 def relaxed(problem: Problem) -> float:

@@ -174,9 +174,9 @@ def search(
     [report] = result.partitioned
     return {
         "module": f"{tvm.ir.structural_hash(result.mod) & (2**64 - 1):016x}",
-        "parts": report["parts"],
-        "seconds": report["seconds"],
-        "failed": report["failed"],
+        "parts": [dataclasses.asdict(part) for part in report.parts],
+        "seconds": report.seconds,
+        "failed": [dataclasses.asdict(part) for part in report.failed],
     }
 
 

@@ -79,14 +79,20 @@ FAULTS = {
 
 
 # Columns that a layout did not have yet.
-NEWER = {1: ("allowed_seconds", "median", "load"), 2: ("median", "load"), 3: ("load",)}
+NEWER = {
+    1: ("allowed_seconds", "median", "load", "unverified"),
+    2: ("median", "load", "unverified"),
+    3: ("load", "unverified"),
+    4: ("unverified",),
+}
 
 
-def make_older(path, version, count=3):
+def make_older(path, version, count=3, messages=()):
     """A store of an older layout, as its docs had it."""
     lines = CREATE.splitlines(keepends=True)
     cost = dataclasses.replace(MEASURED, median=None)
-    rows = [row(cost, candidate=f"{i:016x}") for i in range(count)]
+    costs = [dataclasses.replace(cost, message=text) for text in messages] or [cost] * count
+    rows = [row(each, candidate=f"{i:016x}") for i, each in enumerate(costs)]
     columns = [name for name in COLUMNS if name not in NEWER[version]]
     with sql(path) as connection:
         connection.execute("".join(s for s in lines if not s.strip().startswith(NEWER[version])))

@@ -8,6 +8,7 @@ import math
 
 import tvm
 
+from .costs.cost import Cost
 from .estimators import CostEstimator
 from .work import Machine, Work, work_of_module
 
@@ -46,7 +47,7 @@ class AnalyticCostEstimator(CostEstimator):
 
     def _cost(self, work, target):
         message = f"heuristic: {work.operations:.3g} operations, {work.bytes:.3g} bytes"
-        return ["estimated", self._machine_of(target).seconds(work), message]
+        return Cost.estimated(self._machine_of(target).seconds(work), message)
 
     def _machine_of(self, target):
         return self._machines.get(target.kind.name, self._machine)

@@ -64,5 +64,5 @@ def estimate_seconds(mod, target):
 
     The old protocol of one candidate at a time; measured as every candidate is, in a worker.
     """
-    [(status, seconds, _)] = _estimator().estimate_batch([mod], [target], ["@main"])
-    return seconds if status == "measured" else math.inf
+    [cost] = _estimator().estimate_batch([mod], [target], ["@main"])
+    return cost.seconds if cost.status == "measured" else math.inf

@@ -6,6 +6,7 @@ global function of (module, target) that returns seconds, still works. Test: tes
 """
 
 import functools
+import json
 import operator
 
 import tvm
@@ -13,26 +14,15 @@ from tvm import relay
 from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 
-from ._plain import plain
 from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
 from .measured import OwnSession, measure_batch, measure_transitions
-from .pass_report import read_report
+from .records import FunctionReport, read_json
 from .work import Work
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
 _FUSION_BENEFIT = 0.9
-
-
-def measured(seconds):
-    """An answer of the batch protocol: [status, seconds, message]."""
-    return ["measured", float(seconds), ""]
-
-
-def failed(status, message):
-    """An answer without a cost; ``status`` is one of measure.STATUSES."""
-    return [status, 0.0, message]
 
 
 # CollageErrors are for users: without a page of C++ frames.
@@ -44,8 +34,8 @@ class CostEstimator(Object):
     """Measures candidates in worker processes (RFC 0062, CostEstimator).
 
     A subclass overrides ``estimate_batch``, or ``price_batch`` when it needs no modules, which
-    take time to make. ``reports`` collects what the pass decided, a dict for each function it
-    partitioned.
+    take time to make. ``reports`` collects what the pass decided, a records.FunctionReport for each
+    function.
     """
 
     __slots__ = ("__dict__",)
@@ -89,7 +79,7 @@ class CostEstimator(Object):
         self._own.close()
 
     def estimate_batch(self, mods, targets, labels):
-        """Return [status, seconds, message] for each module's @main on its target.
+        """Return the Cost of each module's @main on its target.
 
         Without a session the workers are this estimator's own, from its first use on.
         """
@@ -100,19 +90,21 @@ class CostEstimator(Object):
 
     @_carried
     def _estimate(self, mods, targets, labels):
-        answers = self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
-        return [_boxed(answer) for answer in answers]
+        return _answers(
+            self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
+        )
 
     @_carried
-    def _estimate_prices(self, rows, targets):
+    def _estimate_prices(self, questions, targets):
         targets = list(targets)
-        fields = [line.split() for line in rows.splitlines()]
-        answers = self.price_batch(
-            [row[0] for row in fields],
-            [Work(int(row[2]), float(row[3]), float(row[4])) for row in fields],
-            [targets[int(row[1])] for row in fields],
+        asked = json.loads(questions)
+        return _answers(
+            self.price_batch(
+                [row["signature"] for row in asked],
+                [Work(row["num_calls"], row["operations"], row["bytes"]) for row in asked],
+                [targets[row["target"]] for row in asked],
+            )
         )
-        return "\n".join(_line(answer) for answer in answers)
 
     def transition_seconds(self, types, target):
         """Return the seconds of one layout transform of each tensor type on the host target."""
@@ -124,11 +116,11 @@ class CostEstimator(Object):
     @_carried
     def _transitions(self, types, target):
         seconds = self.transition_seconds(list(types), target)
-        return [tvm.runtime.convert(float(value)) for value in seconds]
+        return json.dumps([float(value) for value in seconds])
 
     @_carried
     def _observe(self, report):
-        self.reports.append(read_report(plain(report)))
+        self.reports.append(read_json(FunctionReport, report))
 
 
 class FunctionCosts(CostEstimator):
@@ -173,7 +165,7 @@ class MockCostEstimator(FunctionCosts):
         for signature, work, target in zip(signatures, works, targets, strict=True):
             key = (signature, target.kind.name)
             if key not in self._known:
-                self._known[key] = measured(self._price_of(target, [work.num_calls]))
+                self._known[key] = Cost.given(self._price_of(target, [work.num_calls]))
             answers.append(self._known[key])
         return answers
 
@@ -206,34 +198,28 @@ class CustomCostEstimator(FunctionCosts):
 
 
 def _answer(cost):
-    """What a cost function gave, seconds or a Cost, as an answer of the batch protocol."""
+    """What a cost function gave, seconds or a Cost, as a Cost."""
     if isinstance(cost, Cost):
-        return [cost.status, cost.seconds or 0.0, cost.message]
+        return cost
     if 0 <= float(cost) <= MOST_SECONDS:
-        return measured(cost)
-    return failed("unsupported", f"the cost function gave {float(cost)}")
+        return Cost.given(float(cost))
+    return Cost.failed("unsupported", f"the cost function gave {float(cost)}")
 
 
-def _boxed(answer):
-    """One row of an estimator's answer as C++ takes it; ValueError when it is none."""
-    status, seconds, message = _checked(answer)
-    return [status, tvm.runtime.convert(seconds), message]
+def _answers(costs):
+    """An estimator's answer as JSON for C++; ValueError when it is none."""
+    return json.dumps([_told(cost) for cost in costs])
 
 
-def _checked(answer):
-    try:
-        status, seconds, message = answer
-        return str(status), float(seconds), str(message)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"estimate_batch gives [status, seconds, message] for each candidate, not {answer!r}"
-        ) from error
-
-
-def _line(answer):
-    """One row of `price_batch`'s answer as a line for C++; ValueError when it is none."""
-    status, seconds, message = _checked(answer)
-    return f"{status}\t{seconds!r}\t{' '.join(message.split())}"
+def _told(cost):
+    if not isinstance(cost, Cost):
+        raise ValueError(f"estimate_batch gives a measure.Cost for each candidate, not {cost!r}")
+    return {
+        "status": cost.status,
+        "seconds": cost.seconds,
+        "message": cost.message,
+        "flags": cost.flags,
+    }
 
 
 def _count_calls(body):

@@ -7,16 +7,16 @@ the pass's own, and no two parts can wait for each other. Test: test_greedy.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 from tvm import IRModule, relay
 
 from .backends.registry import require_backend
 from .compile import host_target
 from .compile.library import inline_external_functions
+from .costs.cost import Cost
 from .estimators import CostEstimator
 from .external import is_external
+from .records import FunctionReport
 from .run_pass import partition
 from .targets import TargetList, parse_targets
 
@@ -55,7 +55,7 @@ def greedy_partition(
 
 def take_all(
     mod: IRModule, targets: TargetList, most_calls: int | None = None
-) -> tuple[IRModule, list[dict[str, Any]]]:
+) -> tuple[IRModule, list[FunctionReport]]:
     """The same for a typed module and the one external target of `targets`, with the reports of
     the pass by function."""
     estimator = _TakesAll(most_calls)
@@ -78,7 +78,7 @@ class _TakesAll(CostEstimator):
 
     def _price(self, num_calls, target):
         if not is_external(target):
-            return ["estimated", _CALL * num_calls, ""]
+            return Cost.estimated(_CALL * num_calls)
         if self._most_calls is not None and num_calls > self._most_calls:
-            return ["unsupported", 0.0, f"more than {self._most_calls} calls"]
-        return ["estimated", _PART, ""]
+            return Cost.failed("unsupported", f"more than {self._most_calls} calls")
+        return Cost.estimated(_PART)

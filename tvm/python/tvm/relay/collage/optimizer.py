@@ -18,8 +18,8 @@ from typing import Any
 import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
-from .compile import build_library, prepare
 from .built import Built
+from .compile import build_library, prepare
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .graph_search import GuardResult, GuardUnavailable, guard
@@ -32,6 +32,7 @@ from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
+from .records import FunctionReport
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .report_file import check_report_path, write_report
@@ -195,12 +196,12 @@ def _add_exact(session, plans, prepared, targets: TargetList) -> None:
         plans.add_found(EXACT, found, estimator.reports)
 
 
-def _log_costs(reports: list[dict[str, Any]]) -> None:
+def _log_costs(reports: list[FunctionReport]) -> None:
     """One line a function: how many costs its search asked for, of how many."""
     for report in reports:
-        if not report["skipped"]:
+        if not report.skipped:
             text = costs_text(costs_asked(report))
-            _logger.info("search of @%s: %s", report["function"], text)
+            _logger.info("search of @%s: %s", report.function, text)
 
 
 def _used(records: TuningRecords, plan: str) -> TuningRecords:

@@ -2,6 +2,7 @@
 """Collage's options in Python, as the C++ table has them. Test: test_options.py."""
 
 import dataclasses
+import json
 from typing import Any, NamedTuple
 
 import tvm
@@ -21,11 +22,7 @@ class Option(NamedTuple):
 
 def option_table() -> list[Option]:
     """Return the rows in the order of the C++ table (api/options.h)."""
-    rows = get_global_func("collage.OptionTable")()
-    return [
-        Option(str(name), _plain(default), str(meaning), str(takes))
-        for name, default, meaning, takes in rows
-    ]
+    return [Option(**row) for row in json.loads(get_global_func("collage.OptionTable")())]
 
 
 def _plain(value):

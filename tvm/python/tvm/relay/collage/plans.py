@@ -12,13 +12,14 @@ from typing import Any
 
 import tvm
 
-from .costs.cost import Cost
+from .costs.cost import Cost, PartCost
 from .errors import UnknownBackendError, last_line
 from .greedy import take_all
-from .placement import Machine, PartCost, PlacedPart, Placement
-from .placement.describe import make_placement, parts_from_rows
+from .placement import Machine, PlacedPart, Placement
+from .placement.describe import make_placement, placed_parts
 from .placement.made_with import current_opt_level
 from .placement.replay import rewrite
+from .records import FunctionReport
 from .targets import TargetList
 from .tuning import TuningRecords
 
@@ -53,30 +54,27 @@ class Plans:
         self,
         name: str,
         mod: tvm.IRModule,
-        reports: list[dict[str, Any]],
+        reports: list[FunctionReport],
         cost: PartCost | None = None,
     ) -> None:
         """A plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
         self.modules[name] = mod
-        rows = {
-            report["function"]: report["placement"] for report in reports if not report["skipped"]
-        }
+        searched = [report for report in reports if not report.skipped]
 
         def parts() -> dict[str, list[PlacedPart]]:
-            found = {function: parts_from_rows(get()) for function, get in rows.items()}
+            found = {report.function: placed_parts(report.placement) for report in searched}
             return found if cost is None else _with_cost(found, cost)
 
         self._parts[name] = parts
 
-    def add_merged(self, reports: list[dict[str, Any]]) -> None:
+    def add_merged(self, reports: list[FunctionReport]) -> None:
         """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
-        found = [report for report in reports if not report["skipped"]]
-        if all(report["merged"] is None for report in found):
+        found = [report for report in reports if not report.skipped]
+        if all(report.merged is None for report in found):
             return
         parts = {
-            report["function"]: parts_from_rows((report["merged"] or report["placement"])())
-            for report in found
+            report.function: placed_parts(report.merged or report.placement) for report in found
         }
         self.modules[MERGED] = rewrite(self._prepared, parts)
         self._parts[MERGED] = lambda: parts

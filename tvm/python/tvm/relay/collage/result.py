@@ -17,6 +17,7 @@ from .errors import ExecutorError, PlacementError
 from .graph_search import GuardResult
 from .placement import Placement
 from .plans import TVM_ALONE
+from .records import FunctionReport
 from .report import print_result, result_to_json, to_dot
 from .tuning import TuningRecords
 from .whole_file import write_whole
@@ -50,7 +51,7 @@ class Result:
     host: tvm.target.Target
     plan: str
     guard: GuardResult | None
-    partitioned: list[dict[str, Any]]
+    partitioned: list[FunctionReport]
     seconds: dict[str, float]
     guard_skipped: str = ""
     make_placement: Callable[[], Placement] | None = dataclasses.field(

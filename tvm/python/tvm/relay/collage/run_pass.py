@@ -13,6 +13,7 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from .options import PREFIX, check_options
+from .records import FunctionReport
 from .targets import TargetList
 
 
@@ -41,11 +42,11 @@ def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
     )
 
 
-def is_all_measured(reports: list[dict[str, Any]]) -> bool:
+def is_all_measured(reports: list[FunctionReport]) -> bool:
     """Whether each kernel of the op-level plan was measured, in every function."""
     return all(
-        part.status == "measured"
+        part.cost.status == "measured"
         for report in reports
-        for part in report["parts"]
+        for part in report.parts
         if part.is_kernel
     )

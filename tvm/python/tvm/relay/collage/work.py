@@ -5,6 +5,7 @@ Assumption: a candidate is one kernel that keeps what is inside it in caches, an
 peak of arithmetic or that of memory. Test: test_analytic.py, measured/test_roofline.py.
 """
 
+import json
 from typing import NamedTuple
 
 from tvm import relay
@@ -45,5 +46,4 @@ def work_of_module(mod):
     external = [var for var, function in mod.functions_items() if is_external_function(function)]
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
     main = relay.transform.InferType()(inlined)["main"]
-    calls, operations, size = get_global_func("collage.WorkOfFunction")(main)
-    return Work(int(calls), float(operations), float(size))
+    return Work(**json.loads(get_global_func("collage.WorkOfFunction")(main)))

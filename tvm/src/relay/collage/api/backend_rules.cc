@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "../graph/json.h"
 #include "../relay/import_pattern.h"
 #include "../rules/rule_registry.h"
 #include "rule_objects.h"
@@ -14,10 +15,27 @@ namespace {
 
 constexpr char kPartitionRule[] = "partition_rule";
 
+struct StockTargetKind {
+  std::string name;
+  Map<String, String> types;  // by option
+};
+
 /*! \brief TVM's own target kinds and their options, both in its order, which ours would change. */
-Array<Array<ObjectRef>>& StockTargetKinds() {
-  static Array<Array<ObjectRef>> kinds;
+std::vector<StockTargetKind>& StockTargetKinds() {
+  static auto& kinds = *new std::vector<StockTargetKind>();
   return kinds;
+}
+
+String StockTargetKindsJson() {
+  std::vector<Json> rows;
+  for (const StockTargetKind& kind : StockTargetKinds()) {
+    std::vector<Json> options;
+    for (const auto& [name, type] : kind.types) {
+      options.push_back(JsonObject({{"name", std::string(name)}, {"type", std::string(type)}}));
+    }
+    rows.push_back(JsonObject({{"name", kind.name}, {"options", options}}));
+  }
+  return Json(rows).text();
 }
 
 /*! \brief The style that the option "<compiler>.<style>" asks for, else the backend's own. */
@@ -137,8 +155,7 @@ RulePtr OwnRuleOf(const ObjectRef& target) {
 
 void RegisterPartitionRuleAttribute() {
   for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
-    const ObjectRef options = CallGlobal("target.ListTargetKindOptionsFromName", kind);
-    StockTargetKinds().push_back({kind, options});
+    StockTargetKinds().push_back({kind, CallGlobal("target.ListTargetKindOptionsFromName", kind)});
     AddPartitionRuleOption(kind);
   }
 }
@@ -155,7 +172,7 @@ void AddPartitionRuleOption(const std::string& kind) {
 }
 
 // [[kind, {option: type}], ...] as TVM has them without this library: what stock tvmc lists.
-TVM_REGISTER_GLOBAL("collage.StockTargetKinds").set_body_typed([]() { return StockTargetKinds(); });
+TVM_REGISTER_GLOBAL("collage.StockTargetKinds").set_body_typed(StockTargetKindsJson);
 TVM_REGISTER_GLOBAL("collage.MakeBackendRule").set_body_typed(MakeBackendRule);
 TVM_REGISTER_GLOBAL("collage.MakePatternEntry").set_body_typed(MakePatternEntry);
 // What answers to the names of TVM's prototype.

@@ -28,20 +28,18 @@ struct CostRequest {
 
 class CostEstimatorNode : public Object {
  public:
-  /*! \brief (modules, targets, labels) -> [[status, seconds, message], ...]. */
+  /*! \brief (modules, targets, labels) -> JSON: a list of costs, see EstimatedCost::Of. */
   PackedFunc estimate;
   /*!
-   * \brief (lines "signature, place in targets, number of calls, operations, bytes", targets) ->
-   * lines "status, seconds, message" with tabs, for estimators that need no module; null for the
-   * others.
+   * \brief (JSON: a list of {signature, target: its place in targets, num_calls, operations,
+   * bytes}, targets) -> as estimate, for estimators that need no module; null for the others.
    */
   PackedFunc price;
-  /*! \brief Told what the pass decided for each function, as a map; may be null. */
+  /*! \brief Told what the pass decided for each function, as JSON; may be null. */
   PackedFunc observe;
-
   /*!
-   * \brief (tensor types, target) -> seconds of one layout transform of each; null when costs are
-   * not measured, and transitions free.
+   * \brief (tensor types, target) -> JSON: a list of the seconds of one layout transform of each;
+   * null when costs are not measured, and transitions free.
    */
   PackedFunc transition;
 
@@ -53,8 +51,8 @@ class CostEstimatorNode : public Object {
   TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
 
  private:
-  std::vector<EstimatedCost> Measure(const std::vector<CostRequest>& requests) const;
-  std::vector<EstimatedCost> Price(const std::vector<CostRequest>& requests) const;
+  String Measure(const std::vector<CostRequest>& requests) const;
+  String Price(const std::vector<CostRequest>& requests) const;
 };
 
 class CostEstimator : public ObjectRef {

@@ -2,12 +2,12 @@
 // What the pass would choose from, and what one pattern matches, for researchers and authors of
 // backends; nothing is searched. Precondition: functions are typed. Test:
 // views/test_views.py, inspect/test_matches.py.
+#include "../graph/json.h"
 #include "../match/matcher.h"
 #include "../plan/cost_table.h"
 #include "../relay/import_pattern.h"
 #include "../relay/rewrite.h"
 #include "gather_specs.h"
-#include "json_text.h"
 #include "tvm_backends.h"
 #include "user_functions.h"
 #include "view_objects.h"
@@ -66,28 +66,28 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
   return views;
 }
 
-/*! \return rows of backend, rule, nodes, their operators, reason: what was turned down and why. */
-Array<Array<ObjectRef>> ListRefusals(const ObjectRef& function,
-                                     const Array<PartitionSpecView>& spec_views) {
+/*! \brief What was turned down and why: Refusals of inspect/refusal.py. */
+String ListRefusals(const ObjectRef& function, const Array<PartitionSpecView>& spec_views) {
   const ImportedPtr imported = ImportFunction(function);
   const TvmBackends backends(*imported, TargetsOf(spec_views), tvm::NullOpt);
   std::vector<RuleLog> logs;
   AllCandidates(imported->graph, backends, &logs);
-  Array<Array<ObjectRef>> rows;
+  std::vector<Json> refusals;
   for (size_t k = 0; k < logs.size(); ++k) {
     for (const RuleLog::Refusal& refusal : logs[k].refusals) {
-      Array<runtime::Int> nodes;
-      Array<String> ops;
+      std::vector<std::string> ops;
       refusal.inside.ForEach([&](int index) {
-        nodes.push_back(runtime::Int(index));
         const Node& node = imported->graph[index];
-        if (node.IsOpCall()) ops.push_back(String(node.name));
+        if (node.IsOpCall()) ops.push_back(node.name);
       });
-      rows.push_back({String(backends.specs()[k].name), String(refusal.rule), nodes, ops,
-                      String(refusal.reason)});
+      refusals.push_back(JsonObject({{"backend", backends.specs()[k].name},
+                                     {"rule", refusal.rule},
+                                     {"nodes", refusal.inside},
+                                     {"ops", ops},
+                                     {"reason", refusal.reason}}));
     }
   }
-  return rows;
+  return Json(refusals).text();
 }
 
 /*! \brief "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms". */
@@ -102,14 +102,13 @@ std::string SummaryOf(const CandidatePartitionView& view) {
 
 String CandidateFields(const CandidatePartitionView& view) {
   const CandidatePartition& candidate = view->candidate;
-  const EstimatedCost& cost = view->cost;
-  return JsonObject({
+  return JsonText({
       {"backend", view->spec->target_spec.spec.name},
       {"rule", candidate.rule},
       {"is_primitive", candidate.is_primitive},
       {"is_joinable", candidate.is_joinable},
       {"is_free", candidate.is_free},
-      {"cost", std::vector<Json>{cost.status, cost.seconds, cost.message}},
+      {"cost", view->cost.ToJson()},
       {"summary", SummaryOf(view)},
   });
 }
@@ -117,10 +116,10 @@ String CandidateFields(const CandidatePartitionView& view) {
 TVM_REGISTER_GLOBAL("collage.view.Specs").set_body_typed(ListSpecs);
 TVM_REGISTER_GLOBAL("collage.view.PartitionSpecFields").set_body_typed([](PartitionSpecView view) {
   const PartitionSpec& spec = view->target_spec.spec;
-  return String(JsonObject({{"name", spec.name},
-                            {"is_external", spec.is_external},
-                            {"rule", spec.rule->Summary()},
-                            {"summary", spec.Summary()}}));
+  return String(JsonText({{"name", spec.name},
+                          {"is_external", spec.is_external},
+                          {"rule", spec.rule->Summary()},
+                          {"summary", spec.Summary()}}));
 });
 TVM_REGISTER_GLOBAL("collage.view.TargetOf").set_body_typed([](PartitionSpecView view) {
   return view->target_spec.target;
@@ -140,35 +139,41 @@ TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionV
 });
 TVM_REGISTER_GLOBAL("collage.view.CanBePartitioned").set_body_typed(CanBePartitioned);
 
-/*!
- * \brief One row a match: [root, [[part of the pattern, [node, ...]], ...], [inside node, ...]];
- * parts of the pattern in its own order, those left out that took no part.
- */
-Array<ObjectRef> FindMatchesOf(ObjectRef object, DataflowGraphView view) {
+/*! \brief The parts of a pattern, in its own order; matches name them by their place. */
+Array<ObjectRef> PartsOfPattern(ObjectRef object) {
+  PatternParts parts;
+  ImportPattern(object, ExprOf, &parts);
+  Array<ObjectRef> objects;
+  for (const auto& [part_object, part] : parts) objects.push_back(part_object);
+  return objects;
+}
+
+/*! \brief What inspect/matches.py reads as _Found, without parts that took none in a match. */
+String FindMatchesOf(ObjectRef object, DataflowGraphView view) {
   const std::vector<PartitionSpec> no_specs;
   ImportScope scope(view->imported.get(), &no_specs);
   PatternParts parts;
   DataflowPattern pattern = ImportPattern(object, ExprOf, &parts);
   std::string reason = UnsupportedReason(pattern);
   if (!reason.empty()) ThrowUserError("TypeError", reason);
-  Array<ObjectRef> rows;
+  std::vector<Json> found;
   for (const Match& match : FindMatches(view->graph(), pattern)) {
-    Array<ObjectRef> bindings;
-    for (const auto& [part_object, part] : parts) {
+    std::vector<Json> bindings;
+    for (size_t k = 0; k < parts.size(); ++k) {
       std::vector<int> nodes;
       for (const auto& [bound, index] : match.bindings) {
-        if (bound == part.get()) nodes.push_back(index);
+        if (bound == parts[k].second.get()) nodes.push_back(index);
       }
-      if (!nodes.empty()) bindings.push_back(Array<ObjectRef>{part_object, BoxedInts(nodes)});
+      if (nodes.empty()) continue;
+      bindings.push_back(JsonObject({{"part", static_cast<int>(k)}, {"nodes", nodes}}));
     }
-    std::vector<int> inside;
-    match.inside.ForEach([&](int index) { inside.push_back(index); });
-    rows.push_back(
-        Array<ObjectRef>{runtime::Int(match.root), std::move(bindings), BoxedInts(inside)});
+    found.push_back(
+        JsonObject({{"root", match.root}, {"bindings", bindings}, {"inside", match.inside}}));
   }
-  return rows;
+  return Json(found).text();
 }
 
+TVM_REGISTER_GLOBAL("collage.PartsOfPattern").set_body_typed(PartsOfPattern);
 TVM_REGISTER_GLOBAL("collage.FindMatches").set_body_typed(FindMatchesOf);
 
 }  // namespace

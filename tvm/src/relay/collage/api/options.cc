@@ -5,6 +5,8 @@
 #include <sstream>
 #include <type_traits>
 
+#include "../graph/json.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -137,17 +139,6 @@ void Register(const std::string& name, const Map<String, ObjectRef>& known) {
       [key](ObjectRef value) { return LegalValue<T>(key, value); });
 }
 
-/*! \brief Defaults as objects, for Python. */
-ObjectRef Box(bool value) { return runtime::Bool(value); }
-ObjectRef Box(int64_t value) { return runtime::Int(value); }
-ObjectRef Box(double value) { return runtime::Float(value); }
-ObjectRef Box(const std::string& value) { return String(value); }
-ObjectRef Box(const Names& value) {
-  Array<String> names;
-  for (const std::string& name : value) names.push_back(name);
-  return names;
-}
-
 std::string Listed(const Names& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -181,15 +172,18 @@ CollageOptions CollageOptions::Current() {
   return Of(RefFieldAs<Map<String, ObjectRef>>(context, "config"));
 }
 
-// [[name, default, meaning, takes], ...] in the order of the table.
+// Options of options.py, in the order of the table.
 TVM_REGISTER_GLOBAL("collage.OptionTable").set_body_typed([]() {
-  Array<Array<ObjectRef>> table;
+  std::vector<Json> table;
   CollageOptions defaults;
 #define COLLAGE_ROW(type, name, default_value, range, meaning) \
-  table.push_back({String(#name), Box(defaults.name), String(meaning), String(Takes<type>(range))});
+  table.push_back(JsonObject({{"name", #name},                 \
+                              {"default", defaults.name},      \
+                              {"meaning", meaning},            \
+                              {"takes", Takes<type>(range)}}));
   COLLAGE_OPTIONS(COLLAGE_ROW)
 #undef COLLAGE_ROW
-  return table;
+  return String(Json(table).text());
 });
 // Of a PassContext's config, or of what is to be one.
 TVM_REGISTER_GLOBAL("collage.CheckOptions").set_body_typed([](Map<String, ObjectRef> config) {

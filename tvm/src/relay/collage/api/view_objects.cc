@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view_objects.h"
 
+#include "../graph/json.h"
 #include "../relay/identity.h"
-#include "json_text.h"
 
 namespace tvm::collage {
 
@@ -10,12 +10,6 @@ TVM_REGISTER_OBJECT_TYPE(DataflowGraphView::ContainerType);
 TVM_REGISTER_OBJECT_TYPE(SubGraphView::ContainerType);
 TVM_REGISTER_OBJECT_TYPE(PartitionSpecView::ContainerType);
 TVM_REGISTER_OBJECT_TYPE(CandidatePartitionView::ContainerType);
-
-Array<ObjectRef> BoxedInts(const std::vector<int>& numbers) {
-  Array<ObjectRef> boxed;
-  for (int number : numbers) boxed.push_back(runtime::Int(number));
-  return boxed;
-}
 
 IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& indexes) {
   IndexSet set(graph.size());
@@ -41,7 +35,7 @@ String NodeFields(const DataflowGraphView& view, int64_t number) {
   const DataflowGraph& graph = view->graph();
   const NodeIndex index = static_cast<NodeIndex>(number);
   const Node& node = graph[index];
-  return JsonObject({
+  return JsonText({
       {"index", index},
       {"type", NameOf(node.type)},
       {"name", node.name},
@@ -75,12 +69,13 @@ SubGraphView MakeSubGraph(const DataflowGraphView& view, const Array<runtime::In
 
 String SubGraphFields(const SubGraphView& view) {
   const SubGraph& sub_graph = view->sub_graph;
-  std::vector<std::vector<Json>> nested;
+  std::vector<Json> nested;
   for (const NestedSubGraph& part : sub_graph.nested()) {
-    nested.push_back({part.composite, part.inside.ToVector(), part.attrs});
+    nested.push_back(JsonObject(
+        {{"composite", part.composite}, {"inside", part.inside}, {"attrs", part.attrs}}));
   }
-  return JsonObject({
-      {"inside", sub_graph.inside().ToVector()},
+  return JsonText({
+      {"inside", sub_graph.inside()},
       {"entries", sub_graph.entries()},
       {"exits", sub_graph.exits()},
       {"inputs", sub_graph.inputs()},
@@ -109,15 +104,15 @@ TVM_REGISTER_GLOBAL("collage.view.WrittenGraph").set_body_typed([](ObjectRef fun
 });
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraphFields").set_body_typed([](DataflowGraphView view) {
   const DataflowGraph& graph = view->graph();
-  return String(JsonObject({{"size", graph.size()},
-                            {"result", graph.result()},
-                            {"placeable", graph.placeable().ToVector()},
-                            {"summary", graph.Summary()}}));
+  return String(JsonText({{"size", graph.size()},
+                          {"result", graph.result()},
+                          {"placeable", graph.placeable()},
+                          {"summary", graph.Summary()}}));
 });
-// [structure, weights]: of one function, the same in every process.
+// Of one function, the same in every process.
 TVM_REGISTER_GLOBAL("collage.view.Hashes").set_body_typed([](DataflowGraphView view) {
   const FunctionKey key = KeyOf(*view->imported);
-  return Array<String>{Hex(key.structure), Hex(key.weights)};
+  return String(JsonText({{"structure", Hex(key.structure)}, {"weights", Hex(key.weights)}}));
 });
 TVM_REGISTER_GLOBAL("collage.view.NodeFields").set_body_typed(NodeFields);
 TVM_REGISTER_GLOBAL("collage.view.Expr").set_body_typed([](DataflowGraphView view, int64_t index) {

@@ -46,8 +46,6 @@ struct ViewedCandidate {
 };
 using CandidatePartitionView = Shared<ViewedCandidate>;
 
-/*! \brief Numbers as TVM's FFI carries them. */
-Array<ObjectRef> BoxedInts(const std::vector<int>& numbers);
 /*! \brief A set of placeable nodes. \throw a ValueError that names an index that is none. */
 IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& indexes);
 

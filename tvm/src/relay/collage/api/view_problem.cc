@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the search of one function was asked, with every cost, and its answer: for oracles.
 // Precondition: the function is typed. Test: search/test_ilp.py.
+#include "../graph/json.h"
 #include "../plan/plan.h"
 #include "tvm_backends.h"
 #include "view_objects.h"
@@ -8,24 +9,16 @@
 namespace tvm::collage {
 namespace {
 
-Array<ObjectRef> Rows(const std::vector<std::vector<int>>& lists) {
-  Array<ObjectRef> rows;
-  for (const std::vector<int>& list : lists) {
-    rows.push_back(runtime::ShapeTuple(list.begin(), list.end()));
-  }
-  return rows;
-}
-
-/*! \brief Rows [value, layout class of the maker, of the reader, seconds] that are not free. */
-Array<ObjectRef> Crossings(int num_values, const std::function<double(int, int, int)>& seconds_of) {
-  Array<ObjectRef> rows;
+/*! \brief What is not free: a value, the layout classes of its maker and reader, seconds. */
+Json Crossings(int num_values, const std::function<double(int, int, int)>& seconds_of) {
+  std::vector<Json> rows;
   for (int value = 0; value < num_values; ++value) {
     for (int from : {LayoutTransitions::kPlain, LayoutTransitions::kBlocked}) {
       for (int to : {LayoutTransitions::kPlain, LayoutTransitions::kBlocked}) {
         const double seconds = seconds_of(value, from, to);
         if (seconds == 0) continue;
-        rows.push_back(Array<ObjectRef>{runtime::Int(value), runtime::Int(from), runtime::Int(to),
-                                        runtime::Float(seconds)});
+        rows.push_back(
+            JsonObject({{"value", value}, {"from", from}, {"to", to}, {"seconds", seconds}}));
       }
     }
   }
@@ -36,9 +29,8 @@ Array<ObjectRef> Crossings(int num_values, const std::function<double(int, int, 
  * \brief The problem's fields; `seconds` is -1 for a candidate that cannot be used. Values from
  * outside are numbered as in the graph, and plain. `plan`: candidates in the order of execution.
  */
-Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
-                                          const Array<PartitionSpecView>& spec_views,
-                                          const CostEstimator& estimator) {
+String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecView>& spec_views,
+                          const CostEstimator& estimator) {
   std::vector<TargetSpec> targets;
   for (const PartitionSpecView& view : spec_views) targets.push_back(view->target_spec);
   const ImportedPtr imported = ImportFunction(function);
@@ -61,29 +53,29 @@ Map<String, ObjectRef> CoverProblemFields(const ObjectRef& function,
   const CoverProblem& problem = search.problem();
   std::vector<std::vector<int>> insides;
   std::vector<int> classes;
-  Array<ObjectRef> seconds;
+  std::vector<double> seconds;
   for (int id = 0; id < num_candidates; ++id) {
     insides.push_back(problem.candidates[id].inside);
     classes.push_back(problem.candidates[id].backend);
     const EstimatedCost& cost = costs[id];
-    seconds.push_back(runtime::Float(cost.IsUsable() ? cost.seconds : -1.0));
+    seconds.push_back(cost.IsUsable() ? cost.seconds : -1.0);
   }
-  return {
-      {"inputs", Rows(problem.inputs)},
-      {"outside_inputs", Rows(problem.outside_inputs)},
-      {"outputs", runtime::ShapeTuple(problem.outputs.begin(), problem.outputs.end())},
-      {"candidates", Rows(insides)},
-      {"classes", runtime::ShapeTuple(classes.begin(), classes.end())},
+  return JsonText({
+      {"inputs", problem.inputs},
+      {"outside_inputs", problem.outside_inputs},
+      {"outputs", problem.outputs},
+      {"candidates", insides},
+      {"classes", classes},
       {"seconds", seconds},
       {"crossings", Crossings(problem.num_nodes, problem.transitions.between)},
       {"outside_crossings", Crossings(imported->graph.size(),
                                       [&](int value, int from, int to) {
                                         return transitions.Between(value, from, to);
                                       })},
-      {"plan", runtime::ShapeTuple(plan.candidates.begin(), plan.candidates.end())},
-      {"plan_seconds", runtime::Float(plan.seconds)},
-      {"bound_seconds", runtime::Float(search.stats().bound_seconds)},
-  };
+      {"plan", plan.candidates},
+      {"plan_seconds", plan.seconds},
+      {"bound_seconds", search.stats().bound_seconds},
+  });
 }
 
 }  // namespace

@@ -27,6 +27,20 @@ std::string EstimatedCost::Summary() const {
   return status + " " + SecondsText(seconds) + (message.empty() ? "" : " (" + message + ")");
 }
 
+Json EstimatedCost::ToJson() const {
+  return JsonObject({{"status", status},
+                     {"seconds", IsUsable() ? AttrValue(seconds) : AttrValue()},
+                     {"message", message},
+                     {"flags", flags}});
+}
+
+EstimatedCost EstimatedCost::Of(const JsonValue& fields) {
+  EstimatedCost cost{fields["status"].Text(), 0.0, fields["message"].Text()};
+  if (cost.IsUsable()) cost.seconds = fields["seconds"].Real();
+  for (const JsonValue& flag : fields["flags"].Items()) cost.flags.push_back(flag.Text());
+  return cost;
+}
+
 std::vector<CandidatePartition> Backends::AskRule(const DataflowGraph& graph, int spec,
                                                   RuleLog* log) const {
   return specs_[spec].AllCandidates(graph, spec, log);
@@ -53,8 +67,7 @@ std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const 
   return candidates;
 }
 
-std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
-                    const std::string& backend) {
+std::string OpsOf(const DataflowGraph& graph, const CandidatePartition& candidate) {
   constexpr int kMostOps = 8;  // a region's list of ops tells nothing more
   std::string ops;
   int count = 0;
@@ -63,7 +76,12 @@ std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candid
     if (++count <= kMostOps) ops += (ops.empty() ? "" : ", ") + graph[index].name;
   });
   if (count > kMostOps) ops += ", ... " + std::to_string(count) + " ops";
-  return backend + "(" + ops + ")";
+  return ops;
+}
+
+std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
+                    const std::string& backend) {
+  return backend + "(" + OpsOf(graph, candidate) + ")";
 }
 
 }  // namespace tvm::collage

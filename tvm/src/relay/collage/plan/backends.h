@@ -9,20 +9,25 @@
 #include <utility>
 #include <vector>
 
+#include "../graph/json.h"
 #include "../graph/signature.h"
 #include "../rules/partition_rule.h"
 
 namespace tvm::collage {
 
-/*! \brief What is known of a part's cost; `status` is one of the names in costs/cost.py. */
+/*! \brief What is known of a part's cost; PartCost of records.py, which lists status and flags. */
 struct EstimatedCost {
   std::string status;
   double seconds = 0;
   std::string message;
+  std::vector<std::string> flags = {};  // what makes it doubtful
 
   bool IsUsable() const { return status == "measured" || status == "estimated"; }
   /*! \brief As Cost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
   std::string Summary() const;
+  /*! \brief Its fields; seconds are null where there are none. */
+  Json ToJson() const;
+  static EstimatedCost Of(const JsonValue& fields);
 };
 
 /*! \brief A candidate whose cost is asked for; equal signatures must cost the same. */
@@ -83,6 +88,8 @@ class Backends {
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Backends& backends,
                                               std::vector<RuleLog>* logs);
 
+/*! \brief "nn.conv2d, add". */
+std::string OpsOf(const DataflowGraph& graph, const CandidatePartition& candidate);
 /*! \brief "<backend>(nn.conv2d, add)". */
 std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
                     const std::string& backend);

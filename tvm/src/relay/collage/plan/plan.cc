@@ -111,7 +111,7 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double m
   plan.seconds = cover.seconds;
   plan.lower_bound_seconds = is_whole ? cover.lower_bound_seconds : 0.0;
   plan.is_optimal = cover.optimal && is_whole;
-  plan.search_summary = search.stats().Summary();
+  plan.search = search.stats();
   plan.cuts = CutsOf(plan.logs, plan.cost_counts.given_up);
   KeepCandidates(backends, std::move(candidates), costs, &plan);
   return plan;

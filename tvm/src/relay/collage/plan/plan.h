@@ -80,7 +80,7 @@ struct FunctionPlan {
   std::vector<PlannedPart> candidates;
   /*! \brief What each spec's rule refused and cut, by spec. */
   std::vector<RuleLog> logs;
-  std::string search_summary;
+  CoverStats search;
   /*! \brief One line a limit that cut candidates. */
   std::vector<std::string> cuts;
 };

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "../graph/json.h"
 #include "construct.h"
 
 namespace tvm::collage {
@@ -90,17 +91,18 @@ std::string TextOf(const DataflowGraph& graph, NodeIndex index) {
   return text.substr(text.find(" = ") + 3);
 }
 
-/*! \brief [structure, weights, [[text, types, key] a node]]. */
-Array<ObjectRef> DescribeFunction(ObjectRef function) {
+/*! \brief A DescribedFunction of placement/describe.py. */
+String DescribeFunction(ObjectRef function) {
   const ImportedPtr owner = ImportFunction(function);
   const ImportedFunction& imported = *owner;
   const FunctionKey key = KeyOf(imported);
-  Array<ObjectRef> rows;
+  std::vector<Json> nodes;
   for (NodeIndex i = 0; i < imported.graph.size(); ++i) {
-    rows.push_back(
-        Array<String>{TextOf(imported.graph, i), imported.graph[i].TypesText(), Hex(key.nodes[i])});
+    nodes.push_back(JsonObject({{"text", TextOf(imported.graph, i)},
+                                {"types", imported.graph[i].TypesText()},
+                                {"key", Hex(key.nodes[i])}}));
   }
-  return {String(Hex(key.structure)), String(Hex(key.weights)), rows};
+  return JsonText({{"key", Hex(key.structure)}, {"weights", Hex(key.weights)}, {"nodes", nodes}});
 }
 
 TVM_REGISTER_GLOBAL("collage.DescribeFunction").set_body_typed(DescribeFunction);

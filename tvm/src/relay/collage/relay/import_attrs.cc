@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+
+#include "../graph/json.h"
 
 namespace tvm::collage {
 namespace {
@@ -109,16 +112,35 @@ AttrValue ImportOpAttr(const ObjectRef& op, const std::string& name) {
 
 namespace {
 
-/*! \brief One row a field, for people and tests: [name, value as text]. */
-Array<ObjectRef> AttrsSummary(ObjectRef attrs) {
-  Array<ObjectRef> rows;
-  for (const auto& [key, value] : ImportAttrs(attrs)) {
-    rows.push_back(Array<ObjectRef>{String(key), String(Summary(value))});
+/*! \brief Each field's value as text, for people and tests. */
+String AttrsSummary(ObjectRef attrs) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : ImportAttrs(attrs)) texts[key] = Summary(value);
+  return Json(texts).text();
+}
+
+/*! \brief "1 64 56 56"; "?" for what is not known at compile time. */
+String PlainInts(const Array<ObjectRef>& numbers) {
+  std::string text;
+  for (const ObjectRef& number : numbers) {
+    const std::string one =
+        IsA(number, "IntImm") ? std::to_string(Fields(number).Int("value")) : "?";
+    text += (text.empty() ? "" : " ") + one;
   }
-  return rows;
+  return text;
+}
+
+/*! \brief "float32 1 64 56 56"; empty when it is no tensor's type. */
+String StaticType(const ObjectRef& type) {
+  if (!IsA(type, "relay.TensorType")) return "";
+  Fields fields(type);
+  const auto shape = runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"));
+  return runtime::DLDataType2String(fields.DType("dtype")) + " " + std::string(PlainInts(shape));
 }
 
 TVM_REGISTER_GLOBAL("collage.AttrsSummary").set_body_typed(AttrsSummary);
+TVM_REGISTER_GLOBAL("collage.StaticType").set_body_typed(StaticType);
+TVM_REGISTER_GLOBAL("collage.PlainInts").set_body_typed(PlainInts);
 
 }  // namespace
 }  // namespace tvm::collage

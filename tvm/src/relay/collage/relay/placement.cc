@@ -5,58 +5,39 @@
 #include <map>
 #include <optional>
 
-#include "construct.h"
 #include "device_domains.h"
-#include "import_attrs.h"
 
 namespace tvm::collage {
 namespace {
 
-using runtime::ShapeTuple;
-
-ShapeTuple AsTuple(const IndexSet& nodes) {
-  const std::vector<int> members = nodes.ToVector();
-  return ShapeTuple(std::vector<ShapeTuple::index_type>(members.begin(), members.end()));
-}
-
-ObjectRef CompositeRow(const NestedSubGraph& nested) {
-  Map<String, ObjectRef> attrs;
-  for (const auto& [key, value] : nested.attrs) attrs.Set(key, ExportAttr(value));
-  return Array<ObjectRef>{String(nested.composite), AsTuple(nested.inside), attrs};
-}
-
-/*! \brief Reads one function's rows; every error says which part of which function is wrong. */
+/*! \brief Reads one function's parts; every error says which part of which function is wrong. */
 class PartReader {
  public:
   explicit PartReader(const PlacedFunction& function)
       : graph_(function.imported->graph), name_(function.Name()), seen_(graph_.size()) {}
 
   /*! \brief None of a part of names alone, as files of before have them. */
-  std::optional<PlacedPart> Read(const ObjectRef& untyped) {
-    auto row = runtime::Downcast<Array<ObjectRef>>(untyped);
+  std::optional<PlacedPart> Read(const JsonValue& fields) {
     PlacedPart part;
-    part.backend = runtime::Downcast<String>(row[0]);
+    part.backend = fields["backend"].Text();
     where_ = "part " + std::to_string(num_read_++) + " (" + part.backend + ")";
-    part.rule = runtime::Downcast<String>(row[1]);
-    part.label = runtime::Downcast<String>(row[2]);
-    const IndexSet inside = ReadNodes(row[3]);
-    if (inside.IsEmpty() && !runtime::Downcast<ShapeTuple>(row[3]).empty()) return std::nullopt;
+    part.rule = fields["rule"].Text();
+    part.label = fields["label"].Text();
+    const IndexSet inside = ReadNodes(fields["nodes"]);
+    if (inside.IsEmpty() && !fields["nodes"].Items().empty()) return std::nullopt;
     if (inside.Intersects(seen_)) {
       Refuse("holds node " + std::to_string((inside & seen_).First()) +
              ", which an earlier part holds");
     }
     seen_ |= inside;
-    part.sub_graph = SubGraph::Make(graph_, inside, ReadComposites(row[4]));
+    part.sub_graph = SubGraph::Make(graph_, inside, ReadComposites(fields["composites"]));
     std::string why;
     if (!part.sub_graph.IsValid(graph_, SubGraphConfig(), &why)) Refuse("cannot be one: " + why);
-    part.is_primitive = runtime::Downcast<runtime::Bool>(row[5])->value;
+    part.is_primitive = fields["is_primitive"].Bool();
     if (part.is_primitive || !part.sub_graph.nested().empty()) {
       CheckIsDataflow(inside);
       CheckDevice(part.backend, inside);
     }
-    part.cost.status = runtime::Downcast<String>(row[6]);
-    part.cost.seconds = runtime::Downcast<runtime::Float>(row[7])->value;
-    part.cost.message = runtime::Downcast<String>(row[8]);
     return part;
   }
 
@@ -81,9 +62,10 @@ class PartReader {
   }
 
  private:
-  IndexSet ReadNodes(const ObjectRef& nodes) const {
+  IndexSet ReadNodes(const JsonValue& nodes) const {
     IndexSet set(graph_.size());
-    for (int64_t index : runtime::Downcast<ShapeTuple>(nodes)) {
+    for (const JsonValue& item : nodes.Items()) {
+      const int64_t index = item.Int();
       if (index < 0 || index >= graph_.size()) {
         Refuse("holds node " + std::to_string(index) + ", but the function has nodes 0 to " +
                std::to_string(graph_.size() - 1));
@@ -119,19 +101,17 @@ class PartReader {
     });
   }
 
-  std::vector<NestedSubGraph> ReadComposites(const ObjectRef& rows) const {
+  std::vector<NestedSubGraph> ReadComposites(const JsonValue& composites) const {
     std::vector<NestedSubGraph> nested;
-    for (const auto& row : runtime::Downcast<Array<Array<ObjectRef>>>(rows)) {
-      NestedSubGraph composite{runtime::Downcast<String>(row[0]), ReadNodes(row[1]), {}};
+    for (const JsonValue& fields : composites.Items()) {
+      NestedSubGraph composite{fields["name"].Text(), ReadNodes(fields["nodes"]), {}};
       SubGraph inner = SubGraph::Make(graph_, composite.inside);
       std::string why;
       if (!inner.IsValid(graph_, SubGraphConfig(), &why)) {
         Refuse("has a composite " + composite.composite + " that cannot be one: " + why);
       }
       std::map<std::string, AttrValue> sorted;
-      for (const auto& [key, value] : runtime::Downcast<Map<String, ObjectRef>>(row[2])) {
-        sorted[key] = ImportAttr(value);
-      }
+      for (const auto& [key, value] : fields["attrs"].Fields()) sorted[key] = value.Attr();
       composite.attrs.assign(sorted.begin(), sorted.end());
       nested.push_back(std::move(composite));
     }
@@ -165,33 +145,39 @@ Placement EmptyPlacement(const ObjectRef& mod) {
   return placement;
 }
 
-Array<ObjectRef> PartRows(const std::vector<PlacedPart>& parts) {
-  Array<ObjectRef> rows;
+Json PartsJson(const std::vector<PlacedPart>& parts) {
+  std::vector<Json> rows;
   for (const PlacedPart& part : parts) {
-    Array<ObjectRef> composites;
+    std::vector<Json> composites;
     for (const NestedSubGraph& nested : part.sub_graph.nested()) {
-      composites.push_back(CompositeRow(nested));
+      composites.push_back(JsonObject(
+          {{"name", nested.composite}, {"nodes", nested.inside}, {"attrs", nested.attrs}}));
     }
-    rows.push_back(Array<ObjectRef>{String(part.backend), String(part.rule), String(part.label),
-                                    AsTuple(part.sub_graph.inside()), composites,
-                                    runtime::Bool(part.is_primitive), String(part.cost.status),
-                                    runtime::Float(part.cost.seconds), String(part.cost.message)});
+    rows.push_back(JsonObject({{"backend", part.backend},
+                               {"rule", part.rule},
+                               {"label", part.label},
+                               {"nodes", part.sub_graph.inside()},
+                               {"composites", composites},
+                               {"is_primitive", part.is_primitive},
+                               {"cost", part.cost.ToJson()}}));
   }
   return rows;
 }
 
-void SetParts(const Map<String, Array<ObjectRef>>& rows_of, Placement* placement) {
-  for (PlacedFunction& function : placement->functions) {
-    auto rows = rows_of.Get(function.Name());
-    if (!rows) continue;
-    PartReader reader(function);
-    function.parts.clear();
-    for (const ObjectRef& row : rows.value()) {
-      if (std::optional<PlacedPart> part = reader.Read(row)) {
-        function.parts.push_back(std::move(*part));
+void SetParts(const String& parts_of, Placement* placement) {
+  const JsonValue by_function = JsonValue::Parse(parts_of);
+  for (const auto& [name, parts] : by_function.Fields()) {
+    for (PlacedFunction& function : placement->functions) {
+      if (function.Name() != name) continue;
+      PartReader reader(function);
+      function.parts.clear();
+      for (const JsonValue& fields : parts.Items()) {
+        if (std::optional<PlacedPart> part = reader.Read(fields)) {
+          function.parts.push_back(std::move(*part));
+        }
       }
+      reader.CheckOrder(function.parts);
     }
-    reader.CheckOrder(function.parts);
   }
 }
 

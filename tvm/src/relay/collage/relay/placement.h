@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../graph/json.h"
 #include "../graph/sub_graph.h"
 #include "../plan/plan.h"
 #include "import_relay.h"
@@ -31,18 +32,15 @@ struct Placement {
 /*! \brief The module's functions that can be partitioned, without parts yet. \param mod typed. */
 Placement EmptyPlacement(const ObjectRef& mod);
 
-/*!
- * \brief Parts as rows [backend, rule, label, nodes, composites, is_primitive, status, seconds,
- * message]; nodes are a ShapeTuple, a composite is [name, nodes, {attribute: value}].
- */
-Array<ObjectRef> PartRows(const std::vector<PlacedPart>& parts);
+/*! \brief PlacedParts of placement/types.py; C++ writes their costs and does not read them. */
+Json PartsJson(const std::vector<PlacedPart>& parts);
 
 /*!
- * \brief Fills in the parts from rows by function name.
- * \throw PlacementError, in one line, when rows name a function or a node that is not there, or
- * parts that overlap, leave their region, or cannot run one after the other.
+ * \brief Fills in the parts from JSON: such parts by function name.
+ * \throw PlacementError, in one line, when they name a function or a node that is not there, or
+ * overlap, leave their region, or cannot run one after the other.
  */
-void SetParts(const Map<String, Array<ObjectRef>>& rows_of, Placement* placement);
+void SetParts(const String& parts_of, Placement* placement);
 
 }  // namespace tvm::collage
 

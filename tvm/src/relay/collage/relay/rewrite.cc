@@ -292,11 +292,10 @@ Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   return MakeFunction(params, body, ObjectRef());
 }
 
-/*! \brief By function, the module that is measured for each part in rows (see PartRows). */
-Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped,
-                                          Map<String, Array<ObjectRef>> rows_of) {
+/*! \brief By function, the module that is measured for each of the parts (see SetParts). */
+Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped, const String& parts_of) {
   Placement placement = EmptyPlacement(InferTypes(untyped));
-  SetParts(rows_of, &placement);
+  SetParts(parts_of, &placement);
   Map<String, Array<ObjectRef>> modules;
   for (const PlacedFunction& function : placement.functions) {
     Array<ObjectRef> made;

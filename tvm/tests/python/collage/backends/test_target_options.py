@@ -23,7 +23,7 @@ from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measured import measuring_session
 from tvm.relay.collage.optimizer import partition as partition_for
-from tvm.relay.collage.placement.describe import parts_from_rows
+from tvm.relay.collage.placement.describe import placed_parts
 from tvm.relay.collage.placement.replay import rewrite
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -76,8 +76,8 @@ def test_they_reach_the_workers():
     part = backends.greedy_partition(parse(NET), NAME, target=target)
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
     with measuring_session(options, [target]):
-        [(status, _, message)] = CostEstimator().estimate_batch([part], [target], ["part"])
-    assert status == "compile_failed" and "'nonsense' undeclared" in message
+        [cost] = CostEstimator().estimate_batch([part], [target], ["part"])
+    assert cost.status == "compile_failed" and "'nonsense' undeclared" in cost.message
 
 
 def key_of(target):
@@ -96,7 +96,7 @@ def test_a_placement_keeps_them():
     mod = parse(NET)
     targets = parse_targets([HOST, f"{NAME} -scale=2"])
     _, [report] = take_all(mod, targets)
-    again = rewrite(mod, {"main": parts_from_rows(report["placement"]())})
+    again = rewrite(mod, {"main": placed_parts(report.placement)})
     parts = [f for f in again.functions.values() if "Compiler" in (f.attrs or {})]
     assert parts and all(options_in(part) == {"scale": "2"} for part in parts)
 
@@ -205,11 +205,11 @@ class _TvmMocked(MockCostEstimator):
         self._real = estimator
 
     def estimate_batch(self, mods, targets, labels):
-        rows = [["measured", 1.0, ""] for _ in mods]
+        costs = [Cost.given(1.0) for _ in mods]
         for k, target in enumerate(targets):
             if target.kind.name != HOST:
-                [rows[k]] = self._real.estimate_batch([mods[k]], [target], [labels[k]])
-        return rows
+                [costs[k]] = self._real.estimate_batch([mods[k]], [target], [labels[k]])
+        return costs
 
 
 def test_own_costs_are_estimated_and_nothing_is_built(priced):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost: statuses, seconds, JSON."""
 
+import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
 from measure_fakes import measure
+from tvm.relay.collage.costs.cost import FLAGS, PartCost
 
 Cost = measure.Cost
 
@@ -17,19 +19,22 @@ def test_measured_cost_is_the_median_with_its_interval():
     assert cost.is_usable and not cost.is_failure
     assert cost.Summary().startswith("measured 5.5 s, median 4 s [1 s, 7 s], 7 rounds, borders 500")
     calm = Cost.measured([1.0, 1.01, 1.02] * 3)
-    assert (calm.seconds, calm.median, calm.message) == (1.01, None, "")
+    assert (calm.seconds, calm.median, calm.remarks, calm.flags) == (1.01, None, "", ())
 
 
 def test_a_noisy_cost_counts_by_its_upper_quartile():
     samples = [1.0] * 5 + [1.4] * 4 + [3.0] * 3
     cost = Cost.measured(samples)
-    assert cost.is_noisy and cost.message.startswith("noisy: ")
+    assert cost.flags == ("noisy",) and cost.message == ""
+    assert cost.remarks == "noisy: the machine was busy, its upper quartile counts"
+    assert f"({cost.remarks})" in cost.Summary()
     assert (cost.seconds, cost.median) == (np.quantile(samples, 0.75), 1.4)
     assert cost.spread == (cost.high - cost.low) / 1.4, "of the median, as for a calm one"
     steady = Cost.measured([1.39, 1.4, 1.41] * 4)
     assert steady.seconds < cost.seconds, "of equal medians the steady one wins"
     paired = Cost.measured(samples, by_quartile=False)
-    assert (paired.seconds, paired.median) == (1.4, None) and paired.is_noisy
+    assert (paired.seconds, paired.median) == (1.4, None)
+    assert dataclasses.replace(paired, message="x").remarks == "noisy: the machine was busy; x"
     with pytest.raises(ValueError, match="finite seconds"):
         Cost("measured", 1.0, 1.0, 1.0, median=-1.0)
 
@@ -43,10 +48,21 @@ def test_timings_that_are_no_positive_numbers_are_a_failed_run(samples):
 def test_too_few_samples_bound_nothing_and_are_noisy():
     few = Cost.measured([1.0] * 5)
     assert (few.seconds, few.low, few.high, few.spread) == (1.0, None, None, math.inf)
-    assert few.is_noisy and few.message.startswith("noisy: too few samples")
-    assert "[" not in few.Summary() and Cost.measured([1.0] * 6).message == ""
+    assert few.is_noisy and few.remarks.startswith("noisy: too few samples")
+    assert "[" not in few.Summary() and Cost.measured([1.0] * 6).remarks == ""
     with pytest.raises(ValueError, match="needs finite seconds"):
         Cost("measured", 1.0, 1.0)
+
+
+def test_what_the_pass_is_told_of_a_cost():
+    cost = Cost("measured", 2.0, 1.0, 3.0, load=0.5, unverified=True, message="not verified: why")
+    assert cost.flags == ("noisy", "busy", "unverified") == FLAGS
+    told = PartCost("measured", 2.0, "not verified: why", cost.flags)
+    assert told.is_usable and told.Summary() == "measured 2 s (not verified: why)"
+    failed = PartCost("timeout", None, "60 s")
+    assert failed.is_failure and failed.Summary() == "timeout: 60 s"
+    assert not PartCost("unknown", None, "").is_failure
+    assert Cost.given(1.0).flags == (), "who tells no samples is believed"
 
 
 def test_failures_and_unknown_carry_no_seconds():

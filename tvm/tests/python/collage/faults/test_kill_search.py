@@ -34,11 +34,11 @@ def test_the_device_measures_and_fails(undisturbed):
     run, plan, _ = undisturbed
     begun, ended = run.keys("begin"), run.keys("end")
     assert len(set(ended)) == len(ended) > 15 and set(ended) < set(begun) < set(run.keys("build"))
-    assert len({part[0] for part in plan["parts"]}) > 1
-    failed = {(row[2], row[3]) for row in plan["failed"]}
+    assert len({part["backend"] for part in plan["parts"]}) > 1
+    failed = {(part["backend"], part["ops"], part["cost"]["status"]) for part in plan["failed"]}
     assert failed == {
-        ("fake_calls(nn.conv2d)", "compile_failed"),
-        ("fake_calls(sigmoid)", "crashed"),
+        ("fake_calls", "nn.conv2d", "compile_failed"),
+        ("fake_calls", "sigmoid", "crashed"),
     }
     crashed = collections.Counter(begun) - collections.Counter(ended)
     assert set(crashed.values()) == {2}, "what kills its worker is tried twice"

@@ -101,15 +101,15 @@ def test_a_backend_at_fault_is_named_and_the_plan_is_the_one_without_it(searches
     step, deed = fault
     how = SLOW.get(deed, {})
     run, plan = plan_of(searches, f"{step} {deed}", faults={step: deed}, **how)
-    assert not without["failed"] and {row[0] for row in without["parts"]} == {"llvm"}
+    assert not without["failed"] and {part["backend"] for part in without["parts"]} == {"llvm"}
     if deed != "garbage":
         assert (plan["module"], plan["parts"]) == (without["module"], without["parts"])
-    named = {row[2]: (row[3], row[5]) for row in plan["failed"]}
+    named = {(part["backend"], part["ops"]): part["cost"] for part in plan["failed"]}
     if FAULTS[fault] is None:
         assert not named
         return
     status, message = FAULTS[fault]
     tried = {key for key in run.keys("build") if key.startswith("fake_")}
-    assert len(named) == len(tried) > 0 and all(label.startswith("fake_") for label in named)
-    for found, text in named.values():
-        assert found == status and message in text
+    assert len(named) == len(tried) > 0 and all(backend.startswith("fake_") for backend, _ in named)
+    for cost in named.values():
+        assert cost["status"] == status and message in cost["message"]

@@ -13,6 +13,7 @@ from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.compile import build_library, build_vm, host_target, prepare
+from tvm.relay.collage.measure import Cost
 from tvm.runtime.vm import VirtualMachine
 from tvm.target import Target
 
@@ -49,12 +50,12 @@ def check(mod, params, inputs, expected, run=run_vm, costs=CHEAP):
         np.testing.assert_allclose(ours, tvms, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
     parts = [var.name_hint for var, function in result.functions.items() if is_external(function)]
-    return sorted(parts), {report["function"]: report for report in estimator.reports}
+    return sorted(parts), {report.function: report for report in estimator.reports}
 
 
 def stays(report):
     """Operators that the backend did not get."""
-    return {row[0] for row in report["unplaced"]}
+    return {row.op for row in report.unplaced}
 
 
 # ONNX.
@@ -96,7 +97,7 @@ def check_onnx(model, dynamic=3, **options):
 @pytest.mark.parametrize("run", [run_vm, run_graph])
 def test_onnx_conv_net_is_one_part(nets, run):
     parts, reports = check_onnx(nets.conv_net(), run=run)
-    assert len(parts) == 1 and reports["main"]["unplaced"] == []
+    assert len(parts) == 1 and not reports["main"].unplaced
 
 
 def test_onnx_conv_net_where_both_take_part(nets):
@@ -105,7 +106,7 @@ def test_onnx_conv_net_where_both_take_part(nets):
     class Estimator(MockCostEstimator):
         def estimate_batch(self, mods, targets, labels):
             return [
-                ["measured", sum(map(price(target), ops_of(label))), ""]
+                Cost.given(sum(map(price(target), ops_of(label))))
                 for target, label in zip(targets, labels, strict=True)
             ]
 
@@ -122,7 +123,7 @@ def test_onnx_conv_net_where_both_take_part(nets):
     inputs = {"x": np.random.default_rng(3).standard_normal((1, 3, 16, 16)).astype("float32")}
     for ours, tvms in zip(run_vm(result, inputs), run_vm(prepared, inputs), strict=True):
         np.testing.assert_allclose(ours, tvms, rtol=1e-4, atol=1e-5)
-    backends = {row[0] for row in estimator.reports[0]["parts"] if row[6]}
+    backends = {part.backend for part in estimator.reports[0].parts if part.is_kernel}
     assert backends == {"llvm", "dnnl"}
 
 
@@ -154,7 +155,7 @@ def test_onnx_int64_shape_arithmetic_folds_away_when_shapes_are_static(nets):
 def test_onnx_dynamic_batch_stays_on_tvm_and_says_so(nets):
     parts, reports = check_onnx(nets.shape_arithmetic())
     assert parts == []
-    reasons = {row[0]: row[3] for row in reports["main"]["unplaced"]}
+    reasons = {row.op: row.message for row in reports["main"].unplaced}
     assert "its shape is dynamic" in reasons["nn.conv2d"]
 
 
@@ -241,4 +242,4 @@ def test_tflite_conv_net():
     x = np.random.default_rng(1).standard_normal((1, 8, 8, 3)).astype("float32")
     expected = tflite_nets.reference(weights, x)
     parts, reports = check(mod, params, {"x": x}, [expected])
-    assert len(parts) == 1 and reports["main"]["unplaced"] == []
+    assert len(parts) == 1 and not reports["main"].unplaced

@@ -57,6 +57,6 @@ def test_a_candidates_message_says_so(target, monkeypatch):
     targets = [Target(target, host="llvm")] * 2
     with measured.measuring_session(external_targets=targets) as session:
         fast, slow = measured.measure_batch(session, mods, targets, ["a", "b"])
-    assert fast == ["measured", pytest.approx(1e-5), ""]
-    assert slow[:2] == ["measured", pytest.approx(1.0)]
-    assert "times its roofline (20" in slow[2]
+    assert (fast.status, fast.seconds, fast.message) == ("measured", pytest.approx(1e-5), "")
+    assert (slow.status, slow.seconds) == ("measured", pytest.approx(1.0))
+    assert "times its roofline (20" in slow.message

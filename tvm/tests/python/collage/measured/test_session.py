@@ -52,18 +52,18 @@ def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
     estimator = CostEstimator()
     result = partition(conv, estimator)
     [report] = estimator.reports
-    kernels = [row for row in report["parts"] if row[6]]
-    assert kernels and all(row[3] == "measured" and row[4] > 0 for row in kernels)
-    parts = sum(row[4] for row in report["parts"])
-    backends = {row[0] for row in report["parts"]}
+    kernels = [part for part in report.parts if part.is_kernel]
+    assert kernels and all(p.cost.status == "measured" and p.cost.seconds > 0 for p in kernels)
+    parts = sum(part.cost.seconds for part in report.parts)
+    backends = {part.backend for part in report.parts}
     if backends == {"dnnl"}:
-        assert report["seconds"] == pytest.approx(parts)
+        assert report.seconds == pytest.approx(parts)
     else:  # and transitions of TVM's blocked layout, where the model begins and ends too
         # The search adds whole picoseconds (search/ticks.h).
-        rounding = len(report["parts"]) * 1e-12
-        assert report["seconds"] >= parts - rounding
-    assert report["failed"] == []
-    used = {row[0] for row in kernels}
+        rounding = len(report.parts) * 1e-12
+        assert report.seconds >= parts - rounding
+    assert not report.failed
+    used = {part.backend for part in kernels}
     assert ("dnnl" in used) == any(is_external(f) for f in result.functions.values())
     assert_same_outputs(conv, result)
 
@@ -73,18 +73,18 @@ def test_a_second_pass_of_the_session_measures_nothing_and_decides_the_same(conv
     partitioned = partition(conv, first)
     again = CostEstimator()
     assert tvm.ir.structural_equal(partition(conv, again), partitioned)
-    assert again.reports[0]["seconds"] == first.reports[0]["seconds"]
+    assert again.reports[0].seconds == first.reports[0].seconds
 
 
 def test_a_batch_is_answered_in_its_order(conv):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
-    rows = CostEstimator().estimate_batch(
+    costs = CostEstimator().estimate_batch(
         [relu, dynamic, conv, relu], [LLVM] * 4, ["a", "b", "c", "d"]
     )
-    assert [row[0] for row in rows] == ["measured", "unsupported", "measured", "measured"]
-    assert rows[0] == rows[3], "equal candidates are measured once"
-    assert rows[1][1] == 0.0 and "no tensor of a fixed shape" in rows[1][2]
+    assert [cost.status for cost in costs] == ["measured", "unsupported", "measured", "measured"]
+    assert costs[0] == costs[3], "equal candidates are measured once"
+    assert costs[1].seconds is None and "no tensor of a fixed shape" in costs[1].message
 
 
 def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason():
@@ -94,9 +94,9 @@ def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason():
         }
         def @main(%x: $T) { @part(%x) }"""
     )
-    [(status, seconds, message)] = CostEstimator().estimate_batch([broken], [DNNL], ["dnnl(erf)"])
-    assert status in {"compile_failed", "unsupported"} and seconds == 0.0
-    assert message and "\n  0:" not in message
+    [cost] = CostEstimator().estimate_batch([broken], [DNNL], ["dnnl(erf)"])
+    assert cost.status in {"compile_failed", "unsupported"} and cost.seconds is None
+    assert cost.message and "\n  0:" not in cost.message
 
 
 def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
@@ -112,8 +112,9 @@ def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
         config = make_compilation_config(context, [LLVM, Target("measured_test")])
         result = CollagePartition(config, estimator)(mod)
     assert len(result.functions) == 1
-    [failed] = estimator.reports[0]["failed"]
-    assert failed[0] == "measured_test" and failed[3] == "compile_failed" and failed[5]
+    [failed] = estimator.reports[0].failed
+    assert failed.backend == "measured_test"
+    assert failed.cost.status == "compile_failed" and failed.cost.message
 
 
 def test_the_old_protocol_gives_seconds_or_infinity(conv):
@@ -163,7 +164,7 @@ def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, no_ses
             CollagePartition(config, estimator)(conv)
     assert len(started) == 1
     first, second = estimator.reports
-    assert first["seconds"] == second["seconds"]
+    assert first.seconds == second.seconds
     assert started[0]().is_alive
     estimator.close()
     assert not started[0]() or not started[0]().is_alive
@@ -173,9 +174,9 @@ def test_workers_end_with_their_estimator(no_session, started):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     estimator = CostEstimator()
     with quick():
-        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0][0] == "measured"
+        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0].status == "measured"
     with quick(seed=1):
-        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0][0] == "measured"
+        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0].status == "measured"
     assert len(started) == 2, "other options of measuring, other workers"
     state = weakref.ref(estimator._own)
     del estimator
@@ -232,8 +233,8 @@ def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced, no_s
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
     with measuring_session(CollageOptions(workers=1, progress="quiet"), [target]):
-        [(status, _, message)] = CostEstimator().estimate_batch([part], [target], ["dense"])
-    assert status == "compile_failed" and "mine was asked" in message
+        [cost] = CostEstimator().estimate_batch([part], [target], ["dense"])
+    assert cost.status == "compile_failed" and "mine was asked" in cost.message
 
 
 def test_a_script_replaces_no_built_in_backend(replaced, monkeypatch):
@@ -244,8 +245,8 @@ def test_a_script_replaces_no_built_in_backend(replaced, monkeypatch):
 
 def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):
     no_main = tvm.IRModule({})
-    [(status, _, message)] = CostEstimator().estimate_batch([no_main], [LLVM], ["tvm(nothing)"])
-    assert status == "unsupported" and message.startswith("tvm(nothing): ValueError: ")
+    [cost] = CostEstimator().estimate_batch([no_main], [LLVM], ["tvm(nothing)"])
+    assert cost.status == "unsupported" and cost.message.startswith("tvm(nothing): ValueError: ")
     [record] = caplog.records
     assert record.levelname == "WARNING" and "tvm(nothing)" in record.getMessage()
 

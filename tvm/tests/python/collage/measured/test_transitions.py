@@ -74,15 +74,15 @@ def backend_parts(mod):
 def test_a_free_transition_takes_the_cheaper_kernel(backend):
     costs = PricedCosts(0.0)
     assert len(backend_parts(partition(conv_relu_conv(), [backend], costs))) == 1
-    assert costs.reports[0]["seconds"] == pytest.approx(10 + 9 + 10)
+    assert costs.reports[0].seconds == pytest.approx(10 + 9 + 10)
 
 
 def test_a_kernel_between_convolutions_is_not_worth_two_transforms(backend):
     costs = PricedCosts(5.0)
     assert not backend_parts(partition(conv_relu_conv(), [backend], costs))
     # Three calls, and one transform each where the function's input and output are plain.
-    assert costs.reports[0]["seconds"] == pytest.approx(30 + 2 * 5)
-    nodes = [node for node, _ in costs.reports[0]["transitions"]]
+    assert costs.reports[0].seconds == pytest.approx(30 + 2 * 5)
+    nodes = [moved.node for moved in costs.reports[0].transitions]
     graph = collage.dataflow_graph(conv_relu_conv()["main"])
     assert [graph[node].name for node in nodes] == ["x", "nn.conv2d"]
     assert graph[nodes[1]].is_result
@@ -93,8 +93,8 @@ def test_a_follower_beside_foreign_convolutions_stays_plain(conv_backend):
     mod = partition(conv_relu_conv(), [conv_backend], costs)
     [report] = costs.reports
     assert len(backend_parts(mod)) == 2
-    assert report["seconds"] == pytest.approx(9 + 10 + 9)
-    assert report["transitions"] == []
+    assert report.seconds == pytest.approx(9 + 10 + 9)
+    assert not report.transitions
 
 
 def test_a_follower_between_both_kinds_is_charged_once(conv_backend):
@@ -113,8 +113,8 @@ def test_a_follower_between_both_kinds_is_charged_once(conv_backend):
     assert len(backend_parts(partition(mod, [conv_backend], costs))) == 1
     [report] = costs.reports
     # At the border of the function, and on one side of the relu.
-    assert [seconds for _, seconds in report["transitions"]] == [0.4, 0.4]
-    assert report["seconds"] == pytest.approx(10 + 10 + 9 + 2 * 0.4)
+    assert [moved.seconds for moved in report.transitions] == [0.4, 0.4]
+    assert report.seconds == pytest.approx(10 + 10 + 9 + 2 * 0.4)
 
 
 def test_copies_that_stay_plain_are_no_further_candidates(conv_backend):
@@ -124,7 +124,7 @@ def test_copies_that_stay_plain_are_no_further_candidates(conv_backend):
         costs_off = FunctionCosts(lambda mod, target: 1.0)
         for estimator in (costs, costs_off):
             partition(conv_relu_conv(), [conv_backend], estimator)
-            counts.append(estimator.reports[0]["candidates"])
+            counts.append(estimator.reports[0].candidates)
     assert len(set(counts)) == 1
 
 
@@ -138,7 +138,7 @@ def test_nothing_is_charged_without_an_op_that_changes_layouts(backend):
     costs = PricedCosts(5.0)
     assert len(backend_parts(partition(parse(NO_CONV), [backend], costs))) == 1
     assert costs.asked == []
-    assert costs.reports[0]["seconds"] == pytest.approx(10 + 9 + 10)
+    assert costs.reports[0].seconds == pytest.approx(10 + 9 + 10)
 
 
 def test_with_tvm_alone_nothing_is_asked():

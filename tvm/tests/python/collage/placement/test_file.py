@@ -61,6 +61,15 @@ def test_the_summary_is_one_line(placement):
     assert "\n" not in text
 
 
+def test_a_file_of_before_costs_had_flags_is_read(placement, tmp_path):
+    value = to_json(placement)
+    for function in value["functions"]:
+        for part in function["parts"]:
+            assert part["cost"].pop("flags") == ()
+    (tmp_path / "net.json").write_text(json.dumps(value))
+    assert collage.load_placement(tmp_path / "net.json") == placement
+
+
 def with_attrs(placement, **attrs):
     """The placement with these attributes on the first part's first composite."""
     main = placement.function("main")

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why operators stay on TVM: one test a reason, as the pass reports them with given costs."""
 
+import dataclasses
+
 import pytest
 from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.report.unplaced import by_region, reason_text
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
@@ -37,16 +40,16 @@ def reasons(text, targets, costs, **options):
     """The rows of main's report for the module of that text."""
     estimator = MockCostEstimator(costs) if isinstance(costs, dict) else costs
     partition(parse(text) if isinstance(text, str) else text, targets, estimator, **options)
-    [report] = [row for row in estimator.reports if row["function"] == "main"]
-    return report["unplaced"]
+    [report] = [row for row in estimator.reports if row.function == "main"]
+    return report.unplaced
 
 
 def test_what_is_on_the_backend_needs_no_reason(backend):
-    assert reasons("def @main(%x: $T) { nn.relu(%x) }", [backend], CHEAP) == []
+    assert not reasons("def @main(%x: $T) { nn.relu(%x) }", [backend], CHEAP)
 
 
 def test_without_external_backends_there_is_nothing_to_explain():
-    assert reasons("def @main(%x: $T) { nn.relu(%x) }", [], {"llvm": 1}) == []
+    assert not reasons("def @main(%x: $T) { nn.relu(%x) }", [], {"llvm": 1})
 
 
 def test_slower_says_by_how_much(backend):
@@ -58,8 +61,9 @@ def test_slower_says_by_how_much(backend):
         "slower",
         2,
     )
-    assert slower[-4:] == (2.0, 10.0, 1.0, 2)  # in all; of each of two regions
-    assert reason_text(slower._asdict()) == (
+    assert slower.seconds == 2.0  # in all; of each of two regions:
+    assert (slower.backend_seconds, slower.instead_seconds, slower.regions) == (10.0, 1.0, 2)
+    assert reason_text(dataclasses.asdict(slower)) == (
         "slower: 10 s there, 1 s here, 10.00 x as long, each of 2 regions"
     )
     assert (opaque.op, opaque.why) == ("sort", "opaque")
@@ -73,7 +77,7 @@ def test_regions_of_other_costs_have_rows_of_their_own_and_nothing_is_summed(bac
         (r.op, r.operators, r.backend_seconds, r.regions) for r in rows if r.why == "slower"
     )
     assert slower == [("nn.relu", 1, 10.0, 1), ("nn.relu", 1, 19.0, 1), ("sigmoid", 1, 19.0, 1)]
-    table = by_region([row._asdict() for row in rows])
+    table = by_region([dataclasses.asdict(row) for row in rows])
     assert sorted(row["ops"] for row in table) == ["nn.relu", "nn.relu, sigmoid", "sort"]
 
 
@@ -118,10 +122,10 @@ class Failing(CostEstimator):
 
     def __init__(self, status, message):
         super().__init__()
-        self.answer = [status, 0.0, message]
+        self.answer = Cost.failed(status, message)
 
     def estimate_batch(self, mods, targets, labels):
-        return [self.answer if t.kind.name == NAME else ["measured", 1.0, ""] for t in targets]
+        return [self.answer if t.kind.name == NAME else Cost.given(1.0) for t in targets]
 
 
 @pytest.mark.parametrize("status", ["compile_failed", "timeout", "unsupported"])
@@ -142,7 +146,7 @@ class OneEach(CostEstimator):
 
     def estimate_batch(self, mods, targets, labels):
         self.asked += labels
-        return [["measured", 1.0, ""]] * len(mods)
+        return [Cost.given(1.0)] * len(mods)
 
 
 NOT_ASKED = "def @main(%x: $T) { nn.relu(sqrt(sort(sqrt(%x)))) }"
@@ -210,7 +214,7 @@ def test_functions_that_are_left_alone_say_why(backend):
     """
     estimator = MockCostEstimator(CHEAP)
     partition(parse(text), [backend], estimator)
-    skipped = {row["function"]: row["skipped"] for row in estimator.reports}
+    skipped = {row.function: row.skipped for row in estimator.reports}
     assert skipped == {
         "main": "",
         "theirs": f"partitioned already: Compiler {NAME}",
@@ -232,6 +236,6 @@ def test_the_number_of_reasons_is_bounded():
     estimator = MockCostEstimator({"llvm": 1, name: 1})
     partition(mod, [target], estimator)
     [report] = estimator.reports
-    assert len(report["unplaced"]) == 100
-    counted = sum(row.operators for row in report["unplaced"])
-    assert counted + report["unplaced_left_out"] == 2 * many
+    assert len(report.unplaced) == 100
+    counted = sum(row.operators for row in report.unplaced)
+    assert counted + report.unplaced_left_out == 2 * many

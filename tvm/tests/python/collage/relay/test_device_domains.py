@@ -36,7 +36,7 @@ def placed(mod, backend):
     estimator = MockCostEstimator(CHEAP)
     result = partition(mod, [backend], estimator)
     parts = [name for name in result.get_global_vars() if "collage_" in name.name_hint]
-    rows = [row for report in estimator.reports for row in report["unplaced"]]
+    rows = [row for report in estimator.reports for row in report.unplaced]
     reasons = {row.op: (row.why, row.message) for row in rows}
     return sorted(name.name_hint.removeprefix(f"collage_{NAME}_") for name in parts), reasons
 

@@ -49,11 +49,11 @@ def planned(mod, backend):
     estimator = Transitions({"llvm": 10, NAME: 9})
     result = partition(mod, [backend], estimator)
     [report] = estimator.reports
-    assert report["is_optimal"]
-    parts = sorted((label, seconds) for _, _, label, _, seconds, *_ in report["parts"])
-    charged = sorted(seconds for _, seconds in report["transitions"])
-    assert sum(seconds for _, seconds in parts) + sum(charged) == pytest.approx(report["seconds"])
-    return report["seconds"], parts, charged, result
+    assert report.is_optimal
+    parts = sorted((part.label, part.cost.seconds) for part in report.parts)
+    charged = sorted(moved.seconds for moved in report.transitions)
+    assert sum(seconds for _, seconds in parts) + sum(charged) == pytest.approx(report.seconds)
+    return report.seconds, parts, charged, result
 
 
 def residual(depth=4):

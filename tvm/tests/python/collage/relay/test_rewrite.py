@@ -15,6 +15,7 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
+from tvm.relay.collage.measure import Cost
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "rewrite_test"
@@ -178,7 +179,7 @@ def test_estimators_get_typed_modules(backend):
     class Types(CostEstimator):
         def estimate_batch(self, mods, targets, labels):
             seen.extend(mods)
-            return [["estimated", 1.0, ""]] * len(mods)
+            return [Cost.estimated(1.0)] * len(mods)
 
     partition(parse("def @main(%x: $T) { tanh(nn.relu(%x)) }"), [backend], Types())
     assert seen

@@ -12,15 +12,16 @@ import tvm
 from rich.console import Console
 from tvm import relay
 from tvm.relay.collage import optimizer
+from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
-from tvm.relay.collage.pass_report import read_report
+from tvm.relay.collage.records import CostsAsked, FunctionReport, ReportedPart, Unplaced
 from tvm.relay.collage.report import compare_plans, is_single, plan_table
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.placement import label_of, placement_of
 
-NOISY = "noisy: the machine was busy"
+UNVERIFIED = ("not verified: why", ("unverified",))
 HOST = tvm.target.Target("llvm")
 
 
@@ -34,36 +35,43 @@ def failed(name, status="compile_failed", message="no [such] op"):
     return Comparison(name, Cost.failed(status, message), None, math.inf)
 
 
+def part(backend, rule, ops, status, seconds, message="", flags=(), is_kernel=True):
+    return ReportedPart(backend, rule, ops, is_kernel, PartCost(status, seconds, message, flags))
+
+
+def unplaced(op, why, message, operators, seconds, there=0.0, here=0.0, backend="other"):
+    rule, regions = f"{backend}.exp", int(why == "slower")
+    return Unplaced(op, backend, why, message, rule, operators, seconds, there, here, regions)
+
+
 def function_report(**changes):
-    rows = {
-        "function": "main",
-        "nodes": 6,
-        "candidates": 9,
-        "costs": [8, 6, 5, 2],
-        "seconds": 0.004,
-        "is_optimal": True,
-        "search": "4 nodes, 9 candidates",
-        "cuts": ["rule combine: limit max_depth cut 3"],
-        "parts": [
-            ["other", "other.relu", "other(nn.relu)", "measured", 0.001, "not verified: why", True],
-            ["llvm", "tvm", "llvm(exp)", "measured", 0.001, "", True],
-            ["llvm", "tvm", "llvm(exp)", "measured", 0.002, NOISY, True],
-            ["host", "host", "host()", "estimated", 0.0, "", False],
-        ],
-        "failed": [
-            ["other", "other.exp", "other(exp)", "crashed", 0.0, "signal 11", True],
-            ["other", "other.exp", "other(exp)", "crashed", 0.0, "signal 11", True],
-            ["other", "other.exp", "other(exp)", "timeout", 0.0, "60 s", True],
-        ],
-        "unplaced": [
-            ["exp", "other", "crashed", "signal 11", "other.exp", 2, 0.003, 0.0, 0.0, 0],
-            ["sqrt", "other", "slower", "as fast", "other.sqrt", 1, 0.001, 0.004, 0.001, 1],
-            ["add", "other", "slower", "as fast", "other.sqrt", 2, 0.001, 0.004, 0.001, 1],
-        ],
-        "unplaced_left_out": 0,
-        "skipped": "",
-    }
-    return read_report({**rows, **changes})
+    crashed = part("other", "other.exp", "exp", "crashed", None, "signal 11")
+    report = FunctionReport(
+        function="main",
+        nodes=6,
+        candidates=9,
+        costs=CostsAsked(candidates=8, distinct=6, asked=5, rounds=2),
+        seconds=0.004,
+        search="4 nodes, 9 candidates",
+        cuts=("rule combine: limit max_depth cut 3",),
+        parts=(
+            part("other", "other.relu", "nn.relu", "measured", 0.001, *UNVERIFIED),
+            part("llvm", "tvm", "exp", "measured", 0.001),
+            part("llvm", "tvm", "exp", "measured", 0.002, flags=("noisy",)),
+            part("host", "host", "", "estimated", 0.0, is_kernel=False),
+        ),
+        failed=(
+            crashed,
+            crashed,
+            part("other", "other.exp", "exp", "timeout", None, "60 s"),
+        ),
+        unplaced=(
+            unplaced("exp", "crashed", "signal 11", 2, 0.003),
+            unplaced("sqrt", "slower", "as fast", 1, 0.001, 0.004, 0.001),
+            unplaced("add", "slower", "as fast", 2, 0.001, 0.004, 0.001),
+        ),
+    )
+    return dataclasses.replace(report, **changes)
 
 
 def partitioned_module():
@@ -209,7 +217,7 @@ def test_equal_parts_are_one_row_with_its_share():
     assert (first["backend"], first["ops"], first["count"]) == ("tvm", "exp", 2)
     assert first["seconds"] == pytest.approx(0.0015)
     assert first["total_seconds"] == pytest.approx(0.003)
-    assert first["message"] == NOISY and second["message"] == "not verified: why"
+    assert (first["message"], second["message"]) == ("", "not verified: why")
     assert "nn.relu on other: not verified: why" in printed(result())
     assert first["share"] == pytest.approx(0.75) and second["share"] == pytest.approx(0.25)
     assert [row["backend"] for row in function["backends"]] == ["tvm", "other"]
@@ -239,10 +247,10 @@ def test_reasons_say_by_how_much_or_what_went_wrong():
 
 def test_where_nothing_was_measured_the_failure_of_the_whole_plan_is_told():
     rows = [
-        ["exp", name, "not_measured", "no gain", f"{name}.exp", 2, 0.003, 0.0, 0.0, 0]
+        unplaced("exp", "not_measured", "no gain", 2, 0.003, backend=name)
         for name in ("broken", "other")
     ]
-    report = function_report(unplaced=rows)
+    report = function_report(unplaced=tuple(rows))
 
     def messages(guard):
         found = dataclasses.replace(result(guard=guard), partitioned=[report]).to_json()
@@ -286,14 +294,14 @@ def test_noisy_costs_are_marked():
     assert (tvm_part["noisy"], tvm_part["count"], other["noisy"]) == (1, 2, 0)
     text = printed(result())
     assert "1.5 ms 1 noisy" in text and text.count("the option retry_failed measures") == 1
-    report = function_report()
-    report["parts"] = [row for row in report["parts"] if row.message != NOISY]
+    calm = tuple(row for row in function_report().parts if not row.cost.flags)
+    report = function_report(parts=calm)
     assert "noisy" not in printed(dataclasses.replace(result(), partitioned=[report]))
 
 
 def test_parts_without_a_cost_say_so():
-    report = function_report()
-    report["parts"][0] = report["parts"][0]._replace(status="unsupported", seconds=0.0)
+    unsupported = part("other", "other.relu", "nn.relu", "unsupported", None)
+    report = function_report(parts=(unsupported, *function_report().parts[1:]))
     found = dataclasses.replace(result("tvm", guard=False), partitioned=[report])
     [row] = [line for line in printed(found).splitlines() if "nn.relu" in line and "0.0%" in line]
     assert "unsupported" in row and "0 ns" not in row
@@ -316,7 +324,7 @@ def test_how_many_costs_were_asked_for_of_how_many():
 
 
 def test_the_log_says_it_too(caplog):
-    skipped = {**function_report(), "function": "theirs", "skipped": "a kernel"}
+    skipped = FunctionReport("theirs", skipped="a kernel")
     with caplog.at_level("INFO"):
         optimizer._log_costs([function_report(), skipped])
     [line] = caplog.messages
@@ -325,7 +333,7 @@ def test_the_log_says_it_too(caplog):
 
 def test_a_function_that_was_left_alone_is_one_line():
     item = result()
-    item.partitioned.append({**function_report(), "function": "theirs", "skipped": "a kernel"})
+    item.partitioned.append(FunctionReport("theirs", skipped="a kernel"))
     assert item.to_json()["functions"][1]["skipped"] == "a kernel"
     assert "Not partitioned: @theirs: a kernel" in printed(item)
 

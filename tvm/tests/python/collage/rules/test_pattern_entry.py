@@ -47,7 +47,7 @@ def chosen(text, backend, **options):
     estimator = MockCostEstimator({"llvm": 100, name: 1})
     partition(parse(text), [backend], estimator, **options)
     [report] = estimator.reports
-    labels = (row[2] for row in report["parts"] if row[0] == name)
+    labels = (part.label for part in report.parts if part.backend == name)
     return sorted(label.removeprefix(f"{name}(").removesuffix(")") for label in labels)
 
 
@@ -247,7 +247,7 @@ def test_tvm_max_depth_limits_what_tvm_is_thought_to_fuse():
     assert_equal(fused, text)
     single = MockCostEstimator(costs)
     partition(parse(text), [backend], single, tvm_max_depth=1, **options)
-    assert [row[0] for row in single.reports[0]["parts"]] == [name] * 3
+    assert [part.backend for part in single.reports[0].parts] == [name] * 3
 
 
 def test_limits_that_cut_are_reported(caplog):
@@ -258,7 +258,7 @@ def test_limits_that_cut_are_reported(caplog):
     with caplog.at_level(logging.WARNING):
         partition(parse(text), [backend], estimator, byoc_max_depth=1)
     [report] = estimator.reports
-    assert any("max_depth" in line for line in report["cuts"])
+    assert any("max_depth" in line for line in report.cuts)
 
 
 def test_rules_have_a_summary():
@@ -360,7 +360,7 @@ def test_what_a_backend_says_of_bare_calls_is_the_reason_in_reports():
     mod = parse("def @main(%x: $T) -> $T { tanh(sigmoid(%x)) }")
     partition(mod, [Target("bare_reason_test")], estimator)
     [report] = estimator.reports
-    told = " ".join(map(str, report["unplaced"]))
+    told = " ".join(map(str, report.unplaced))
     assert "not on a Monday" in told and "its predicate raised ZeroDivisionError" in told
     # TVM's passes are told yes or no, nothing else.
     call = mod["main"].body

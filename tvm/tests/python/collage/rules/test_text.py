@@ -423,7 +423,7 @@ def test_the_option_max_exits_lets_a_candidate_give_several_values():
     one, two = (MockCostEstimator(costs) for _ in range(2))
     partition(parse(text), [backend], one)
     result = partition(parse(text), [backend], two, max_exits=2)
-    assert [len(e.reports[0]["parts"]) for e in (one, two)] == [4, 2]
+    assert [len(e.reports[0].parts) for e in (one, two)] == [4, 2]
     assert_same_outputs(parse(text), result)
 
 
@@ -432,7 +432,7 @@ def test_what_max_exits_cuts_is_reported():
     table = [(f"cuts_test.{name}", is_op(name)(wildcard())) for name in [*SINGLES, "sigmoid"]]
     estimator = MockCostEstimator({HOST: 100, "cuts_test": 1})
     partition(parse(text), [make_backend("cuts_test", table)], estimator, max_exits=2)
-    assert "rule combine: limit max_exits cut 4" in estimator.reports[0]["cuts"]
+    assert "rule combine: limit max_exits cut 4" in estimator.reports[0].cuts
 
 
 def test_tvm_gets_regions_by_option():

@@ -96,7 +96,7 @@ def test_a_warm_build_starts_no_worker_and_gives_the_same_plan(net, first_build,
     second = build(net, path, guard=False)
     assert started == []
     assert tvm.ir.structural_equal(first.mod, second.mod)
-    assert first.partitioned[0]["seconds"] == second.partitioned[0]["seconds"]
+    assert first.partitioned[0].seconds == second.partitioned[0].seconds
     with CostStore(path) as store:
         assert store.rows() == rows, "what is known is not measured, nor written, again"
 
@@ -136,8 +136,8 @@ def test_failures_are_retried_when_the_option_asks(net, tmp_path, started):
 
     def status(**changes):
         with measured.measuring_session(options(path, **changes)):
-            [(status, _, _)] = CostEstimator().estimate_batch([net], TARGETS[:1], ["net"])
-        return status
+            [cost] = CostEstimator().estimate_batch([net], TARGETS[:1], ["net"])
+        return cost.status
 
     assert status() == "measured"
     with CostStore(path) as store:

@@ -2,6 +2,7 @@
 """Files that will not do: each is refused by its kind, and left exactly as it was."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -23,8 +24,9 @@ from store_files import (
 from store_rows import KEY, row, sql
 from tvm.relay.collage import CollageError, CollageOptions
 from tvm.relay.collage import store as stores
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measured import measuring_session
-from tvm.relay.collage.store import CostStore, StoredCosts
+from tvm.relay.collage.store import CostStore, StoredCost, StoredCosts
 from tvm.relay.collage.store.salvage import salvage
 from tvm.relay.collage.store.schema import VERSION
 
@@ -130,11 +132,32 @@ def test_an_older_layout_is_migrated_with_its_rows(tmp_path, version):
         assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
 
 
+# Messages of layouts before 5, what is left of them, and whether nothing was compared.
+WORDED = {
+    "noisy: the machine was busy, its upper quartile counts": ("", False),
+    "noisy: too few samples to bound the median": ("", False),
+    "noisy: the machine was busy; not verified: no outputs": ("not verified: no outputs", True),
+    "not verified: ValueError: noisy: x": ("not verified: ValueError: noisy: x", True),
+    "was not verified by me": ("was not verified by me", False),
+}
+
+
+def test_what_messages_said_of_a_cost_becomes_data(tmp_path):
+    path = tmp_path / "costs.sqlite"
+    rows = make_older(path, 4, messages=WORDED)
+    told = {each.key: words for each, words in zip(rows, WORDED.values(), strict=True)}
+    failed = dataclasses.replace(rows[0], cost=Cost.failed("run_failed", "not verified: it"))
+    lines = [{k: v for k, v in r.to_json().items() if k != "unverified"} for r in (*rows, failed)]
+    for read in (salvage(path), CostStore(path).rows(), map(StoredCost.from_json, lines[:-1])):
+        assert {r.key: (r.cost.message, r.cost.unverified) for r in read} == told
+    assert StoredCost.from_json(lines[-1]) == failed, "a failure's words are its own"
+
+
 def test_a_migration_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "costs.sqlite"
     make_version_1(path)
     before = path.read_bytes()
-    monkeypatch.setattr("tvm.relay.collage.store.schema.MIGRATIONS", {1: "ALTER TABLE nothing"})
+    monkeypatch.setattr("tvm.relay.collage.store.schema.MIGRATIONS", {1: ("ALTER TABLE nothing",)})
     with pytest.raises(stores.StoreError, match="it cannot be used"):
         CostStore(path)
     assert path.read_bytes() == before

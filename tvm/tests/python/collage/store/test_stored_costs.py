@@ -57,7 +57,7 @@ def test_a_stored_cost_is_the_whole_cost(path):
         measured = first.estimate(batch)
     with estimator(path) as second:
         assert second.estimate(batch) == measured
-    assert measured[0].rounds == 8 and measured[0].low < measured[0].high and measured[0].message
+    assert measured[0].rounds == 8 and measured[0].low < measured[0].high and measured[0].is_noisy
     assert measured[1].status == "run_failed" and "no kernel" in measured[1].message
 
 

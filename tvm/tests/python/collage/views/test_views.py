@@ -9,6 +9,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import OpKind, SubGraphConfig
 from tvm.relay.collage.errors import ModuleError
+from tvm.relay.collage.views import NestedSubGraph
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "views_test"
@@ -138,7 +139,7 @@ def test_a_sub_graph_knows_its_border():
     assert part.inside == {relu, tanh} and len(part) == 2
     assert part.entries == {relu} and part.inputs == {0}
     assert part.exits == {relu, tanh} and part.outputs == {exp, add}
-    assert part.nested == (("label", {tanh}, {}),)
+    assert part.nested == (NestedSubGraph("label", {tanh}, {}),)
     assert (part.kind, part.depth, part.has_taps) == (OpKind.ELEMWISE, 2, True)
     assert part.Summary() == f"{{{relu},{tanh}}} nn.relu+tanh [label]"
 
@@ -219,7 +220,7 @@ def test_candidates_of_a_function_by_backend_and_rule(backend):
     assert frozenset({relu, tanh, exp, add}) in by_backend[HOST]
     [single] = [c for c in found if c.backend == NAME and c.sub_graph.inside == {relu}]
     assert single.is_primitive and single.is_joinable and not single.is_free
-    assert single.sub_graph.nested == ((f"{NAME}.relu", {relu}, {}),)
+    assert single.sub_graph.nested == (NestedSubGraph(f"{NAME}.relu", {relu}, {}),)
     assert single.spec.name == NAME and single.cost.status == "unknown"
     assert single.Summary() == f"{NAME} {{{relu}}} nn.relu [{NAME}.relu] by {single.rule}"
 
@@ -260,11 +261,13 @@ def test_a_free_candidate_costs_nothing_without_being_asked_for(backend):
 
 @pytest.mark.parametrize("seconds", [0.0, 2.5e-9, 1.25e-6, 0.0123456, 1.0, 59.96, 12345.0])
 def test_costs_read_the_same_from_either_language(backend, seconds):
+    made_up = collage.measure.Cost.estimated(seconds, "made up")
     estimator = collage.CostEstimator()
-    estimator.estimate_batch = lambda mods, *_: [["estimated", seconds, "made up"]] * len(mods)
+    estimator.estimate_batch = lambda mods, *_: [made_up] * len(mods)
     found = collage.candidates(parse(DIAMOND), [HOST, backend], estimator)
     [text] = {c.Summary().split(", ")[-1] for c in found if c.backend == NAME}
-    assert text == collage.measure.Cost.estimated(seconds, "made up").Summary()
+    assert text == made_up.Summary()
+    assert {c.cost.Summary() for c in found if c.backend == NAME} == {text}
 
 
 def test_a_candidates_module_is_what_would_be_measured(backend):

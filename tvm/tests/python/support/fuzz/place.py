@@ -14,6 +14,7 @@ from tvm.relay.collage import CostEstimator
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.library import build_library
 from tvm.relay.collage.greedy import greedy_partition
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.run_pass import partition
 from tvm.relay.collage.targets import parse_targets
 
@@ -86,7 +87,7 @@ class RandomCosts(CostEstimator):
     def _price(self, signature, count, target):
         rng = np.random.default_rng([self._seed, int(signature, 16)])
         factor = 4.0 if target.kind.name == "llvm" else 1.0
-        return ["estimated", factor * rng.uniform(0.2, 1.8) * count**self._power * 1e-6, ""]
+        return Cost.estimated(factor * rng.uniform(0.2, 1.8) * count**self._power * 1e-6)
 
 
 def placed(mod: tvm.IRModule, variant: Variant, seed: int) -> tvm.IRModule:

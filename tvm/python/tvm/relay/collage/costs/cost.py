@@ -7,6 +7,7 @@ Test: costs/test_cost.py.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -29,11 +30,45 @@ STATUSES = (
 )
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
-_NOISY = "noisy: the machine was busy"
-_TOO_FEW = "noisy: too few samples to bound the median"
+# What makes a cost doubtful, as those see it who get no more of a cost than that.
+FLAGS = ("noisy", "busy", "unverified")
 _WITH_SECONDS = ("measured", "estimated")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
+
+
+@dataclasses.dataclass(frozen=True)
+class PartCost:
+    """What a part costs alone, as the pass is told it, and a placement keeps it."""
+
+    status: str = dataclasses.field(
+        metadata={"meaning": "as in docs/measuring.md", "enum": STATUSES}
+    )
+    seconds: float | None = dataclasses.field(
+        metadata={"meaning": "of one run; null without a cost", "minimum": 0}
+    )
+    message: str = dataclasses.field(
+        metadata={"meaning": "why there is no cost, or what is odd about it"}
+    )
+    flags: tuple[str, ...] = dataclasses.field(
+        default=(), metadata={"meaning": "what makes it doubtful", "enum": FLAGS}
+    )
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the candidate may be part of a plan."""
+        return self.status in _WITH_SECONDS
+
+    @property
+    def is_failure(self) -> bool:
+        return not self.is_usable and self.status != "unknown"
+
+    def Summary(self) -> str:
+        """One line: "measured 1.23 ms", "timeout: after 60 s"."""
+        if self.seconds is None:
+            return f"{self.status}: {self.message}" if self.message else self.status
+        text = f"{self.status} {format_seconds(self.seconds)}"
+        return f"{text} ({self.message})" if self.message else text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +82,8 @@ class Cost:
     `border_seconds` is the time of layout transforms at the candidate's borders, which `seconds`
     does not include. All are None or 0 unless the status is measured or estimated. `load` is the
     share of the allowed CPUs that others took meanwhile, from 0 to 1, where they did not leave our
-    threads' cores alone, else 0; a timeout may have it as well.
+    threads' cores alone, else 0; a timeout may have it as well. `unverified`: its outputs were to
+    be compared, and there was nothing to compare them with, as `message` says.
     """
 
     status: str
@@ -59,15 +95,17 @@ class Cost:
     message: str = ""
     median: float | None = None
     load: float = 0.0
+    unverified: bool = False
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
-        others = (self.low, self.high, self.median)
-        numbers = (self.seconds, *(n for n in others if n is not None))
+        # Estimators make one for each of thousands of candidates.
+        numbers = [n for n in (self.seconds, self.low, self.high, self.median) if n is not None]
         if self.status in _WITH_SECONDS:
             has_one_bound = (self.low is None) != (self.high is None)
-            if has_one_bound or any(n is None or not 0 <= n <= MOST_SECONDS for n in numbers):
+            wrong = [n for n in numbers if not 0 <= n <= MOST_SECONDS]
+            if has_one_bound or wrong or self.seconds is None:
                 raise ValueError(
                     f"a {self.status} cost needs finite seconds from 0 to {MOST_SECONDS:g}, "
                     f"not {numbers}"
@@ -76,7 +114,7 @@ class Cost:
                 raise ValueError(f"border_seconds is {self.border_seconds}, not finite and >= 0")
         if not (math.isfinite(self.load) and self.load >= 0):
             raise ValueError(f"load is {self.load}, not finite and >= 0")
-        if self.status not in _WITH_SECONDS and any(n is not None for n in numbers):
+        if numbers and self.status not in _WITH_SECONDS:
             raise ValueError(f"a cost of status {self.status} carries no seconds")
 
     @classmethod
@@ -89,8 +127,8 @@ class Cost:
     ) -> Cost:
         """From samples in seconds; any that is not > 0 and at most 1e6 makes it run_failed.
 
-        A noisy cost says so in its message. by_quartile: its upper quartile counts; False keeps the
-        median, for what is compared by paired samples.
+        by_quartile: of a noisy cost the upper quartile counts; False keeps the median, for what is
+        compared by paired samples.
         """
         bad = [s for s in samples if not 0 < s <= MOST_SECONDS]
         if bad or not samples:
@@ -98,17 +136,14 @@ class Cost:
         interval = median_interval(samples)
         bounds = interval[1:] if interval.is_bounded else (None, None)
         cost = cls("measured", interval.value, *bounds, len(samples), border_seconds)
-        if not cost.is_noisy:
+        if not (cost.is_noisy and by_quartile):
             return cost
-        why = _NOISY if interval.is_bounded else _TOO_FEW
-        if not by_quartile:
-            return dataclasses.replace(cost, message=why)
-        return dataclasses.replace(
-            cost,
-            seconds=upper_quartile(samples),
-            median=cost.seconds,
-            message=f"{why}, its upper quartile counts",
-        )
+        return dataclasses.replace(cost, seconds=upper_quartile(samples), median=cost.seconds)
+
+    @classmethod
+    def given(cls, seconds: float) -> Cost:
+        """A measured cost of which somebody tells the seconds alone."""
+        return cls("measured", seconds, seconds, seconds)
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:
@@ -133,6 +168,21 @@ class Cost:
     def is_busy(self) -> bool:
         """Whether a busy machine may have made it what it is."""
         return self.load > 0
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Those of FLAGS that it has."""
+        has = (self.is_noisy, self.is_busy, self.unverified)
+        return tuple(itertools.compress(FLAGS, has))
+
+    @property
+    def remarks(self) -> str:
+        """All that is to be known of it beside its figures, for people."""
+        if not self.is_noisy:
+            return self.message
+        why = "too few samples to bound the median" if self.low is None else "the machine was busy"
+        quartile = "" if self.median is None else ", its upper quartile counts"
+        return "; ".join(filter(None, (f"noisy: {why}{quartile}", self.message)))
 
     @property
     def spread(self) -> float:
@@ -162,7 +212,7 @@ class Cost:
         if self.border_seconds:
             text += f", borders {format_seconds(self.border_seconds)}"
         text += busy
-        return text + (f" ({self.message})" if self.message else "")
+        return text + (f" ({self.remarks})" if self.remarks else "")
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values, without the fields that stand at their defaults."""
@@ -176,11 +226,6 @@ class Cost:
         if unknown or "status" not in fields:
             raise ValueError(f"not a cost: {sorted(fields)}")
         return cls(**fields)
-
-
-def says_noisy(message: str) -> bool:
-    """Whether a cost's message marks it as noisy: all that reports keep of the cost."""
-    return _NOISY in message or _TOO_FEW in message
 
 
 def format_seconds(seconds: float) -> str:

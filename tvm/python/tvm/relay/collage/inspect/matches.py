@@ -18,6 +18,7 @@ from tvm import relay
 from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern
 
+from ..records import read_json
 from ..views import DataflowGraph, IndexSet
 from .look import dataflow_graph
 
@@ -52,6 +53,21 @@ class Match:
     __str__ = Summary
 
 
+@dataclasses.dataclass(frozen=True)
+class _Binding:
+    """A part of the pattern by its place among all parts, and what it stands for."""
+
+    part: int
+    nodes: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    root: int
+    bindings: tuple[_Binding, ...]
+    inside: IndexSet
+
+
 def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -> list[Match]:
     """Every match of ``pattern`` in a typed function, by ascending root, overlapping ones too.
 
@@ -67,12 +83,8 @@ def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -
         raise TypeError(f"a DFPattern is wanted, got {type(pattern).__name__}")
     is_graph = isinstance(function, DataflowGraph)
     graph = function if is_graph else dataflow_graph(function, as_written=True)
+    found = read_json(list[_Found], get_global_func("collage.FindMatches")(pattern, graph))
+    parts = list(get_global_func("collage.PartsOfPattern")(pattern))
     return [
-        Match(
-            graph,
-            int(root),
-            {part: tuple(int(node) for node in nodes) for part, nodes in bindings},
-            IndexSet(int(node) for node in inside),
-        )
-        for root, bindings, inside in get_global_func("collage.FindMatches")(pattern, graph)
+        Match(graph, m.root, {parts[b.part]: b.nodes for b in m.bindings}, m.inside) for m in found
     ]

@@ -6,17 +6,20 @@ Test: inspect/test_refusal.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 import tvm
 from tvm import relay
-from tvm._ffi import get_global_func
 
 from ..errors import ModuleError
+from ..records import read_json
+from ..views.handle import call
 from .look import partition_specs
 
 
-class Refusal(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Refusal:
     """A match that was turned down.
 
     rule: the pattern's or rule's name. nodes: indices in dataflow_graph(function) of what matched;
@@ -43,12 +46,9 @@ def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
     if isinstance(mod, relay.Function):
         mod = tvm.IRModule.from_expr(mod)
     specs = partition_specs(targets)
-    can_be_partitioned = get_global_func("collage.view.CanBePartitioned")
     return [
-        Refusal(str(backend), str(rule), tuple(map(int, nodes)), tuple(map(str, ops)), str(reason))
+        refusal
         for function in relay.transform.InferType()(mod).functions.values()
-        if can_be_partitioned(function)
-        for backend, rule, nodes, ops, reason in get_global_func("collage.view.Refusals")(
-            function, specs
-        )
+        if call("CanBePartitioned", function)
+        for refusal in read_json(list[Refusal], call("Refusals", function, specs))
     ]

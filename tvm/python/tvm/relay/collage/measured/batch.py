@@ -4,6 +4,7 @@
 Precondition: candidates carry their weights as constants. Test: measured/test_session.py.
 """
 
+import dataclasses
 import functools
 import logging
 
@@ -20,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 def measure_batch(session, mods, targets, labels):
-    """[status, seconds, message] for each module's @main on its target (labels are for people).
+    """The Cost of each module's @main on its target (labels are for people).
 
     Equal candidates are measured once, those that their backend has a cost for not at all. What
     cannot even be written down as a candidate is unsupported, with the reason. Messages say which
@@ -46,10 +47,11 @@ def measure_batch(session, mods, targets, labels):
             candidates[index] = built
     answers = session.estimator.estimate(list(candidates.values()))
     costs.update(zip(candidates, answers, strict=True))
-    return [_answer(row, costs[k]) for k, row in enumerate(rows)]
+    return [_with_roofline(row, costs[k]) for k, row in enumerate(rows)]
 
 
-def _answer(row, cost):
-    seconds = float(cost.seconds or 0.0)
-    remark = roofline_remark(row.mod, seconds) if cost.status == "measured" else ""
-    return [cost.status, seconds, "; ".join(filter(None, (cost.message, remark)))]
+def _with_roofline(row, cost):
+    remark = roofline_remark(row.mod, cost.seconds) if cost.status == "measured" else ""
+    if not remark:
+        return cost
+    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))

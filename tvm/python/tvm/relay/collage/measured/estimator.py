@@ -34,14 +34,13 @@ from ..machine.load import warn_if_busy
 from .progress import Progress
 from .runner import LocalRunner, Runner
 from .steps import (
-    NOT_VERIFIED,
     better,
     build_job,
     cost_of,
     measure_job,
     reference_job,
     reference_of,
-    with_remark,
+    with_doubt,
 )
 
 _logger = logging.getLogger(__name__)
@@ -141,7 +140,7 @@ class MeasuredCostEstimator:
         that was asked."""
         failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
         to_verify = [self._cache[key] for key in self._to_verify & self._cache.keys()]
-        doubtful = sum(NOT_VERIFIED in cost.message for cost in to_verify if cost.is_usable)
+        doubtful = sum(cost.unverified for cost in to_verify)
         return {
             "measured": self.misses,
             "from_store": self.stored,
@@ -215,7 +214,7 @@ class MeasuredCostEstimator:
             elif reply.fault:
                 self._record(item, failed_cost(reply, "reference", MACHINE_FAULT), reply)
             else:
-                doubt = f"{NOT_VERIFIED}: {reply.message}"
+                doubt = reply.message
                 measure(build, None)
 
         def measure(build: Any, tolerance: Any) -> None:
@@ -227,7 +226,7 @@ class MeasuredCostEstimator:
             # Neither is the candidate's doing.
             is_lost = reply.outcome == "lost" or bool(reply.fault)
             if kept is None or not is_lost:
-                kept = better(kept, self._with_load(with_remark(cost_of(reply), doubt)))
+                kept = better(kept, self._with_load(with_doubt(cost_of(reply), doubt)))
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))

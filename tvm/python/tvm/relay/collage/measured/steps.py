@@ -17,9 +17,6 @@ from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..external import TVM_BACKEND
 
-# Marks the message of a cost whose outputs had nothing to be compared with.
-NOT_VERIFIED = "not verified"
-
 
 def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
     arguments = {
@@ -85,10 +82,11 @@ def cost_of(reply: Reply) -> Cost:
         return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
 
 
-def with_remark(cost: Cost, remark: str) -> Cost:
-    if not remark or not cost.is_usable:
+def with_doubt(cost: Cost, doubt: str) -> Cost:
+    """`doubt`: why its outputs could not be compared, "" where they were or need not be."""
+    if not doubt or not cost.is_usable:
         return cost
-    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
+    return dataclasses.replace(cost, message=f"not verified: {doubt}", unverified=True)
 
 
 def better(before: Cost | None, after: Cost) -> Cost:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements: what runs where in a module, saved to a file and replayed without measuring."""
 
+from ..costs.cost import PartCost
 from .file import load_placement, save_placement
 from .types import (
     Composite,
     Machine,
     MadeWith,
     Node,
-    PartCost,
     PlacedFunction,
     PlacedPart,
     Placement,

@@ -7,16 +7,17 @@ Test: placement/test_replay.py.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
 
-from .._plain import plain
+from ..records import read
 from ..tuning import TuningRecords, records_in_force
 from .made_with import made_with_now, tuning_of
-from .types import Composite, Machine, Node, PartCost, PlacedFunction, PlacedPart, Placement
+from .types import Composite, Machine, PlacedFunction, PlacedPart, Placement
 
 
 def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
@@ -26,9 +27,9 @@ def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
     for var, function in mod.functions_items():
         if not can_be_partitioned(function):
             continue
-        key, weights, rows = plain(get_global_func("collage.DescribeFunction")(function))
-        nodes = tuple(Node(*row) for row in rows)
-        found.append(PlacedFunction(str(var.name_hint), key, weights, nodes, ()))
+        described = json.loads(get_global_func("collage.DescribeFunction")(function))
+        fields = {"name": str(var.name_hint), **described, "parts": ()}
+        found.append(read(PlacedFunction, fields))
     return sorted(found, key=lambda function: function.name)
 
 
@@ -56,21 +57,15 @@ def make_placement(
     return Placement(plan, made_with_now(host, used, opt_level, machine, tuning), functions)
 
 
-def parts_from_rows(rows: Any) -> list[PlacedPart]:
-    """The parts in rows of the pass (relay/placement.h)."""
-    return [_part(*row) for row in rows]
-
-
-def _part(backend, rule, label, nodes, composites, is_primitive, status, seconds, message):
-    has_cost = status in ("measured", "estimated")
-    return PlacedPart(
-        backend=str(backend),
-        rule=str(rule),
-        label=str(label),
-        nodes=tuple(nodes),
-        composites=tuple(
-            Composite(str(name), tuple(inside), plain(attrs)) for name, inside, attrs in composites
-        ),
-        is_primitive=bool(plain(is_primitive)),
-        cost=PartCost(str(status), float(plain(seconds)) if has_cost else None, str(message)),
-    )
+def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:
+    """The parts of a FunctionReport's `placement` or `merged`. Attributes stay as they are: one
+    that no file holds is refused when it is saved."""
+    parts = []
+    for row in rows:
+        composites = tuple(
+            Composite(item["name"], tuple(item["nodes"]), item["attrs"])
+            for item in row["composites"]
+        )
+        part = read(PlacedPart, {**row, "composites": ()})
+        parts.append(dataclasses.replace(part, composites=composites))
+    return parts

@@ -7,6 +7,8 @@ Test: placement/test_replay.py.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -45,14 +47,14 @@ def apply_placement(
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:
     """`mod` with these parts by function. PlacementError when they cannot be parts of it."""
-    return get_global_func("collage.ApplyPlacement")(mod, _rows(parts))
+    return get_global_func("collage.ApplyPlacement")(mod, _as_json(parts))
 
 
 def part_modules(
     mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]
 ) -> dict[str, list[tvm.IRModule]]:
     """For each part, by function, the module that is measured for it. Errors are `rewrite`'s."""
-    modules = get_global_func("collage.PartModules")(mod, _rows(parts))
+    modules = get_global_func("collage.PartModules")(mod, _as_json(parts))
     return {str(name): list(made) for name, made in modules.items()}
 
 
@@ -81,15 +83,15 @@ def check_placement(
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
 
-def read_placement(path: str, mod: tvm.IRModule, config: Any) -> dict[str, list[Any]]:
-    """Rows of parts by function for the pass that compiles `mod`; `placement_allow` holds."""
+def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
+    """The parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     options = CollageOptions.current()
     with given_records(options, config.host_target).in_force():
         allow = options.placement_allow
         check_placement(mod, placement, config.host_target, external, allow)
-    return _rows(parts_of(placement))
+    return _as_json(parts_of(placement))
 
 
 def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
@@ -178,28 +180,11 @@ def parts_of(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
     return {function.name: function.parts for function in placement.functions}
 
 
-def _rows(parts_of: Mapping[str, Sequence[PlacedPart]]) -> dict[str, list[Any]]:
+def _as_json(parts_of: Mapping[str, Sequence[PlacedPart]]) -> str:
     """Parts as relay/placement.h takes them."""
-    return {name: [_row(part) for part in parts] for name, parts in parts_of.items()}
-
-
-def _row(part: PlacedPart) -> list[Any]:
-    nodes = tvm.runtime.ShapeTuple
-    return [
-        part.backend,
-        part.rule,
-        part.label,
-        nodes(part.nodes),
-        [[item.name, nodes(item.nodes), item.attrs] for item in part.composites],
-        _boxed(part.is_primitive),
-        part.cost.status,
-        _boxed(float(part.cost.seconds or 0.0)),
-        part.cost.message,
-    ]
-
-
-def _boxed(value: bool | float) -> Any:
-    return tvm.runtime.convert(value)
+    return json.dumps(
+        {name: [dataclasses.asdict(part) for part in parts] for name, parts in parts_of.items()}
+    )
 
 
 def _names(functions: Iterable[str]) -> str:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from typing import Any, NewType
+from typing import Any
 
-from ..costs.cost import STATUSES
+from ..costs.cost import PartCost
 from ..machine.environment import Machine
+from ..records import Attribute
 
 KEY = {"pattern": "^[0-9a-f]{16}$"}
 NOT_NEGATIVE = {"minimum": 0}
-
-# A number, a text or a list of attributes, mixed and nested as it may be.
-Attribute = NewType("Attribute", object)
 
 
 def _field(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
@@ -34,15 +32,6 @@ class Composite:
     name: str = _field("the pattern's name, as dnnl.conv2d_relu")
     nodes: tuple[int, ...] = _field("node indexes, all of them in the part", **NOT_NEGATIVE)
     attrs: dict[str, Attribute] = _field("further attributes of the function")
-
-
-@dataclasses.dataclass(frozen=True)
-class PartCost:
-    """What the part was measured to cost alone, when the placement was made."""
-
-    status: str = _field("as in docs/measuring.md", enum=STATUSES)
-    seconds: float | None = _field("of one run; null without a cost", **NOT_NEGATIVE)
-    message: str = _field("why there is no cost, or what is odd about it")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,21 +6,22 @@ Test: report/test_report.py.
 
 from __future__ import annotations
 
-import math
+import dataclasses
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..costs.cost import format_seconds, says_noisy
-from ..pass_report import ReportedPart
+from ..costs.cost import format_seconds
 from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
+from ..records import FunctionReport, ReportedPart
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
 from .unplaced import unplaced_to_json
 
 # What equal parts agree in, and what equal failures agree in.
-_WHAT = ("backend", "rule", "label", "status")
-_WHY = (*_WHAT, "message")
+_WHAT = ("backend", "rule", "ops", "cost.status")
+_WHY = (*_WHAT, "cost.message")
 
 BUSY = "other work left no core free; a search on a quiet machine measures them again"
 
@@ -56,18 +57,12 @@ def result_to_json(result: Any) -> dict[str, Any]:
     return {"summary": Summary(report), **report}
 
 
-def costs_asked(row: dict[str, Any]) -> dict[str, int]:
+def costs_asked(report: FunctionReport) -> dict[str, int]:
     """How many costs the search of one function asked for: of `candidates` on backends, `distinct`
     differ as computations; `asked` of those in `rounds` batches, wherever the answers came from,
     and `never_needed`, since no plan with them could win, or the option search_seconds cut them."""
-    costs = row["costs"]
-    return {
-        "candidates": costs.candidates,
-        "distinct": costs.distinct,
-        "asked": costs.asked,
-        "never_needed": costs.distinct - costs.asked,
-        "rounds": costs.rounds,
-    }
+    costs = report.costs
+    return {**dataclasses.asdict(costs), "never_needed": costs.distinct - costs.asked}
 
 
 def is_single(plan: str) -> bool:
@@ -114,41 +109,42 @@ def busy_text(report: dict[str, Any]) -> str:
     return f"{busy} costs measured while {BUSY}" if busy else ""
 
 
-def _function(row: dict[str, Any], host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:
+def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:
     """One partitioned function: its parts and failures grouped."""
-    kernels = [part for part in row["parts"] if part.is_kernel]
-    total = sum(_seconds(part) for part in kernels)
+    kernels = [part for part in report.parts if part.is_kernel]
+    total = sum(part.cost.seconds or 0.0 for part in kernels)
     parts = [_part(group, host, total) for group in _groups(kernels, _WHAT)]
     parts.sort(key=lambda part: -part["total_seconds"])
     return {
-        "function": row["function"],
-        "nodes": row["nodes"],
-        "candidates": row["candidates"],
-        "costs": costs_asked(row),
-        "seconds": row["seconds"],
-        "is_optimal": row["is_optimal"],
-        "search": row["search"],
-        "cuts": list(row["cuts"]),
+        "function": report.function,
+        "nodes": report.nodes,
+        "candidates": report.candidates,
+        "costs": costs_asked(report),
+        "seconds": report.seconds,
+        "is_optimal": report.is_optimal,
+        "search": report.search,
+        "cuts": list(report.cuts),
         "parts": parts,
         "backends": _backends(parts),
-        "failures": [_failure(group, host) for group in _groups(row["failed"], _WHY)],
-        "unplaced": unplaced_to_json(row, failed_plans),
-        "unplaced_left_out": row["unplaced_left_out"],
-        "skipped": row["skipped"],
+        "failures": [_failure(group, host) for group in _groups(report.failed, _WHY)],
+        "unplaced": unplaced_to_json(report, failed_plans),
+        "unplaced_left_out": report.unplaced_left_out,
+        "skipped": report.skipped,
     }
 
 
 def _groups(rows: Iterable[ReportedPart], fields: tuple[str, ...]) -> list[list[ReportedPart]]:
     """Rows that agree in the fields together, in order of appearance."""
     groups: dict[tuple, list[ReportedPart]] = {}
+    key_of = operator.attrgetter(*fields)
     for row in rows:
-        groups.setdefault(tuple(getattr(row, name) for name in fields), []).append(row)
+        groups.setdefault(key_of(row), []).append(row)
     return list(groups.values())
 
 
 def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
-    seconds = [_seconds(row) for row in group]
-    remarks = dict.fromkeys(row.message for row in group if row.message)
+    seconds = [row.cost.seconds or 0.0 for row in group]
+    remarks = dict.fromkeys(row.cost.message for row in group if row.cost.message)
     return {
         **_named(group, host),
         "message": "; ".join(remarks),
@@ -156,7 +152,7 @@ def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
         "seconds": sum(seconds) / len(seconds),
         "total_seconds": sum(seconds),
         "share": sum(seconds) / total if total > 0 else 0.0,
-        "noisy": sum(says_noisy(row.message) for row in group),
+        "noisy": sum("noisy" in row.cost.flags for row in group),
     }
 
 
@@ -167,15 +163,12 @@ def _failure(group: list[ReportedPart], host: str) -> dict[str, Any]:
 def _named(group: list[ReportedPart], host: str) -> dict[str, Any]:
     """What the rows of a group share. The host's kind is TVM, whatever it compiles for."""
     first = group[0]
-    label = first.label
-    if label.startswith(f"{first.backend}(") and label.endswith(")"):
-        label = label[len(first.backend) + 1 : -1]
     return {
         "backend": TVM_ALONE if first.backend == host else first.backend,
-        "ops": label,
+        "ops": first.ops,
         "rule": first.rule,
-        "status": first.status,
-        "message": first.message,
+        "status": first.cost.status,
+        "message": first.cost.message,
     }
 
 
@@ -190,7 +183,3 @@ def _backends(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row["seconds"] += part["total_seconds"]
         row["share"] += part["share"]
     return sorted(rows.values(), key=lambda row: -row["seconds"])
-
-
-def _seconds(row: ReportedPart) -> float:
-    return row.seconds if math.isfinite(row.seconds) else 0.0

@@ -37,7 +37,7 @@ def compare_plans(
             "ratio_to_best_single": _ratio(best, item),
             "is_dependent": item.is_dependent or _is_dependent(best, item),
             "output_error": _finite(item.output_error),
-            "message": item.cost.message,
+            "message": item.cost.remarks,
             "same_as": item.same_as,
         }
         for item in comparisons

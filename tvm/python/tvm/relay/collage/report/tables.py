@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..costs.cost import format_seconds, says_noisy
+from ..costs.cost import format_seconds
 from ..plans import EXACT
-from .facts import BUSY, Summary, plan_remarks, ratio_text, result_to_json
+from .facts import BUSY, Summary, is_single, plan_remarks, ratio_text, result_to_json
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -238,9 +238,8 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
         if any(row["noisy"] for row in function["parts"]):
             console.print(_NOISY)
         for row in function["parts"]:
-            remarks = [text for text in row["message"].split("; ") if text and not says_noisy(text)]
-            if remarks:
-                text = f"{row['ops']} on {row['backend']}: {'; '.join(remarks)}"
+            if row["message"]:
+                text = f"{row['ops']} on {row['backend']}: {row['message']}"
                 console.print(escape(text), highlight=False)
     if function["failures"]:
         print_titled("What failed while measuring, and why", failures_table(function), console)
@@ -254,7 +253,7 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
 def _ships_the_search(report: dict[str, Any]) -> bool:
     """Whether the plan that ships is the op-level one, or the same module under another name."""
     names = {row["name"] for row in report["plans"] if row["same_as"] == report["plan"]}
-    return any(name.startswith("collage") and name != EXACT for name in (report["plan"], *names))
+    return any(not is_single(name) and name != EXACT for name in (report["plan"], *names))
 
 
 def _add_rest(table: Table, rows: list[Any], most: int = _MOST_ROWS) -> None:

@@ -3,28 +3,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from ..costs.cost import format_seconds
-from ..pass_report import Unplaced
+from ..records import FunctionReport, Unplaced
 
 
-def unplaced_to_json(row: dict[str, Any], failed: Mapping[str, str]) -> list[dict[str, Any]]:
+def unplaced_to_json(report: FunctionReport, failed: Mapping[str, str]) -> list[dict[str, Any]]:
     """The rows of one function's report, the dearest operators first.
 
     failed: backend -> why the plan of that backend alone failed. Of operators whose cost the search
     did without, it is all that is known.
     """
-    return [_with_failure(item, failed)._asdict() for item in row["unplaced"]]
+    return [dataclasses.asdict(_with_failure(item, failed)) for item in report.unplaced]
 
 
 def _with_failure(row: Unplaced, failed: Mapping[str, str]) -> Unplaced:
     if row.why != "not_measured" or row.backend not in failed:
         return row
-    return row._replace(
-        message=f"{row.message}; the plan of {row.backend} alone: {failed[row.backend]}"
-    )
+    message = f"{row.message}; the plan of {row.backend} alone: {failed[row.backend]}"
+    return dataclasses.replace(row, message=message)
 
 
 def by_region(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

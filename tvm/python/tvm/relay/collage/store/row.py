@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from typing import Any
 
 from ..costs.cost import Cost
@@ -30,6 +31,7 @@ class StoredCost:
         cost = {name: getattr(self.cost, name) for name in COST_FIELDS}
         # What a candidate printed before it died may be any bytes.
         cost["message"] = self.cost.message.encode("utf-8", "backslashreplace").decode()
+        cost["unverified"] = int(self.cost.unverified)
         return (*self.key, *cost.values(), self.measured_at, self.label, self.allowed_seconds)
 
     @classmethod
@@ -42,7 +44,10 @@ class StoredCost:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> StoredCost:
-        """Inverse of to_json; allowed_seconds, label, median, load may be missing. ValueError."""
+        """Inverse of to_json; what later layouts have added may be missing. ValueError."""
+        if "unverified" not in fields and "message" in fields:
+            words = (fields.get("status"), fields["message"])
+            fields = {**fields, "message": message_of(*words), "unverified": was_unverified(*words)}
         fields = {"allowed_seconds": 0.0, "label": "", "median": None, "load": 0.0, **fields}
         if set(fields) != set(COLUMNS):
             raise ValueError(f"missing or unknown columns: {sorted(set(fields) ^ set(COLUMNS))}")
@@ -51,7 +56,10 @@ class StoredCost:
                 raise ValueError(f"{name} is {value!r}")
         return cls(
             CostKey(*(fields[name] for name in CostKey._fields)),
-            Cost(**{name: fields[name] for name in COST_FIELDS}),
+            Cost(
+                **{name: fields[name] for name in COST_FIELDS if name != "unverified"},
+                unverified=bool(fields["unverified"]),
+            ),
             utc(datetime.datetime.fromisoformat(fields["measured_at"])),
             fields["label"],
             fields["allowed_seconds"],
@@ -68,8 +76,28 @@ _TYPES: dict[str, Any] = {
     "rounds": int,
     "border_seconds": _NUMBER,
     "load": _NUMBER,
+    "unverified": int,
     "allowed_seconds": _NUMBER,
 }
+
+# Up to layout 4 a measured cost's flags were words of its message.
+_NOISY = re.compile(
+    r"^noisy: (the machine was busy|too few samples to bound the median)"
+    r"(, its upper quartile counts)?(; |$)"
+)
+_NOT_VERIFIED = re.compile(r"(^|; )not verified: ")
+
+
+def message_of(status: Any, message: Any) -> Any:
+    """The message of a row of those layouts without what its figures say as well."""
+    is_worded = status == "measured" and isinstance(message, str)
+    return _NOISY.sub("", message) if is_worded else message
+
+
+def was_unverified(status: Any, message: Any) -> int:
+    """Whether the message of a row of those layouts says that nothing was compared."""
+    is_worded = status == "measured" and isinstance(message, str)
+    return int(is_worded and _NOT_VERIFIED.search(message) is not None)
 
 
 def utc(time: datetime.datetime) -> str:

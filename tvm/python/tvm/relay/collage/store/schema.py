@@ -10,10 +10,11 @@ import os
 import sqlite3
 
 from .errors import StoreForeignError, StoreNewerError, StoreReadOnlyError
+from .row import message_of, was_unverified
 
 # In the file's header: "CLGe", so that other programs' SQLite files are told apart.
 APPLICATION_ID = 0x434C4765
-VERSION = 4
+VERSION = 5
 
 # Key columns first; they stand in the order of key.CostKey. Times are in seconds.
 CREATE = """
@@ -37,6 +38,7 @@ CREATE TABLE cost (
   message         TEXT NOT NULL,     -- why it failed, or a remark
   median          REAL,              -- where seconds is not it but the upper quartile: noisy
   load            REAL NOT NULL DEFAULT 0,  -- the share of the CPUs that others took, if much
+  unverified      INTEGER NOT NULL DEFAULT 0,  -- 1: outputs had nothing to be compared with
   measured_at     TEXT NOT NULL,     -- UTC, 2026-01-31T12:00:00.000000+00:00
   label           TEXT NOT NULL,     -- for people: backend and operators; no part of the key
   allowed_seconds REAL NOT NULL DEFAULT 0,  -- timed seconds allowed; a timeout's limit
@@ -47,11 +49,17 @@ CREATE TABLE cost (
 
 # Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
 # rows count as measured in no time, so they answer only where the interval is narrow. Up to version
-# 2 seconds was always the median; up to version 3 nobody knew whether the machine was busy.
+# 2 seconds was always the median; up to version 3 nobody knew whether the machine was busy; up to
+# version 4 the message alone said that a cost was noisy or unverified (row.message_of).
 MIGRATIONS = {
-    1: "ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",
-    2: "ALTER TABLE cost ADD COLUMN median REAL",
-    3: "ALTER TABLE cost ADD COLUMN load REAL NOT NULL DEFAULT 0",
+    1: ("ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",),
+    2: ("ALTER TABLE cost ADD COLUMN median REAL",),
+    3: ("ALTER TABLE cost ADD COLUMN load REAL NOT NULL DEFAULT 0",),
+    4: (
+        "ALTER TABLE cost ADD COLUMN unverified INTEGER NOT NULL DEFAULT 0",
+        "UPDATE cost SET message = message_of(status, message), "
+        "unverified = was_unverified(status, message) WHERE status = 'measured' AND message <> ''",
+    ),
 }
 
 
@@ -65,12 +73,15 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
         return
     if not writable:
         raise StoreReadOnlyError(path, "it has an older layout, or none yet, and is read-only")
+    for function in (message_of, was_unverified):
+        connection.create_function(function.__name__, 2, function)
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been faster.
         while not _is_current(connection, path):
             version = _pragma(connection, "user_version")
-            connection.execute(MIGRATIONS[version] if version else CREATE)
+            for statement in MIGRATIONS[version] if version else (CREATE,):
+                connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {version + 1 if version else VERSION}")
         connection.execute("COMMIT")

@@ -9,6 +9,7 @@ and in what it takes without --collage. Test: tvmc/test_targets.py.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 from collections.abc import Callable
@@ -131,7 +132,10 @@ def _hide_from_lists() -> None:
 
     That order is a hash table's, so that it cannot be had back by leaving ours out.
     """
-    stock = {str(kind): options for kind, options in get_global_func("collage.StockTargetKinds")()}
+    stock = {
+        kind["name"]: {option["name"]: option["type"] for option in kind["options"]}
+        for kind in json.loads(get_global_func("collage.StockTargetKinds")())
+    }
     list_kinds, options_from_name = Target.list_kinds, TargetKind.options_from_name
 
     def listed():

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 from tvm._ffi import register_object
 
+from ..records import read_json
 from .handle import View, call, ints
 from .values import IndexSet, OpKind, TensorType
 
@@ -68,6 +68,12 @@ class Node:
         return self.summary
 
 
+@dataclasses.dataclass(frozen=True)
+class _Hashes:
+    structure: str
+    weights: str
+
+
 @register_object("collage.DataflowGraph")
 class DataflowGraph(View):
     """One Relay function as flat arrays over its post-dfs order; what all rules and the search see.
@@ -102,27 +108,25 @@ class DataflowGraph(View):
         return IndexSet(self._fields["placeable"])
 
     @functools.cached_property
+    def _hashes(self) -> _Hashes:
+        return read_json(_Hashes, call("Hashes", self))
+
+    @property
     def structural_hash(self) -> str:
         """16 hexadecimal digits: ops, attributes, types and wiring, the same in every process.
 
         Names of variables and values of weights are left out; `weights_hash` has those.
         """
-        return str(call("Hashes", self)[0])
+        return self._hashes.structure
 
-    @functools.cached_property
+    @property
     def weights_hash(self) -> str:
         """16 hexadecimal digits: the values of the function's weights, in their order."""
-        return str(call("Hashes", self)[1])
+        return self._hashes.weights
 
     def node(self, index: int) -> Node:
         """The node; IndexError outside of the graph."""
-        fields = json.loads(str(call("NodeFields", self, self._checked(index))))
-        for name in ("inputs", "outputs"):
-            fields[name] = tuple(fields[name])
-        types = ((tuple(None if d < 0 else d for d in dims), t) for dims, t in fields["types"])
-        fields["types"] = tuple(TensorType(*item) for item in types)
-        fields["kind"] = OpKind(fields["kind"])
-        return Node(**fields)
+        return read_json(Node, call("NodeFields", self, self._checked(index)))
 
     def expr(self, index: int) -> relay.Expr:
         """The node's Relay expression; IndexError outside of the graph."""

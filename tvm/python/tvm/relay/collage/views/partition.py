@@ -6,7 +6,8 @@ from __future__ import annotations
 import tvm
 from tvm._ffi import register_object
 
-from ..costs.cost import Cost
+from ..costs.cost import PartCost
+from ..records import read
 from .handle import View, call
 from .sub_graph import SubGraph
 
@@ -81,11 +82,9 @@ class CandidatePartition(View):
         return self._fields["is_free"]
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> PartCost:
         """What it was measured or estimated at; status "unknown" when nobody was asked."""
-        status, seconds, message = self._fields["cost"]
-        numbers = (seconds,) * 3 if status in ("measured", "estimated") else ()
-        return Cost(status, *numbers, message=message)
+        return read(PartCost, self._fields["cost"])
 
     def module(self) -> tvm.IRModule:
         """The module that is measured for it: @main computes the candidate as it is deployed."""

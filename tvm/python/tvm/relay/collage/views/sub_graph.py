@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 from tvm._ffi import register_object
 
+from ..records import read
 from .graph import DataflowGraph
 from .handle import View, call
 from .values import IndexSet, OpKind
@@ -33,7 +34,8 @@ class SubGraphConfig:
         return ", ".join(limits) or "no limit"
 
 
-class NestedSubGraph(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class NestedSubGraph:
     """A part of a sub-graph that becomes one function with that `Composite` attribute, and `attrs`
     beside it."""
 
@@ -89,8 +91,7 @@ class SubGraph(View):
     @property
     def nested(self) -> tuple[NestedSubGraph, ...]:
         """Its composites, by first node."""
-        rows = self._fields["nested"]
-        return tuple(NestedSubGraph(name, IndexSet(part), attrs) for name, part, attrs in rows)
+        return tuple(read(NestedSubGraph, fields) for fields in self._fields["nested"])
 
     @property
     def kind(self) -> OpKind:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from typing import NamedTuple
 
 from .handle import call
 
@@ -21,7 +21,8 @@ class OpKind(enum.IntEnum):
     OPAQUE = 8
 
 
-class TensorType(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class TensorType:
     """A tensor's type; a dimension that is not known at compile time is None."""
 
     shape: tuple[int | None, ...]
