@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file covered_set.cc
- * \brief Word loops of CoveredSet. Tested by tests/cpp/search_states_test.cc.
- */
+// Word loops of CoveredSet. Test: tvm/tests/cpp/search_states_test.cc.
 #include "covered_set.h"
 
 #include <cassert>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 NodeWords::NodeWords(const std::vector<int>& nodes) : offset(nodes.front() / 64) {
   words.assign(static_cast<size_t>(nodes.back() / 64 - offset) + 1, 0);
   for (int node : nodes) {
-    words[static_cast<size_t>(node / 64 - offset)] |= uint64_t{1} << (node % 64);
+    words[node / 64 - offset] |= uint64_t{1} << (node % 64);
   }
 }
 
@@ -45,5 +41,4 @@ bool CoveredSet::IsEmptyFrom(int node) const {
   return word + 1 == static_cast<int>(words_.size()) && words_.back() >> (node % 64) == 0;
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file covered_set.h
- * \brief The covered nodes of a search state: a word offset below which all is covered, and words
- * from there on, past which nothing is. Its size follows the width of the search front, not the
- * size of the graph. Tested by tests/cpp/search_states_test.cc.
- */
+// The covered nodes of a search state: a word offset below which all is covered, and words
+// from there on, past which nothing is. Its size follows the width of the search front, not the
+// size of the graph. Test: tvm/tests/cpp/search_states_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
 #define TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
 
@@ -12,8 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 /*! \brief Nodes of one candidate as words from an offset on; first and last word are not zero. */
 struct NodeWords {
@@ -24,7 +20,7 @@ struct NodeWords {
   bool Contains(int node) const {
     const int word = node / 64 - offset;
     if (word < 0 || word >= static_cast<int>(words.size())) return false;
-    return (words[static_cast<size_t>(word)] >> (node % 64) & 1) != 0;
+    return (words[word] >> (node % 64) & 1) != 0;
   }
 
   int offset = 0;
@@ -48,7 +44,7 @@ class CoveredSet {
     const int word = node / 64 - offset_;
     if (word < 0) return true;
     if (word >= static_cast<int>(words_.size())) return false;
-    return (words_[static_cast<size_t>(word)] >> (node % 64) & 1) != 0;
+    return (words_[word] >> (node % 64) & 1) != 0;
   }
   bool Intersects(const NodeWords& nodes) const;
   /*! \brief Adds nodes none of which are in the set. */
@@ -65,7 +61,6 @@ class CoveredSet {
   std::vector<uint64_t> words_;
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file dual_bound.cc
- * \brief Dual ascent. Tested by tests/cpp/search_bound_test.cc.
- */
+// Dual ascent. Test: tvm/tests/cpp/search_bound_test.cc.
 #include "dual_bound.h"
 
 #include <algorithm>
@@ -10,9 +7,7 @@
 #include <random>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 // Rounds of lowering and raising anew that may pass without a better bound. On nets of hundreds of
@@ -25,7 +20,7 @@ constexpr int kMostRounds = 256;
 
 /*! \brief What is known of the cost, with the crossings that every cover pays; -1: not usable. */
 Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id, Ticks penalty) {
-  const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
+  const CandidateCost& cost = problem.costs[id];
   const Ticks fixed = parts.transitions().Fixed(id);
   switch (cost.status) {
     case CandidateCost::Status::kFailed:
@@ -37,7 +32,7 @@ Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id, Tic
     case CandidateCost::Status::kUnknown:
       break;
   }
-  return AddTicks(ToTicks(problem.candidates[static_cast<size_t>(id)].lower_bound), fixed);
+  return AddTicks(ToTicks(problem.candidates[id].lower_bound), fixed);
 }
 
 }  // namespace
@@ -50,7 +45,7 @@ DualBound::DualBound(const CoverProblem& problem, const PartTable& parts, Ticks 
   for (int id = 0; id < parts.num_parts(); ++id) {
     prices_.reduced.push_back(KnownPart(problem, parts, id, penalty));
     if (prices_.reduced.back() < 0) continue;
-    for (int node : parts.part(id).nodes) ++num_holders[static_cast<size_t>(node)];
+    for (int node : parts.part(id).nodes) ++num_holders[node];
   }
   const auto unheld = std::find(num_holders.begin(), num_holders.end(), 0);
   if (unheld != num_holders.end()) {
@@ -61,9 +56,8 @@ DualBound::DualBound(const CoverProblem& problem, const PartTable& parts, Ticks 
   std::iota(forward.begin(), forward.end(), 0);
   // What few candidates hold, large ones mostly, leaves the others' costs to their other nodes.
   std::vector<int> least_held = forward;
-  std::stable_sort(least_held.begin(), least_held.end(), [&](int a, int b) {
-    return num_holders[static_cast<size_t>(a)] < num_holders[static_cast<size_t>(b)];
-  });
+  std::stable_sort(least_held.begin(), least_held.end(),
+                   [&](int a, int b) { return num_holders[a] < num_holders[b]; });
   SetSlots();
   Improve({least_held, forward, {forward.rbegin(), forward.rend()}});
 }
@@ -73,8 +67,7 @@ void DualBound::SetSlots() {
   slots_.assign(static_cast<size_t>(parts_.num_nodes()), 0);
   for (int node = 0; node < parts_.num_nodes(); ++node) {
     if (!transitions.DependsOnMaker(node)) continue;
-    slots_[static_cast<size_t>(node)] =
-        dependent_.size() * static_cast<size_t>(transitions.NumBackends());
+    slots_[node] = dependent_.size() * static_cast<size_t>(transitions.NumBackends());
     dependent_.push_back(node);
   }
   // Nothing is shifted yet; some class of makers charges each reader nothing beyond Fixed.
@@ -105,14 +98,14 @@ Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
   const Ticks returned = prices.returned[Slot(node) + static_cast<size_t>(maker_class)];
   Ticks most = 0;
   for (int id : parts_.Reading(node)) {
-    if (prices.reduced[static_cast<size_t>(id)] < 0) continue;
+    if (prices.reduced[id] < 0) continue;
     const int to = transitions.BackendOf(id);
     const Ticks now = transitions.Extra(node, maker_class, to) + returned;
     most = std::max(most, ChargeableBut(node, maker_class, to, prices) - now);
   }
   const int num_readers = static_cast<int>(parts_.Readers(node).size());
   for (int id : parts_.Holding(node)) {
-    const Ticks spare = prices.reduced[static_cast<size_t>(id)];
+    const Ticks spare = prices.reduced[id];
     if (spare < 0 || transitions.ClassOf(node, transitions.BackendOf(id)) != maker_class) continue;
     const int outside = num_readers - parts_.NumReaders(node, parts_.part(id));
     if (outside == 0) continue;
@@ -131,7 +124,7 @@ void DualBound::Shift(int node, Prices* prices) const {
     const Ticks more = MostToReturn(node, maker_class, *prices, &makers);
     if (more == 0) continue;
     for (const auto& [id, outside] : makers) {
-      prices->reduced[static_cast<size_t>(id)] -= more * outside;
+      prices->reduced[id] -= more * outside;
     }
     prices->returned[Slot(node) + static_cast<size_t>(maker_class)] += more;
     std::vector<Ticks> raised;  // by backend
@@ -142,8 +135,8 @@ void DualBound::Shift(int node, Prices* prices) const {
       raised.push_back(charged - before);
     }
     for (int id : parts_.Reading(node)) {
-      Ticks& reduced = prices->reduced[static_cast<size_t>(id)];
-      if (reduced >= 0) reduced += raised[static_cast<size_t>(transitions.BackendOf(id))];
+      Ticks& reduced = prices->reduced[id];
+      if (reduced >= 0) reduced += raised[transitions.BackendOf(id)];
     }
   }
 }
@@ -161,14 +154,14 @@ void DualBound::Raise(const std::vector<int>& order, Prices* prices) const {
   for (int node : order) {
     Ticks least = kInfiniteTicks;
     for (int id : parts_.Holding(node)) {
-      const Ticks reduced = prices->reduced[static_cast<size_t>(id)];
+      const Ticks reduced = prices->reduced[id];
       if (reduced >= 0) least = std::min(least, reduced);
       if (least == 0) break;
     }
     if (least == 0) continue;
-    prices->of_node[static_cast<size_t>(node)] += least;
+    prices->of_node[node] += least;
     for (int id : parts_.Holding(node)) {
-      Ticks& reduced = prices->reduced[static_cast<size_t>(id)];
+      Ticks& reduced = prices->reduced[id];
       if (reduced >= 0) reduced -= least;
     }
   }
@@ -177,11 +170,11 @@ void DualBound::Raise(const std::vector<int>& order, Prices* prices) const {
 
 /*! \brief Takes half of a node's price away. */
 void DualBound::Lower(int node, Prices* prices) const {
-  Ticks& price = prices->of_node[static_cast<size_t>(node)];
+  Ticks& price = prices->of_node[node];
   const Ticks less = price / 2;
   price -= less;
   for (int id : parts_.Holding(node)) {
-    Ticks& reduced = prices->reduced[static_cast<size_t>(id)];
+    Ticks& reduced = prices->reduced[id];
     if (reduced >= 0) reduced += less;
   }
 }
@@ -196,16 +189,16 @@ DualBound::Prices DualBound::EqualShares() const {
   std::fill(shares.of_node.begin(), shares.of_node.end(), kInfiniteTicks);
   for (int id = 0; id < parts_.num_parts(); ++id) {
     const std::vector<int>& nodes = parts_.part(id).nodes;
-    const Ticks share = prices_.reduced[static_cast<size_t>(id)] / static_cast<Ticks>(nodes.size());
+    const Ticks share = prices_.reduced[id] / static_cast<Ticks>(nodes.size());
     for (int node : nodes) {
-      Ticks& least = shares.of_node[static_cast<size_t>(node)];
+      Ticks& least = shares.of_node[node];
       if (IsUsable(id)) least = std::min(least, share);
     }
   }
   for (int id = 0; id < parts_.num_parts(); ++id) {
     if (!IsUsable(id)) continue;
     for (int node : parts_.part(id).nodes) {
-      shares.reduced[static_cast<size_t>(id)] -= shares.of_node[static_cast<size_t>(node)];
+      shares.reduced[id] -= shares.of_node[node];
     }
   }
   return shares;
@@ -236,5 +229,4 @@ void DualBound::Improve(const std::vector<std::vector<int>>& orders) {
   }
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file dual_bound.h
- * \brief The bound of the search, and candidate costs relative to it.
- * Tested by tests/cpp/search_bound_test.cc.
- *
- * Each node v has a price y(v) >= 0 such that no usable candidate costs less than its nodes'
- * prices together: sum_{v in c} y(v) <= cost(c), where an unknown cost counts as its lower bound.
- * (These are the feasible solutions of the dual of the cover's linear program.) The bound of a set
- * U of uncovered nodes is the sum of their prices.
- *
- * Admissible: a cover of U by candidates c1 .. ck costs at least
- *   sum_i cost(ci) >= sum_i sum_{v in ci} y(v) = sum_{v in U} y(v),
- * as the ci hold each node of U once; transition costs are >= 0 and only add to this.
- * Consistent: using c lowers the bound by sum_{v in c} y(v) <= cost(c).
- *
- * So Reduced(c) = cost(c) - sum_{v in c} y(v) >= 0, and a path's cost so far plus the bound of
- * the rest equals Base() plus the Reduced costs on the path: the search needs only these.
- *
- * Transition costs that depend on a value's maker are shifted between its maker and its readers
- * first, which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less
- * for each node outside of it that reads v; whoever reads v from outside on backend b pays
- * `charged(v, b)` more; and a crossing costs
- *   extra(v, m, b) - charged(v, b) + returned(v, m) for each node of the reader that reads v.
- * charged(v, b) is the least of extra(v, m, b) + returned(v, m) over all m, so that no crossing is
- * below zero and all said above still holds. So what staying on one backend saves is in prices.
- *
- * Prices are found by dual ascent: a node's price is raised by the least reduced cost of the
- * candidates that hold it, until none can be raised. How good the result is depends on the order of
- * the nodes, so several orders are tried, then some of the best prices are lowered and raised anew
- * in another order, and the prices of the greatest sum stay. In between, what makers of a class can
- * spare is shifted to their readers, as far as it raises what these are charged.
- */
+// The bound of the search, and candidate costs relative to it.
+// Test: tvm/tests/cpp/search_bound_test.cc.
+//
+// Each node v has a price y(v) >= 0 such that no usable candidate costs less than its nodes'
+// prices together: sum_{v in c} y(v) <= cost(c), where an unknown cost counts as its lower bound.
+// (These are the feasible solutions of the dual of the cover's linear program.) The bound of a set
+// U of uncovered nodes is the sum of their prices.
+//
+// Admissible: a cover of U by candidates c1 .. ck costs at least
+//   sum_i cost(ci) >= sum_i sum_{v in ci} y(v) = sum_{v in U} y(v),
+// as the ci hold each node of U once; transition costs are >= 0 and only add to this.
+// Consistent: using c lowers the bound by sum_{v in c} y(v) <= cost(c).
+//
+// So Reduced(c) = cost(c) - sum_{v in c} y(v) >= 0, and a path's cost so far plus the bound of
+// the rest equals Base() plus the Reduced costs on the path: the search needs only these.
+//
+// Transition costs that depend on a value's maker are shifted between its maker and its readers
+// first, which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less
+// for each node outside of it that reads v; whoever reads v from outside on backend b pays
+// `charged(v, b)` more; and a crossing costs
+//   extra(v, m, b) - charged(v, b) + returned(v, m) for each node of the reader that reads v.
+// charged(v, b) is the least of extra(v, m, b) + returned(v, m) over all m, so that no crossing is
+// below zero and all said above still holds. So what staying on one backend saves is in prices.
+//
+// Prices are found by dual ascent: a node's price is raised by the least reduced cost of the
+// candidates that hold it, until none can be raised. How good the result is depends on the order of
+// the nodes, so several orders are tried, then some of the best prices are lowered and raised anew
+// in another order, and the prices of the greatest sum stay. In between, what makers of a class can
+// spare is shifted to their readers, as far as it raises what these are charged.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
 #define TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
 
@@ -41,8 +38,7 @@
 #include "part_table.h"
 #include "ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 class DualBound {
  public:
@@ -51,12 +47,12 @@ class DualBound {
 
   /*! \brief First node that no usable candidate holds, or -1. Others need that there is none. */
   int unheld_node() const { return unheld_node_; }
-  bool IsUsable(int part) const { return prices_.reduced[static_cast<size_t>(part)] >= 0; }
+  bool IsUsable(int part) const { return prices_.reduced[part] >= 0; }
   /*! \brief Bound of the whole graph. */
   Ticks Base() const { return prices_.sum; }
-  Ticks Price(int node) const { return prices_.of_node[static_cast<size_t>(node)]; }
+  Ticks Price(int node) const { return prices_.of_node[node]; }
   /*! \brief Needs IsUsable(part). */
-  Ticks Reduced(int part) const { return prices_.reduced[static_cast<size_t>(part)]; }
+  Ticks Reduced(int part) const { return prices_.reduced[part]; }
 
   /*!
    * \brief What a part of backend `to` pays for the node's value beyond Reduced, where a maker of
@@ -79,7 +75,7 @@ class DualBound {
     std::vector<Ticks> charged;   // by slot of the value, and reading backend
     Ticks sum = 0;
   };
-  size_t Slot(int node) const { return slots_[static_cast<size_t>(node)]; }
+  size_t Slot(int node) const { return slots_[node]; }
   void SetSlots();
   Ticks ChargeableBut(int node, int but, int to, const Prices& prices) const;
   Ticks MostToReturn(int node, int maker_class, const Prices& prices,
@@ -99,7 +95,6 @@ class DualBound {
   Prices prices_;               // the best so far
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file part_table.cc
- * \brief Builds the search's indexes. Tested by tests/cpp/search_states_test.cc.
- */
+// Builds the search's indexes. Test: tvm/tests/cpp/search_states_test.cc.
 #include "part_table.h"
 
 #include <algorithm>
@@ -11,9 +8,7 @@
 #include <queue>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 std::vector<std::vector<int>> OutsideOfAll(const CoverProblem& problem) {
@@ -21,11 +16,11 @@ std::vector<std::vector<int>> OutsideOfAll(const CoverProblem& problem) {
   std::vector<size_t> holder(static_cast<size_t>(problem.num_nodes), 0);
   for (size_t id = 0; id < all.size(); ++id) {
     const std::vector<int>& inside = problem.candidates[id].inside;
-    for (int node : inside) holder[static_cast<size_t>(node)] = id + 1;
+    for (int node : inside) holder[node] = id + 1;
     std::vector<int>& outside = all[id];
     for (int node : inside) {
-      for (int input : problem.inputs[static_cast<size_t>(node)]) {
-        if (holder[static_cast<size_t>(input)] != id + 1) outside.push_back(input);
+      for (int input : problem.inputs[node]) {
+        if (holder[input] != id + 1) outside.push_back(input);
       }
     }
     std::sort(outside.begin(), outside.end(), std::greater<int>());
@@ -47,7 +42,7 @@ PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> 
     std::sort(read.begin(), read.end());
     read.erase(std::unique(read.begin(), read.end()), read.end());
     for (int input : read) {
-      readers_[static_cast<size_t>(input)].push_back(static_cast<int>(node));
+      readers_[input].push_back(static_cast<int>(node));
     }
   }
   starting_at_.resize(n);
@@ -57,24 +52,23 @@ PartTable::PartTable(const CoverProblem& problem, std::vector<std::vector<int>> 
   for (size_t id = 0; id < outside.size(); ++id) {
     const std::vector<int>& inside = problem.candidates[id].inside;
     Part part{inside, NodeWords(inside), std::move(outside[id]), {}};
-    for (int node : part.outside)
-      reading_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
+    for (int node : part.outside) reading_[node].push_back(static_cast<int>(id));
     for (int node : inside) {
-      holding_[static_cast<size_t>(node)].push_back(static_cast<int>(id));
+      holding_[node].push_back(static_cast<int>(id));
       const std::vector<int>& readers = Readers(node);
       const bool is_exit = std::any_of(readers.begin(), readers.end(),
                                        [&](int reader) { return !part.words.Contains(reader); });
       if (is_exit) part.exits.push_back(node);
     }
     parts_.push_back(std::move(part));
-    starting_at_[static_cast<size_t>(inside.front())].push_back(static_cast<int>(id));
+    starting_at_[inside.front()].push_back(static_cast<int>(id));
   }
 }
 
 std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& cover) {
   std::vector<size_t> owner(static_cast<size_t>(parts.num_nodes()), 0);
   for (size_t i = 0; i < cover.size(); ++i) {
-    for (int node : parts.part(cover[i]).nodes) owner[static_cast<size_t>(node)] = i;
+    for (int node : parts.part(cover[i]).nodes) owner[node] = i;
   }
   std::vector<std::vector<size_t>> readers(cover.size());
   std::vector<size_t> missing(cover.size(), 0);
@@ -83,7 +77,7 @@ std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& 
   for (size_t i = 0; i < cover.size(); ++i) {
     const Part& part = parts.part(cover[i]);
     std::vector<size_t> read;
-    for (int node : part.outside) read.push_back(owner[static_cast<size_t>(node)]);
+    for (int node : part.outside) read.push_back(owner[node]);
     std::sort(read.begin(), read.end());
     read.erase(std::unique(read.begin(), read.end()), read.end());
     for (size_t maker : read) readers[maker].push_back(i);
@@ -104,5 +98,4 @@ std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& 
   return order;
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

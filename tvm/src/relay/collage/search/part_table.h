@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file part_table.h
- * \brief A cover problem indexed for the search; everything here is independent of candidate
- * costs, so it is made once for all steps. Also the order in which a cover's parts can run. Needs
- * a valid problem.
- * Tested by tests/cpp/search_states_test.cc.
- */
+// A cover problem indexed for the search; everything here is independent of candidate
+// costs, so it is made once for all steps. Also the order in which a cover's parts can run. Needs
+// a valid problem.
+// Test: tvm/tests/cpp/search_states_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
 #define TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
 
@@ -16,8 +13,7 @@
 #include "covered_set.h"
 #include "transition_table.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 /*! \brief A candidate as the search reads it. */
 struct Part {
@@ -36,17 +32,15 @@ class PartTable {
 
   int num_nodes() const { return static_cast<int>(readers_.size()); }
   int num_parts() const { return static_cast<int>(parts_.size()); }
-  const Part& part(int id) const { return parts_[static_cast<size_t>(id)]; }
+  const Part& part(int id) const { return parts_[id]; }
   /*! \brief Ids of the parts whose least node is `node`, ascending. */
-  const std::vector<int>& StartingAt(int node) const {
-    return starting_at_[static_cast<size_t>(node)];
-  }
+  const std::vector<int>& StartingAt(int node) const { return starting_at_[node]; }
   /*! \brief Ids of the parts that hold `node`, ascending. */
-  const std::vector<int>& Holding(int node) const { return holding_[static_cast<size_t>(node)]; }
+  const std::vector<int>& Holding(int node) const { return holding_[node]; }
   /*! \brief Ids of the parts that read `node` and do not hold it, ascending. */
-  const std::vector<int>& Reading(int node) const { return reading_[static_cast<size_t>(node)]; }
+  const std::vector<int>& Reading(int node) const { return reading_[node]; }
   /*! \brief The nodes that read `node`, greatest first. */
-  const std::vector<int>& Readers(int node) const { return readers_[static_cast<size_t>(node)]; }
+  const std::vector<int>& Readers(int node) const { return readers_[node]; }
   /*! \brief How many nodes of the part read `node`. */
   int NumReaders(int node, const Part& part) const {
     const std::vector<int>& readers = Readers(node);
@@ -72,7 +66,6 @@ class PartTable {
  */
 std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& cover);
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_

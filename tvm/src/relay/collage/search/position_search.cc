@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file position_search.cc
- * \brief Dynamic programming over positions. Every move goes to a later position, so a position's
- * states are final when it is reached. Tested by tests/cpp/search_cover_test.cc.
- */
+// Dynamic programming over positions. Every move goes to a later position, so a position's
+// states are final when it is reached. Test: tvm/tests/cpp/search_cover_test.cc.
 #include "position_search.h"
 
 #include <algorithm>
@@ -13,9 +10,7 @@
 #include "search_state.h"
 #include "successors.h"
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 class Pass : public SuccessorSink {
@@ -50,7 +45,7 @@ class Pass : public SuccessorSink {
 
  private:
   StateTable& TableAt(int position) {
-    std::unique_ptr<StateTable>& table = tables_[static_cast<size_t>(position)];
+    std::unique_ptr<StateTable>& table = tables_[position];
     if (!table) table = std::make_unique<StateTable>(position, limits_.max_states);
     return *table;
   }
@@ -61,7 +56,7 @@ class Pass : public SuccessorSink {
   }
 
   void ExpandAll(int position) {
-    const std::unique_ptr<StateTable> table = std::move(tables_[static_cast<size_t>(position)]);
+    const std::unique_ptr<StateTable> table = std::move(tables_[position]);
     if (!table) return;
     table->CutToLimit();
     result_.first_uncovered = position;
@@ -93,5 +88,4 @@ PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLim
   return Pass(parts, bound, limits).Run();
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

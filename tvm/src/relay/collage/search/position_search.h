@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file position_search.h
- * \brief One pass of the cover search for given costs: the best way to every state, position by
- * position. A position that no candidate straddles has one state only, so such cuts split the work
- * by themselves; a large region is one move to a far position. Tested by search_cover_test.cc.
- */
+// One pass of the cover search for given costs: the best way to every state, position by
+// position. A position that no candidate straddles has one state only, so such cuts split the work
+// by themselves; a large region is one move to a far position. Test:
+// tvm/tests/cpp/search_cover_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
 #define TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
 
@@ -15,8 +13,7 @@
 #include "part_table.h"
 #include "ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 struct PassLimits {
   /*! \brief Most states to keep and expand at one position; twice as many are held for a moment. */
@@ -45,7 +42,6 @@ struct PassResult {
 /*! \brief Needs that every node is held by a usable part, and max_states >= 1. */
 PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLimits& limits);
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file search_state.cc
- * \brief State tables and trails. Tested by tests/cpp/search_states_test.cc.
- */
+// State tables and trails. Test: tvm/tests/cpp/search_states_test.cc.
 #include "search_state.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 uint64_t Packed(const Note& note) {
@@ -42,8 +37,8 @@ int Trail::Append(int link, int part) {
 
 std::vector<int> Trail::PartsTo(int link) const {
   std::vector<int> parts;
-  for (; link != kRoot; link = links_[static_cast<size_t>(link)].parent) {
-    parts.push_back(links_[static_cast<size_t>(link)].part);
+  for (; link != kRoot; link = links_[link].parent) {
+    parts.push_back(links_[link].part);
   }
   std::reverse(parts.begin(), parts.end());
   return parts;
@@ -52,8 +47,8 @@ std::vector<int> Trail::PartsTo(int link) const {
 bool Trail::ComesBefore(int a, int b) const {
   bool before = false;
   while (a != b) {
-    const Link& of_a = links_[static_cast<size_t>(a)];
-    const Link& of_b = links_[static_cast<size_t>(b)];
+    const Link& of_a = links_[a];
+    const Link& of_b = links_[b];
     // The earliest difference decides: the last one seen on the way to the root.
     if (of_a.part != of_b.part) before = of_a.part < of_b.part;
     a = of_a.parent;
@@ -182,5 +177,4 @@ void StateTable::Rehash(size_t num_slots) {
   }
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file search_state.h
- * \brief States of the cover search, the parts that led to them, and the table of the best way to
- * each state at one position. What a state means: docs/search.md and successors.h.
- * Tested by tests/cpp/search_states_test.cc.
- */
+// States of the cover search, the parts that led to them, and the table of the best way to
+// each state at one position. What a state means: docs/search.md and successors.h.
+// Test: tvm/tests/cpp/search_states_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
 #define TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
 
@@ -15,8 +12,7 @@
 #include "covered_set.h"
 #include "ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 /*! \brief Something a state remembers of a node. */
 struct Note {
@@ -129,7 +125,6 @@ class StateTable {
   Ticks least_cut_cost_ = kInfiniteTicks;
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file successors.cc
- * \brief The moves described in successors.h. Tested by tests/cpp/search_states_test.cc.
- */
+// The moves described in successors.h. Test: tvm/tests/cpp/search_states_test.cc.
 #include "successors.h"
 
 #include <algorithm>
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 /*! \brief The notes of one node, in notes sorted by node. */
@@ -159,5 +154,4 @@ void Successors::Visit(const SearchState& state, Ticks most, SuccessorSink* sink
   }
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

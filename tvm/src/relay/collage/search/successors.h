@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file successors.h
- * \brief The moves of the cover search, and why they are exact.
- * Tested by tests/cpp/search_states_test.cc and search_cover_test.cc.
- *
- * A state is a set C of covered nodes; its position p is the first node not in C. A move uses a
- * candidate whose first node is p and which avoids C. So every set of disjoint candidates that
- * covers all nodes is met, and in one order only, by first nodes: independent branches are not
- * interleaved. What is left is to refuse cyclic quotients, exactly, from the state alone.
- *
- * A used part may read nodes not covered yet: then it is open. For each value v of C that uncovered
- * nodes read the state holds Waits(v): the uncovered nodes that v's part reads directly or through
- * a path of used parts. Using part X, with
- *   W = (uncovered nodes that X reads) + Waits(v) for all covered v that X reads,
- * is refused if X holds a node of some Waits(v) in W; else X's values wait for W, and in every
- * other Waits(u) that meets X the nodes of X are replaced by W.
- *
- * Exact: suppose a cycle X -> Y1 -> .. -> Yk -> X whose last part to be used is X, with x in X read
- * by Y1, and v in Yk read by X. When Y1 was used x was uncovered, so Y1 waits for x. If Y(i+1) was
- * used after Y(i) it took over Waits of the value that it reads, x among them; if before, it waited
- * for a node of Y(i), and took x over when that was used. So x is in Waits(v), v still has an
- * uncovered reader (in X), and X is refused. Conversely each node of Waits(v) feeds v by a path of
- * used parts, so that a refused X does close a cycle.
- *
- * What may follow depends on C and the Waits alone, and what it costs, with transition costs, on
- * the makers of values that uncovered nodes read and on the backends of the parts that read values
- * not made yet. These are the key; the best way to each key is enough. (By C alone it is not: see
- * the six nodes in search_cover_test.cc.)
- */
+// The moves of the cover search, and why they are exact.
+// Test: tvm/tests/cpp/search_states_test.cc, search_cover_test.cc.
+//
+// A state is a set C of covered nodes; its position p is the first node not in C. A move uses a
+// candidate whose first node is p and which avoids C. So every set of disjoint candidates that
+// covers all nodes is met, and in one order only, by first nodes: independent branches are not
+// interleaved. What is left is to refuse cyclic quotients, exactly, from the state alone.
+//
+// A used part may read nodes not covered yet: then it is open. For each value v of C that uncovered
+// nodes read the state holds Waits(v): the uncovered nodes that v's part reads directly or through
+// a path of used parts. Using part X, with
+//   W = (uncovered nodes that X reads) + Waits(v) for all covered v that X reads,
+// is refused if X holds a node of some Waits(v) in W; else X's values wait for W, and in every
+// other Waits(u) that meets X the nodes of X are replaced by W.
+//
+// Exact: suppose a cycle X -> Y1 -> .. -> Yk -> X whose last part to be used is X, with x in X read
+// by Y1, and v in Yk read by X. When Y1 was used x was uncovered, so Y1 waits for x. If Y(i+1) was
+// used after Y(i) it took over Waits of the value that it reads, x among them; if before, it waited
+// for a node of Y(i), and took x over when that was used. So x is in Waits(v), v still has an
+// uncovered reader (in X), and X is refused. Conversely each node of Waits(v) feeds v by a path of
+// used parts, so that a refused X does close a cycle.
+//
+// What may follow depends on C and the Waits alone, and what it costs, with transition costs, on
+// the makers of values that uncovered nodes read and on the backends of the parts that read values
+// not made yet. These are the key; the best way to each key is enough. (By C alone it is not: see
+// the six nodes in search_cover_test.cc.)
 #ifndef TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
 #define TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
 
@@ -37,8 +34,7 @@
 #include "part_table.h"
 #include "search_state.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 /*! \brief Takes the successors of one state. */
 class SuccessorSink {
@@ -71,7 +67,6 @@ class Successors {
   std::vector<int> waits_;  // W of the part being used, ascending
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ticks.h
- * \brief Costs as whole picoseconds: sums are exact and do not depend on their order, so equal
- * costs compare equal. Tested by tests/cpp/search_problem_test.cc.
- */
+// Costs as whole picoseconds: sums are exact and do not depend on their order, so equal
+// costs compare equal. Test: tvm/tests/cpp/search_problem_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
 #define TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
 
 #include <cmath>
 #include <cstdint>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 using Ticks = int64_t;
 
@@ -32,7 +28,6 @@ inline Ticks AddTicks(Ticks a, Ticks b) {
   return sum < kInfiniteTicks ? sum : kInfiniteTicks;
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_TICKS_H_

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file transition_table.cc
- * \brief Asks, checks and splits transition costs. Tested by tests/cpp/search_states_test.cc.
- */
+// Asks, checks and splits transition costs. Test: tvm/tests/cpp/search_states_test.cc.
 #include "transition_table.h"
 
 #include <algorithm>
@@ -11,9 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tvm {
-namespace collage {
-
+namespace tvm::collage {
 namespace {
 
 Ticks CheckedTicks(double seconds) {
@@ -30,16 +25,16 @@ bool ReadsOutside(const CoverProblem& problem) {
 
 /*! \brief What crossing the border of the graph costs the candidate. */
 Ticks GraphBorderTicks(const CoverProblem& problem, const std::vector<char>& is_output, int id) {
-  const CoverCandidate& candidate = problem.candidates[static_cast<size_t>(id)];
+  const CoverCandidate& candidate = problem.candidates[id];
   Ticks ticks = 0;
   std::set<int> read;
   for (int node : candidate.inside) {
-    if (problem.transitions.to_outside && is_output[static_cast<size_t>(node)]) {
+    if (problem.transitions.to_outside && is_output[node]) {
       ticks =
           AddTicks(ticks, CheckedTicks(problem.transitions.to_outside(node, candidate.backend)));
     }
     if (!ReadsOutside(problem)) continue;
-    for (int value : problem.outside_inputs[static_cast<size_t>(node)]) read.insert(value);
+    for (int value : problem.outside_inputs[node]) read.insert(value);
   }
   for (int value : read) {
     ticks =
@@ -62,7 +57,7 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
   }
   num_backends_ = backends.size();
   std::vector<char> is_output(n, 0);
-  for (int node : problem.outputs) is_output[static_cast<size_t>(node)] = 1;
+  for (int node : problem.outputs) is_output[node] = 1;
   for (size_t id = 0; id < problem.candidates.size(); ++id) {
     backend_of_.push_back(dense[problem.candidates[id].backend]);
     fixed_.push_back(GraphBorderTicks(problem, is_output, static_cast<int>(id)));
@@ -75,9 +70,9 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
   std::vector<std::vector<char>> readers(n);
   for (size_t id = 0; id < problem.candidates.size(); ++id) {
     const size_t backend = static_cast<size_t>(backend_of_[id]);
-    for (int node : problem.candidates[id].inside) makers[static_cast<size_t>(node)][backend] = 1;
+    for (int node : problem.candidates[id].inside) makers[node][backend] = 1;
     for (int node : outside[id]) {
-      std::vector<char>& reader = readers[static_cast<size_t>(node)];
+      std::vector<char>& reader = readers[node];
       reader.resize(num_backends_, 0);
       reader[backend] = 1;
     }
@@ -89,8 +84,8 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
   }
   for (size_t id = 0; id < problem.candidates.size(); ++id) {
     for (int node : outside[id]) {
-      const Value& value = values_[static_cast<size_t>(node)];
-      fixed_[id] = AddTicks(fixed_[id], value.least[static_cast<size_t>(backend_of_[id])]);
+      const Value& value = values_[node];
+      fixed_[id] = AddTicks(fixed_[id], value.least[backend_of_[id]]);
     }
   }
 }
@@ -98,7 +93,7 @@ TransitionTable::TransitionTable(const CoverProblem& problem,
 void TransitionTable::FillValue(const CoverProblem& problem, const std::vector<int>& backends,
                                 int node, const std::vector<char>& makers,
                                 const std::vector<char>& readers) {
-  Value& value = values_[static_cast<size_t>(node)];
+  Value& value = values_[node];
   std::vector<std::vector<Ticks>> rows(num_backends_);
   value.least.assign(num_backends_, 0);
   std::vector<char> is_set(num_backends_, 0);
@@ -130,5 +125,4 @@ void TransitionTable::FillValue(const CoverProblem& problem, const std::vector<i
   }
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file transition_table.h
- * \brief The problem's transition costs, asked once and split in two: what a reader pays whoever
- * made the value (part of the reader's own cost, so that bounds see it), and what it pays on top
- * for the value's maker. Needs a valid problem. Tested by tests/cpp/search_states_test.cc.
- */
+// The problem's transition costs, asked once and split in two: what a reader pays whoever
+// made the value (part of the reader's own cost, so that bounds see it), and what it pays on top
+// for the value's maker. Needs a valid problem. Test: tvm/tests/cpp/search_states_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
 #define TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
 
@@ -14,8 +11,7 @@
 #include "cover_problem.h"
 #include "ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 class TransitionTable {
  public:
@@ -23,28 +19,26 @@ class TransitionTable {
   TransitionTable(const CoverProblem& problem, const std::vector<std::vector<int>>& outside);
 
   /*! \brief Dense number of a candidate's backend. */
-  int BackendOf(int candidate) const { return backend_of_[static_cast<size_t>(candidate)]; }
+  int BackendOf(int candidate) const { return backend_of_[candidate]; }
   /*! \brief What the candidate pays for crossings in every cover that uses it. */
-  Ticks Fixed(int candidate) const { return fixed_[static_cast<size_t>(candidate)]; }
+  Ticks Fixed(int candidate) const { return fixed_[candidate]; }
 
   /*! \brief Whether DependsOnMaker holds for any node. */
   bool IsAnyDependent() const { return is_any_dependent_; }
   /*! \brief Whether it matters to any reader which backend made the node's value. */
-  bool DependsOnMaker(int node) const { return values_[static_cast<size_t>(node)].classes > 1; }
-  int NumClasses(int node) const { return values_[static_cast<size_t>(node)].classes; }
+  bool DependsOnMaker(int node) const { return values_[node].classes > 1; }
+  int NumClasses(int node) const { return values_[node].classes; }
   int NumBackends() const { return static_cast<int>(num_backends_); }
   /*! \brief Makers of one class charge every reader of the node the same. */
-  int ClassOf(int node, int backend) const {
-    return values_[static_cast<size_t>(node)].class_of[static_cast<size_t>(backend)];
-  }
+  int ClassOf(int node, int backend) const { return values_[node].class_of[backend]; }
   /*! \brief What a reader of backend `to` pays beyond Fixed for a maker of that class. */
   Ticks Extra(int node, int maker_class, int to) const {
-    return values_[static_cast<size_t>(node)]
+    return values_[node]
         .extra[static_cast<size_t>(maker_class) * num_backends_ + static_cast<size_t>(to)];
   }
   /*! \brief The most that any reader of the node pays beyond Fixed. */
   Ticks MostExtra(int node) const {
-    const std::vector<Ticks>& extra = values_[static_cast<size_t>(node)].extra;
+    const std::vector<Ticks>& extra = values_[node].extra;
     return extra.empty() ? 0 : *std::max_element(extra.begin(), extra.end());
   }
 
@@ -65,7 +59,6 @@ class TransitionTable {
   std::vector<Value> values_;
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
