@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 import tvm
+from relay_text import PLAIN
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.ops import KINDS, Recurrence, recurrence
@@ -309,7 +310,7 @@ def run_all(mod, inputs) -> dict[str, np.ndarray]:
     # LLVM rejects debug information of some shared sub-expressions.
     config = {"tir.disable_cse_tir": True}
     with tvm.transform.PassContext(opt_level=0, config=config):
-        module = graph_executor.GraphModule(relay.build(mod, "llvm")["default"](tvm.cpu()))
+        module = graph_executor.GraphModule(relay.build(mod, PLAIN)["default"](tvm.cpu()))
     module.run(**inputs)
     return {name: module.get_output(n).numpy() for n, name in enumerate(CASES)}
 
