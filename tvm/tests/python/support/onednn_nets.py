@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the oneDNN tests share: hand-placed partitions, running them, comparing with TVM's own."""
 
+import threading
+
 import numpy as np
 import pytest
 import tvm
@@ -112,3 +114,28 @@ def check(body, same_as=None):
     got = run(library, inputs)
     assert_close(got, reference(function_of(body if same_as is None else same_as), inputs))
     return plan_of(library)
+
+
+def assert_threads_share(path, data):
+    """Several executors over one loaded library, all calling at once, each with its own input x."""
+    library = tvm.runtime.load_module(path)
+    inputs = [data * np.float32(i + 1) for i in range(4)]
+    executors = [graph_executor.GraphModule(library["default"](tvm.cpu())) for _ in inputs]
+    wanted = [run(library, {"x": each})[0] for each in inputs]
+    failures = []
+
+    def work(executor, each, expected):
+        executor.set_input("x", each)
+        for _ in range(30):
+            executor.run()
+            if not np.array_equal(executor.get_output(0).numpy(), expected):
+                failures.append("a call saw another call's memory")
+
+    threads = [
+        threading.Thread(target=work, args=triple) for triple in zip(executors, inputs, wanted)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
