@@ -4,8 +4,8 @@
 
 Each build runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then
 both libraries run in processes that are woken one at a time, on the same input, in TVM's own
-runtime: what is compared there is the libraries. See docs/compile.md for what the columns mean. Test:
-bench/test_build_time.py.
+runtime: what is compared there is the libraries. See docs/compile.md for what the columns mean.
+Test: bench/test_build_time.py.
 """
 
 from __future__ import annotations

@@ -92,7 +92,16 @@ __all__ = [
 
 
 # Those that users reach as attributes: collage.rules.Union, and TVM's own collage.collage.
-_MODULES = ("analytic", "collage", "compile", "estimators", "measure", "options", "rules", "targets")
+_MODULES = (
+    "analytic",
+    "collage",
+    "compile",
+    "estimators",
+    "measure",
+    "options",
+    "rules",
+    "targets",
+)
 
 __getattr__ = lazy_attributes(__name__, _LAZY, _MODULES)
 

@@ -9,9 +9,9 @@ import functools
 
 import tvm
 
+from .built import Built
 from .compile import build_library, build_vm
 from .compile.library import inline_external_functions
-from .built import Built
 from .errors import ExecutorError
 from .module_check import check_fixed_shapes
 from .optimizer import optimize
