@@ -4,8 +4,8 @@
 TVM has no blocked kernel for conv1d, and the one for conv2d blocks the width, which is 1 in an
 image of one column. On an image of one row it does what it is made for: 1.2 to 28 times as fast on
 eight shapes (docs/compile.md). Grouped convolutions stay as they are, and those whose weights are
-not known or whose shapes are open. Where tuning records are looked up all do: tuners find the kernels
-of a net in builds of their own, which know nothing of this.
+not known or whose shapes are open. Where tuning records are looked up all do: tuners find the
+kernels of a net in builds of their own, which know nothing of this.
 
 Test: compile/test_one_row.py
 """
