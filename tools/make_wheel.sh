@@ -12,8 +12,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 tools/quietly.sh python -m pip wheel --disable-pip-version-check --quiet --no-build-isolation \
-  --no-deps --wheel-dir "$scratch" -C "cmake.define.COLLAGE_PREBUILT_DIR=$libraries" \
-  -C "build-dir=$scratch/build" .
+  --no-deps --wheel-dir "$scratch" --config-settings "cmake.define.COLLAGE_PREBUILT_DIR=$libraries" \
+  --config-settings "build-dir=$scratch/build" .
 # TVM and oneDNN come as packages, and no library of ours names theirs. Of OpenMP there can be only
 # one copy in a process, so that the system's is not copied into the wheel (docs/thread_pool.md).
 tools/quietly.sh auditwheel repair --exclude libgomp.so.1 --wheel-dir "$scratch/tagged" "$scratch"/*.whl
