@@ -5,8 +5,9 @@
 Each run is a fresh process, the sides in turn. `dnnl` is what the product does, at mock prices:
 llvm and our oneDNN table with regions. `random` is the same at costs that make the search work:
 by chance, a tenth failing, with transitions; `asked` at costs that are told only when they are
-asked for, which are counted. `same` gives both sides the one rule set that the prototype can take:
-TVM's oneDNN pattern table, on the external target kind of the base package.
+asked for, which are counted; `bounded` at these with lower bounds. `same` gives both sides the one
+rule set that the prototype can take: TVM's oneDNN pattern table, on the external target kind of the
+base package.
 
 Ends with 1 when a plan is not proven optimal, when a limit other than max_depth cut something, or
 when a published net took half a second or more from module to plan (`--allow-slow`: on a machine
@@ -29,7 +30,8 @@ from peer.child import run_child
 
 ROOT = Path(__file__).resolve().parent.parent
 PRICES = {"llvm": 3, "dnnl": 2, "ccompiler": 2}
-SIDES = ("dnnl", "random", "asked", "same")
+SIDES = ("dnnl", "random", "asked", "bounded", "same")
+ASKED = ("asked", "bounded")
 TO_PLAN = ("types", "rules", "import", "candidates", "estimate", "search", "deploy", "report")
 PHASES = (*TO_PLAN, "other", "rewrite")  # all but "rewrite" count as "to plan"
 SIZES = (100, 300, 1000, 3000, 10000)
@@ -91,7 +93,7 @@ def faults(result: dict, allow_slow: bool) -> list[str]:
         where = f"{result['net']}, depth {result['depth']}, {side}: "
         seconds = _median(runs, "plan_seconds")
         # For costs that are asked for modules are made, which takes longer than the search.
-        is_timed = result["net"] in search_nets.PUBLISHED and side != "asked"
+        is_timed = result["net"] in search_nets.PUBLISHED and side not in ASKED
         if is_timed and seconds >= LONGEST and not allow_slow:
             found.append(where + f"{seconds:.3f} s from module to plan")
         last = runs[-1]

@@ -14,7 +14,7 @@ import time
 import search_nets
 import tvm
 from peak_memory import PeakMemory
-from random_costs import AskedCosts, RandomCosts
+from random_costs import AskedCosts, BoundedCosts, RandomCosts
 from search_module import load_module, save_module
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.compile import prepare
@@ -38,8 +38,8 @@ def partition_net(path: str, depth: int, side: str, prices: dict) -> dict:
         register_pattern_table(external, lambda: table)
     mod = load_module(path)
     targets = parse_targets([tvm.target.Target("llvm"), tvm.target.Target(external)])
-    if side == "asked":
-        estimator = AskedCosts()
+    if side in ("asked", "bounded"):
+        estimator = AskedCosts() if side == "asked" else BoundedCosts()
     elif side == "random":
         estimator = RandomCosts(seed=1, fails=0.1, transition=3e-7)
     else:

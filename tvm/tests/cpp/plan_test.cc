@@ -76,6 +76,18 @@ class TableBackends final : public Backends {
     }
     return answers;
   }
+  std::vector<double> LeastSeconds(const DataflowGraph&,
+                                   const std::vector<CostQuestion>& questions) const final {
+    if (bounds.empty()) return {};
+    std::vector<double> answers;
+    for (const CostQuestion& question : questions) {
+      const CandidatePartition& candidate = question.candidate;
+      auto row =
+          bounds.find(SpecOf(candidate).name + ": " + g_.Names(candidate.sub_graph.inside()));
+      answers.push_back(row == bounds.end() ? 0.0 : row->second);
+    }
+    return answers;
+  }
   bool ArePricesCheap() const final { return are_cheap; }
   bool HasTransitions() const final { return !rewritten.empty(); }
   LayoutRole RoleOf(NodeIndex call) const final {
@@ -88,6 +100,7 @@ class TableBackends final : public Backends {
 
   mutable std::vector<std::string> asked;
   bool are_cheap = false;
+  Table bounds;
   std::set<NodeIndex> rewritten;
 
  private:
@@ -180,6 +193,34 @@ TEST_CASE("plan: where candidates feed each other the host gets as few kernels a
   CHECK(plan.seconds == 3);
   CHECK(plan.lower_bound_seconds == 3);
   CHECK(plan.is_optimal);
+}
+
+TEST_CASE("plan: what cannot be cheaper than the plan by its bound is not asked for") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(
+      g, Specs(g, "a | a b", "b | a b | c"),
+      {{"mine: a", 9}, {"mine: a b", 6}, {"tvm: b", 1}, {"tvm: a b", 9}, {"tvm: c", 2}});
+  const FunctionPlan without = PlanOf(g, backends);
+  CHECK(without.cost_counts.asked == without.cost_counts.distinct);
+  backends.asked.clear();
+  backends.bounds = {{"tvm: a b", 7}, {"mine: a", 6.5}, {"tvm: c", 1}};
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "mine(a b) tvm(c)");
+  CHECK(plan.is_optimal);
+  CHECK(backends.asked == std::vector<std::string>{"tvm: c", "mine: a b"});
+  CHECK(plan.search.bounds_broken == 0);
+}
+
+TEST_CASE("plan: a cost below its bound is told, and no bound is used any more") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | a b", "a b | c"),
+                         {{"mine: a b", 6}, {"tvm: a b", 5}, {"tvm: c", 2}});
+  backends.bounds = {{"tvm: a b", 7}, {"tvm: c", 4}};  // both are wrong
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "tvm(a b) tvm(c)");
+  CHECK(plan.is_optimal);
+  CHECK(plan.search.bounds_broken == 2);
+  CHECK(plan.furthest_below_bound == "; furthest: tvm(tanh): measured 2 s, its bound 4 s");
 }
 
 TEST_CASE("plan: the time limit gives up what is unknown, but for single operators") {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/relay/collage/rules/work_estimate.h"
@@ -17,15 +19,16 @@ NodeIndex Leaf(DataflowGraph* graph, std::vector<int64_t> shape) {
 }
 
 NodeIndex Call(DataflowGraph* graph, OpKind kind, std::vector<NodeIndex> args,
-               std::vector<int64_t> shape) {
+               std::vector<int64_t> shape, const std::string& name = "op", Attrs attrs = {}) {
   Node op;
   op.type = NodeType::kOp;
   op.name = "op" + std::to_string(graph->size());
   const NodeIndex callee = graph->Append(std::move(op));
   Node node;
   node.type = NodeType::kCall;
-  node.name = "op";
+  node.name = name;
   node.kind = kind;
+  node.attrs = std::move(attrs);
   node.types = {{std::move(shape), "float32"}};
   node.inputs = {callee};
   node.inputs.insert(node.inputs.end(), args.begin(), args.end());
@@ -83,6 +86,81 @@ TEST_CASE("work estimate: bytes of the border, each tensor once") {
   CHECK(BytesOf(graph, part({twice, pool})) == 4 * (8 + 4));  // what is between stays inside
   CHECK(BytesOf(graph, part({open})) == 4 * 4);               // what is not known counts as 0
   CHECK(NumOpCalls(graph, part({twice, pool})) == 2);
+}
+
+/*! \brief Attributes of a convolution or a pool, by key: the size of a square window, its stride.
+ */
+Attrs Window(const std::string& key, int64_t size, int64_t stride) {
+  Attrs attrs = {{key, AttrList{size, size}}, {"strides", AttrList{stride, stride}}};
+  std::sort(attrs.begin(), attrs.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return attrs;
+}
+
+TEST_CASE("least work: what any way to run a part takes, of what is needed whole") {
+  DataflowGraph graph;
+  const NodeIndex x = Leaf(&graph, {1, 4, 10, 10});
+  const NodeIndex w = Leaf(&graph, {6, 4, 3, 3});
+  const NodeIndex conv = Call(&graph, OpKind::kOutEWiseFusable, {x, w}, {1, 6, 8, 8}, "nn.conv2d",
+                              Window("kernel_size", 3, 1));
+  const NodeIndex relu = Call(&graph, OpKind::kElemWise, {conv}, {1, 6, 8, 8}, "nn.relu");
+  const NodeIndex pool = Call(&graph, OpKind::kOutEWiseFusable, {relu}, {1, 6, 4, 4},
+                              "nn.max_pool2d", Window("pool_size", 2, 2));
+  const NodeIndex point = Leaf(&graph, {8, 6, 1, 1});
+  const NodeIndex strided = Call(&graph, OpKind::kOutEWiseFusable, {pool, point}, {1, 8, 2, 2},
+                                 "nn.conv2d", Window("kernel_size", 1, 2));
+  const NodeIndex slice =
+      Call(&graph, OpKind::kInjective, {strided}, {1, 1, 2, 2}, "strided_slice");
+  graph.Finish(slice);
+  const auto least = [&](std::initializer_list<int> inside, bool is_call = false) {
+    return LeastWorkOf(graph, SubGraph::Make(graph, IndexSet(graph.size(), inside)), is_call);
+  };
+  const double conv_work = 2.0 * 6 * 8 * 8 * 4;  // a position of nine, as Winograd might
+  const double strided_work = 2.0 * 8 * 2 * 2 * 6;
+  CHECK(least({conv}).operations == conv_work);
+  CHECK(least({conv}).is_launched);
+  CHECK(least({conv, relu, pool}).operations == conv_work);
+  // A window of one in strides of two reads a quarter of what the others would have to make ...
+  CHECK(least({conv, relu, pool, strided}).operations == strided_work);
+  CHECK(least({strided}).operations == strided_work);
+  // ... and of a slice only the part that it keeps is computed.
+  CHECK(least({strided, slice}).operations == 0);
+  CHECK(least({strided, slice}, true).is_launched);
+  CHECK_FALSE(least({relu}).is_launched);  // it may be a product with one, which TVM removes
+  CHECK(least({relu}, true).is_launched);
+}
+
+TEST_CASE("least work: nothing of what constants alone make, nor of other types") {
+  DataflowGraph graph;
+  Node constant;
+  constant.type = NodeType::kConstant;
+  constant.types = {{{8, 8}, "float32"}};
+  const NodeIndex c = graph.Append(constant);
+  const NodeIndex folded = Call(&graph, OpKind::kOutEWiseFusable, {c, c}, {8, 8}, "nn.dense");
+  const NodeIndex x = Leaf(&graph, {4, 16});
+  const NodeIndex w = Leaf(&graph, {32, 16});
+  const NodeIndex dense = Call(&graph, OpKind::kOutEWiseFusable, {x, w}, {4, 32}, "nn.dense");
+  Node half;
+  half.type = NodeType::kVar;
+  half.types = {{{32, 16}, "float16"}};
+  const NodeIndex h = graph.Append(half);
+  const NodeIndex mixed = Call(&graph, OpKind::kOutEWiseFusable, {x, h}, {4, 32}, "nn.dense");
+  const NodeIndex sparse =
+      Call(&graph, OpKind::kOutEWiseFusable, {x, w}, {4, 32}, "nn.sparse_dense");
+  Node all;  // so that each is needed
+  all.type = NodeType::kTuple;
+  all.is_tuple_typed = true;
+  all.inputs = {folded, dense, mixed, sparse};
+  graph.Finish(graph.Append(all));
+  const auto least = [&](NodeIndex node) {
+    return LeastWorkOf(graph, SubGraph::Make(graph, IndexSet(graph.size(), {node})), false);
+  };
+  CHECK(least(folded).operations == 0);
+  CHECK_FALSE(least(folded).is_launched);
+  CHECK(least(dense).operations == 2.0 * 4 * 32 * 16);
+  CHECK(least(mixed).operations == 0);
+  CHECK(least(mixed).is_launched);
+  CHECK(least(sparse).operations == 0);
 }
 
 }  // namespace tvm::collage::testing

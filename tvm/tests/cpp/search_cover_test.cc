@@ -320,6 +320,32 @@ TEST_CASE("a candidate whose bound cannot enter an optimal cover is not asked fo
   CHECK(search.stats().steps == 2);
 }
 
+TEST_CASE("a cost below its lower bound: bounds are dropped, and the plan is the oracle's") {
+  int seen = 0;
+  int asked_for_some = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    CAPTURE(seed);
+    CoverProblem problem = RandomProblem(seed, {9, seed % 2 == 0, false});
+    const OracleResult expected = Oracle(problem).Run();
+    const std::vector<CandidateCost> costs = problem.costs;
+    problem.costs.clear();
+    for (size_t id = 0; id < costs.size(); ++id) {
+      const double wrong = 1.0 + 0.5 * static_cast<double>((id * 31 + seed) % 3);
+      problem.candidates[id].lower_bound = wrong * costs[id].seconds;
+    }
+    const auto cost_of = [&](int id) { return costs[static_cast<size_t>(id)]; };
+    CoverSearch search(problem);
+    const CoverStep step = RunToEnd(&search, cost_of);
+    if (search.stats().bounds_broken == 0) continue;
+    ++seen;
+    CheckEqualsOracle(problem, step, expected);
+    CHECK(search.stats().Summary().find(" costs below their bounds") != std::string::npos);
+    asked_for_some += search.stats().costs_asked < search.stats().candidates;
+  }
+  CHECK(seen > 200);
+  CHECK(asked_for_some > 50);
+}
+
 TEST_CASE("what holds most of the work is asked for first, and may make the rest needless") {
   CoverProblem problem = Chain(40);
   for (int node = 0; node < 40; ++node) {

@@ -26,6 +26,7 @@ class Problem:
     candidates: list[list[int]]
     classes: list[int]
     seconds: list[float]
+    least_seconds: list[float]
     crossings: dict[tuple[int, int, int], float]
     outside_crossings: dict[tuple[int, int, int], float]
     plan: list[int]

@@ -17,7 +17,7 @@ from tvm.runtime import Object
 from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
-from .measured import OwnSession, measure_batch, measure_transitions
+from .measured import OwnSession, least_seconds, measure_batch, measure_transitions
 from .records import FunctionReport, read_json
 from .work import Work
 
@@ -34,8 +34,8 @@ class CostEstimator(Object):
     """Measures candidates in worker processes (RFC 0062, CostEstimator).
 
     A subclass overrides ``estimate_batch``, or ``price_batch`` when it needs no modules, which
-    take time to make. ``reports`` collects what the pass decided, a records.FunctionReport for each
-    function.
+    take time to make; with the first it may override ``least_seconds``. ``reports`` collects what
+    the pass decided, a records.FunctionReport for each function.
     """
 
     __slots__ = ("__dict__",)
@@ -49,8 +49,10 @@ class CostEstimator(Object):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "estimate_batch" in vars(cls) and "price_batch" not in vars(cls):
-            cls.price_batch = None
+        if "estimate_batch" in vars(cls):
+            for name in ("price_batch", "least_seconds"):
+                if name not in vars(cls):
+                    setattr(cls, name, None)
 
     def __init__(self, session=None):
         """``session``: the search's measured.Session; without it, see measured.OwnSession."""
@@ -68,6 +70,7 @@ class CostEstimator(Object):
             twin._estimate_prices if self.price_batch is not None else None,
             twin._observe,
             twin._transitions if self.has_transitions else None,
+            twin._bounds if self.least_seconds is not None else None,
         )
 
     def __getattr__(self, name):
@@ -116,6 +119,29 @@ class CostEstimator(Object):
     @_carried
     def _transitions(self, types, target):
         seconds = self.transition_seconds(list(types), target)
+        return json.dumps([float(value) for value in seconds])
+
+    def least_seconds(self, works, targets, host):
+        """Return seconds that no candidate's cost is below, 0.0 where nothing is known.
+
+        ``works``: what each does at least, on any backend (``Work``, without bytes). None in place
+        of this method where an estimator, as one with an ``estimate_batch`` of its own, knows no
+        such seconds.
+        """
+        session = self._session or self._own.get()
+        seconds = least_seconds(session, works, targets, host)
+        self.counts = session.estimator.counts()
+        return seconds
+
+    @_carried
+    def _bounds(self, questions, targets, host):
+        targets = list(targets)
+        asked = json.loads(questions)
+        seconds = self.least_seconds(
+            [Work(row["num_calls"], row["operations"], 0.0) for row in asked],
+            [targets[row["target"]] for row in asked],
+            host,
+        )
         return json.dumps([float(value) for value in seconds])
 
     @_carried

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost_estimator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -8,6 +9,7 @@
 #include "../relay/fields.h"
 #include "../relay/import_relay.h"
 #include "../rules/work_estimate.h"
+#include "../search/cover_problem.h"
 
 namespace tvm::collage {
 namespace {
@@ -29,12 +31,13 @@ TVM_REGISTER_GLOBAL("collage.WorkOfFunction").set_body_typed(WorkOfFunction);
 TVM_REGISTER_OBJECT_TYPE(CostEstimatorNode);
 
 CostEstimator::CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe,
-                             PackedFunc transition) {
+                             PackedFunc transition, PackedFunc bound) {
   auto node = runtime::make_object<CostEstimatorNode>();
   node->estimate = std::move(estimate);
   node->price = std::move(price);
   node->observe = std::move(observe);
   node->transition = std::move(transition);
+  node->bound = std::move(bound);
   data_ = std::move(node);
 }
 
@@ -95,11 +98,37 @@ std::vector<double> CostEstimatorNode::Transitions(const Array<ObjectRef>& types
   return seconds;
 }
 
+std::vector<double> CostEstimatorNode::Bounds(const std::vector<BoundRequest>& requests,
+                                              const ObjectRef& host) const {
+  std::vector<Json> questions;
+  Array<ObjectRef> targets;
+  std::map<const Object*, int> place_of;
+  for (const BoundRequest& request : requests) {
+    const auto [found, is_new] =
+        place_of.emplace(request.target.get(), static_cast<int>(targets.size()));
+    if (is_new) targets.push_back(request.target);
+    questions.push_back(JsonObject({{"target", found->second},
+                                    {"num_calls", int{request.work.is_launched}},
+                                    {"operations", request.work.operations}}));
+  }
+  const String text = FromPython(bound(String(Json(questions).text()), targets, host));
+  const JsonValue answers = JsonValue::Parse(text);
+  std::vector<double> bounds;
+  for (const JsonValue& answer : answers.Items()) bounds.push_back(answer.Real());
+  const bool are_usable = std::all_of(bounds.begin(), bounds.end(), IsUsableSeconds);
+  if (bounds.size() != requests.size() || !are_usable) {
+    ThrowUserError("ValueError",
+                   "the cost estimator's least_seconds gives seconds >= 0 for each of " +
+                       std::to_string(requests.size()) + " candidates");
+  }
+  return bounds;
+}
+
 TVM_REGISTER_GLOBAL("collage.MakeCostEstimator")
     .set_body_typed([](PackedFunc estimate, PackedFunc price, PackedFunc observe,
-                       PackedFunc transition) {
+                       PackedFunc transition, PackedFunc bound) {
       return CostEstimator(std::move(estimate), std::move(price), std::move(observe),
-                           std::move(transition));
+                           std::move(transition), std::move(bound));
     });
 
 }  // namespace tvm::collage

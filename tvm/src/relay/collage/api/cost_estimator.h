@@ -10,6 +10,7 @@
 
 #include "../plan/backends.h"
 #include "../relay/fields.h"
+#include "../rules/work_estimate.h"
 
 namespace tvm::collage {
 
@@ -24,6 +25,12 @@ struct CostRequest {
   int num_calls = 0;
   double operations = 0;
   double bytes = 0;
+};
+
+/*! \brief A bound that is asked for: what a candidate cannot do without, and its target. */
+struct BoundRequest {
+  LeastWork work;
+  ObjectRef target;
 };
 
 class CostEstimatorNode : public Object {
@@ -42,10 +49,18 @@ class CostEstimatorNode : public Object {
    * null when costs are not measured, and transitions free.
    */
   PackedFunc transition;
+  /*!
+   * \brief (lines "place in targets, kernels, operations" of what candidates do at least, targets,
+   * the host's target) -> lines of seconds that no cost is below; null where nothing is known.
+   */
+  PackedFunc bound;
 
   std::vector<EstimatedCost> Estimate(const std::vector<CostRequest>& requests) const;
   /*! \brief Seconds for each type. */
   std::vector<double> Transitions(const Array<ObjectRef>& types, const ObjectRef& target) const;
+  /*! \brief Needs that bounds can be given. */
+  std::vector<double> Bounds(const std::vector<BoundRequest>& requests,
+                             const ObjectRef& host) const;
 
   static constexpr const char* _type_key = "collage.CostEstimator";
   TVM_DECLARE_FINAL_OBJECT_INFO(CostEstimatorNode, Object);
@@ -57,7 +72,8 @@ class CostEstimatorNode : public Object {
 
 class CostEstimator : public ObjectRef {
  public:
-  CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe, PackedFunc transition);
+  CostEstimator(PackedFunc estimate, PackedFunc price, PackedFunc observe, PackedFunc transition,
+                PackedFunc bound);
   TVM_DEFINE_OBJECT_REF_METHODS(CostEstimator, ObjectRef, CostEstimatorNode);
 };
 

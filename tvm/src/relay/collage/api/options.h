@@ -80,6 +80,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
     "join neighbouring parts of one external backend after the search")                      \
   X(double, search_seconds, 0.0, UpTo(kMostSeconds),                                         \
     "time to ask for costs of more than single operators in, in seconds; 0 means no limit")  \
+  X(bool, cost_bounds, false, AnyValue(),                                                    \
+    "measure this machine's peaks, and ask for no cost that cannot matter by them")          \
   X(bool, guard, true, AnyValue(),                                                           \
     "measure the plan whole beside each backend alone, ship the fastest")                    \
   X(int64_t, guard_rounds, 30, Between(1, kMostCount), "interleaved rounds of the guard")    \

@@ -82,6 +82,19 @@ std::vector<EstimatedCost> TvmBackends::Price(const DataflowGraph& graph,
   return estimator_.value()->Estimate(requests);
 }
 
+std::vector<double> TvmBackends::LeastSeconds(const DataflowGraph& graph,
+                                              const std::vector<CostQuestion>& questions) const {
+  if (estimator_.value()->bound == nullptr) return {};
+  std::vector<BoundRequest> requests;
+  for (const CostQuestion& question : questions) {
+    const CandidatePartition& candidate = question.candidate;
+    const bool is_call = SpecOf(candidate).is_external && candidate.is_primitive;
+    requests.push_back(
+        {LeastWorkOf(graph, candidate.sub_graph, is_call), targets_[candidate.spec].target});
+  }
+  return estimator_.value()->Bounds(requests, targets_.back().target);
+}
+
 bool TvmBackends::HasTransitions() const {
   return estimator_ && estimator_.value()->transition != nullptr;
 }

@@ -29,6 +29,8 @@ class TvmBackends final : public Backends {
   Signatures SignaturesOf(const DataflowGraph& graph) const final;
   std::vector<EstimatedCost> Price(const DataflowGraph& graph,
                                    const std::vector<CostQuestion>& questions) const final;
+  std::vector<double> LeastSeconds(const DataflowGraph& graph,
+                                   const std::vector<CostQuestion>& questions) const final;
   bool ArePricesCheap() const final;
   bool HasTransitions() const final;
   LayoutRole RoleOf(NodeIndex call) const final;

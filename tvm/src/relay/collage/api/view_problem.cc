@@ -40,7 +40,9 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   std::vector<CandidatePartition> candidates = AllCandidates(imported->graph, backends, &logs);
   const LayoutTransitions transitions(imported->graph, backends, &candidates);
   CostTable costs(imported->graph, backends, candidates);
-  CoverSearch search(MakeProblem(imported->graph, candidates, transitions));
+  CoverProblem asked = MakeProblem(imported->graph, candidates, transitions);
+  costs.SetLowerBounds(&asked);
+  CoverSearch search(std::move(asked));
   constexpr double kNoLimit = 0;
   const CoverPlan plan = FindCover(backends, &search, &costs, kNoLimit, &clock);
   const int num_candidates = static_cast<int>(candidates.size());
@@ -54,11 +56,13 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   std::vector<std::vector<int>> insides;
   std::vector<int> classes;
   std::vector<double> seconds;
+  std::vector<double> least_seconds;
   for (int id = 0; id < num_candidates; ++id) {
     insides.push_back(problem.candidates[id].inside);
     classes.push_back(problem.candidates[id].backend);
     const EstimatedCost& cost = costs[id];
     seconds.push_back(cost.IsUsable() ? cost.seconds : -1.0);
+    least_seconds.push_back(costs.LeastSeconds(id));
   }
   return JsonText({
       {"inputs", problem.inputs},
@@ -67,6 +71,7 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
       {"candidates", insides},
       {"classes", classes},
       {"seconds", seconds},
+      {"least_seconds", least_seconds},
       {"crossings", Crossings(problem.num_nodes, problem.transitions.between)},
       {"outside_crossings", Crossings(imported->graph.size(),
                                       [&](int value, int from, int to) {

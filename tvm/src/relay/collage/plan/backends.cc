@@ -5,9 +5,7 @@
 #include <cstdio>
 
 namespace tvm::collage {
-namespace {
 
-/*! \brief Three significant digits with a unit: 1.23 ms. */
 std::string SecondsText(double seconds) {
   constexpr std::pair<const char*, double> kUnits[] = {
       {"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
@@ -19,8 +17,6 @@ std::string SecondsText(double seconds) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string EstimatedCost::Summary() const {
   if (!IsUsable()) return message.empty() ? status : status + ": " + message;

@@ -15,6 +15,9 @@
 
 namespace tvm::collage {
 
+/*! \brief Three significant digits with a unit: 1.23 ms. */
+std::string SecondsText(double seconds);
+
 /*! \brief What is known of a part's cost; PartCost of records.py, which lists status and flags. */
 struct EstimatedCost {
   std::string status;
@@ -68,6 +71,14 @@ class Backends {
   /*! \brief One answer a question; questions have different signatures. */
   virtual std::vector<EstimatedCost> Price(const DataflowGraph& graph,
                                            const std::vector<CostQuestion>& questions) const = 0;
+  /*!
+   * \brief Seconds that no cost of each can be below, before any is asked for. Empty where nothing
+   * is known: zero is always true.
+   */
+  virtual std::vector<double> LeastSeconds(const DataflowGraph& graph,
+                                           const std::vector<CostQuestion>& questions) const {
+    return {};
+  }
   /*! \brief Can all costs be asked for at once, since none of them is measured? */
   virtual bool ArePricesCheap() const { return false; }
   /*! \brief Is a change of layout between two parts charged? */

@@ -12,6 +12,7 @@ CostTable::CostTable(const DataflowGraph& graph, const Backends& backends,
                      const std::vector<CandidatePartition>& candidates)
     : graph_(graph), backends_(backends), candidates_(candidates) {
   costs_.resize(candidates.size());
+  least_seconds_.resize(candidates.size());
   const Signatures signatures = backends.SignaturesOf(graph);
   for (size_t id = 0; id < candidates.size(); ++id) {
     if (backends.IsHost(candidates[id])) {
@@ -37,6 +38,41 @@ void CostTable::SetHostCosts(CoverSearch* search) {
   }
 }
 
+CostQuestion CostTable::QuestionFor(int id) const {
+  return {candidates_[id], Hex(SignatureHash()(*signature_of_[id]))};
+}
+
+void CostTable::SetLowerBounds(CoverProblem* problem) {
+  if (backends_.ArePricesCheap()) return;
+  std::vector<const std::vector<int>*> groups;
+  std::vector<CostQuestion> questions;
+  for (const auto& [signature, ids] : equal_) {
+    groups.push_back(&ids);
+    questions.push_back(QuestionFor(ids.front()));
+  }
+  const std::vector<double> answers = backends_.LeastSeconds(graph_, questions);
+  for (size_t k = 0; k < answers.size(); ++k) {
+    for (int id : *groups[k]) {
+      least_seconds_[id] = problem->candidates[id].lower_bound = answers[k];
+    }
+  }
+}
+
+std::string CostTable::FurthestBelowBound() const {
+  double least_ratio = 1;
+  std::string text;
+  for (const auto& [signature, ids] : equal_) {
+    const EstimatedCost& cost = costs_[ids.front()];
+    const double bound = least_seconds_[ids.front()];
+    if (!cost.IsUsable() || cost.seconds >= least_ratio * bound) continue;
+    least_ratio = cost.seconds / bound;
+    const CandidatePartition& candidate = candidates_[ids.front()];
+    text = "; furthest: " + LabelOf(graph_, candidate, backends_.SpecOf(candidate).name) + ": " +
+           cost.Summary() + ", its bound " + SecondsText(bound);
+  }
+  return text;
+}
+
 void CostTable::LeaveToHost(const std::vector<int>& plan) {
   for (int id : plan) {
     if (!backends_.IsHost(candidates_[id]) || candidates_[id].is_free) continue;
@@ -51,7 +87,7 @@ std::vector<int> CostTable::Ask(const std::vector<int>& ids) {
   for (int id : ids) {
     if (!is_asked.insert(signature_of_[id]).second) continue;
     asked.push_back(signature_of_[id]);
-    questions.push_back({candidates_[id], Hex(SignatureHash()(*asked.back()))});
+    questions.push_back(QuestionFor(id));
   }
   std::vector<int> answered;
   if (questions.empty()) return answered;

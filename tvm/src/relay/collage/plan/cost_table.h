@@ -4,6 +4,7 @@
 #ifndef TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
 #define TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -38,6 +39,10 @@ class CostTable {
    * known, TVM's own candidate stands beside it.
    */
   void SetHostCosts(CoverSearch* search);
+  /*! \brief Gives candidates the lower bounds that the backends know, unless all are priced. */
+  void SetLowerBounds(CoverProblem* problem);
+  /*! \brief "; furthest: mine(a): measured 1 s, its bound 2 s" where a cost is below its bound. */
+  std::string FurthestBelowBound() const;
   /*! \brief Writes down which kernels of a plan are the host's, as nothing with a cost fits. */
   void LeaveToHost(const std::vector<int>& plan);
   /*!
@@ -56,13 +61,18 @@ class CostTable {
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 
   const EstimatedCost& operator[](int id) const { return costs_[id]; }
+  /*! \brief The candidate's lower bound, also where a cost has shown that such bounds are wrong. */
+  double LeastSeconds(int id) const { return least_seconds_[id]; }
   const CostCounts& counts() const { return counts_; }
 
  private:
+  CostQuestion QuestionFor(int id) const;
+
   const DataflowGraph& graph_;
   const Backends& backends_;
   const std::vector<CandidatePartition>& candidates_;
   std::vector<EstimatedCost> costs_;
+  std::vector<double> least_seconds_;  // by candidate
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending

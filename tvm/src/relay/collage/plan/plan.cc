@@ -100,8 +100,10 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double m
   clock->Enter("estimate");
   const LayoutTransitions transitions(graph, backends, &candidates);
   CostTable costs(graph, backends, candidates);
+  CoverProblem problem = MakeProblem(graph, candidates, transitions);
+  costs.SetLowerBounds(&problem);
   clock->Enter("search");
-  CoverSearch search(MakeProblem(graph, candidates, transitions));
+  CoverSearch search(std::move(problem));
   const CoverPlan cover = FindCover(backends, &search, &costs, most_seconds, clock);
 
   for (int id : cover.candidates) plan.parts.push_back({candidates[id], costs[id]});
@@ -112,6 +114,7 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double m
   plan.lower_bound_seconds = is_whole ? cover.lower_bound_seconds : 0.0;
   plan.is_optimal = cover.optimal && is_whole;
   plan.search = search.stats();
+  plan.furthest_below_bound = costs.FurthestBelowBound();
   plan.cuts = CutsOf(plan.logs, plan.cost_counts.given_up);
   KeepCandidates(backends, std::move(candidates), costs, &plan);
   return plan;

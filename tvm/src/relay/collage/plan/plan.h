@@ -81,6 +81,8 @@ struct FunctionPlan {
   /*! \brief What each spec's rule refused and cut, by spec. */
   std::vector<RuleLog> logs;
   CoverStats search;
+  /*! \brief See CostTable::FurthestBelowBound. */
+  std::string furthest_below_bound;
   /*! \brief One line a limit that cut candidates. */
   std::vector<std::string> cuts;
 };

@@ -39,8 +39,8 @@ struct CoverCandidate {
   /*! \brief Any number that names the backend (layout class); read by transition costs only. */
   int backend = 0;
   /*!
-   * \brief No measurement of this candidate can be below this many seconds. Results are optimal
-   * relative to this promise; zero is always true.
+   * \brief No cost of this candidate can be below this many seconds. Results are optimal relative
+   * to this promise, unless a cost is seen to break it (CoverSearch::SetCost); zero is always true.
    */
   double lower_bound = 0.0;
   /*!

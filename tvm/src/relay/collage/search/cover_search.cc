@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -82,9 +83,13 @@ class CoverSearch::Impl {
       : problem_(Checked(std::move(problem))), options_(options), parts_(problem_) {
     stats_.nodes = problem_.num_nodes;
     stats_.candidates = static_cast<int>(problem_.candidates.size());
+    for (const CoverCandidate& candidate : problem_.candidates) {
+      promised_.push_back(candidate.lower_bound);
+    }
   }
 
   void SetCost(int candidate, CandidateCost cost) {
+    const size_t at = static_cast<size_t>(candidate);
     if (candidate < 0 || candidate >= stats_.candidates) {
       throw std::invalid_argument("cover search: no candidate " + std::to_string(candidate));
     }
@@ -92,7 +97,12 @@ class CoverSearch::Impl {
       throw std::invalid_argument("cover search: unusable cost " + std::to_string(cost.seconds) +
                                   " for candidate " + std::to_string(candidate));
     }
-    problem_.costs[static_cast<size_t>(candidate)] = cost;
+    problem_.costs[at] = cost;
+    if (cost.status == Status::kKnown && ToTicks(cost.seconds) < ToTicks(promised_[at])) {
+      broken_.insert(candidate);
+      stats_.bounds_broken = static_cast<int>(broken_.size());
+      for (CoverCandidate& each : problem_.candidates) each.lower_bound = 0.0;
+    }
   }
 
   CoverStep Step() {
@@ -248,6 +258,8 @@ class CoverSearch::Impl {
   CoverProblem problem_;
   const CoverSearchOptions options_;
   const PartTable parts_;
+  std::vector<double> promised_;    // the lower bounds that the problem came with
+  std::set<int> broken_;            // candidates whose known cost is below its lower bound
   Ticks penalty_ = 0;               // of a last resort, for the costs known now
   Ticks most_without_penalty_ = 0;  // no cover's other costs are above it
   CoverStats stats_;
@@ -288,6 +300,8 @@ std::string CoverStats::Summary() const {
          std::to_string(widest_position) + "), " +
          (IsLimitBinding() ? std::to_string(states_cut) + " cut by max_states_per_position"
                            : std::string("no limit binding")) +
+         (bounds_broken > 0 ? ", " + std::to_string(bounds_broken) + " costs below their bounds"
+                            : std::string()) +
          ", " + Milliseconds(seconds);
 }
 

@@ -86,6 +86,8 @@ struct CoverStats {
   int64_t states_bounded = 0;
   /*! \brief States dropped by max_states_per_position (not exact; 0 when no limit bound). */
   int64_t states_cut = 0;
+  /*! \brief Candidates whose cost turned out below its lower bound (see SetCost). */
+  int bounds_broken = 0;
   /*! \brief What no cover can cost less than by the bound alone, before the last step's passes. */
   double bound_seconds = 0.0;
   double seconds = 0.0;
@@ -105,6 +107,8 @@ class CoverSearch {
   /*!
    * \brief Tells the cost of one candidate; may be called for any candidate at any time, so that
    * equal candidates can share one measurement. Throws std::invalid_argument for a bad id or cost.
+   * A cost below its candidate's lower bound shows that whoever gave the bounds is wrong about more
+   * than this one: all bounds are zero from then on, so that the plan is optimal without them.
    */
   void SetCost(int candidate, CandidateCost cost);
   /*!

@@ -5,6 +5,7 @@ from ..external import TRANSITION, TVM_BACKEND
 from ..store.versions import stored_version
 from .as_built import build_options, tuning_records
 from .batch import measure_batch
+from .bounds import least_seconds
 from .from_options import default_workers, own_backend_modules
 from .session import OwnSession, Session, measuring_session
 from .transitions import measure_transitions, transition_candidates
@@ -17,6 +18,7 @@ __all__ = [
     "Session",
     "build_options",
     "default_workers",
+    "least_seconds",
     "measure_batch",
     "measure_transitions",
     "measuring_session",
