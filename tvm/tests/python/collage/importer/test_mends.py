@@ -33,6 +33,19 @@ def folded_branch(predicate):
     return onnx_nets.model(nodes, [("x", [2, 3, 4])], [("y", ["a", "b"])], weights)
 
 
+def branches_alone(predicate):
+    """An If whose branches both read the model's input, which nothing read before them."""
+    node = helper.make_node
+
+    def graph(name, op):
+        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3])
+        return helper.make_graph([node(op, ["x"], [name])], name, [], [out])
+
+    branches = {"then_branch": graph("then", "Sqrt"), "else_branch": graph("else", "Neg")}
+    nodes = [node("If", ["p"], ["y"], **branches)]
+    return onnx_nets.model(nodes, [("x", [2, 3])], [("y", [2, 3])], {"p": np.array(predicate)})
+
+
 def one(op, shape, weights=(), opset=18, rank=1, **attrs):
     """A node on the input x of the shape and on constants."""
     weights = {name: np.asarray(value) for name, value in dict(weights).items()}
@@ -73,6 +86,7 @@ MODELS = {
     "Cast": one("Cast", (2, 3), opset=19, rank=2, to=6, saturate=1),
     "Dropout": one("Dropout", (2, 3), opset=13, rank=2, seed=1),
     "Unsqueeze": one("Unsqueeze", (2, 3), {"axes": np.array(1)}, 13, 3),
+    "inputs read in branches alone": branches_alone([True]),
     "True": folded_branch(True),
     "False": folded_branch(False),
 }

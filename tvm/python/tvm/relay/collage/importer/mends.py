@@ -7,16 +7,37 @@ right it changes nothing. Test: importer/test_mends.py. Docs: docs/import.md
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from tvm import relay
+from tvm.relay.frontend import onnx
 
 
 def mend(op: str, inputs: Any, attrs: dict[str, Any]) -> None:
     """Puts right a node of that operator, in place."""
     if op in _MENDS:
         _MENDS[op](inputs, attrs)
+
+
+def name_what_branches_read(proto: Any, node: Any) -> None:
+    """The first node that reads an input of the model gives its name to it, by which TVM makes a
+    copy. Where two branches each make one, the model knows only the other's: so an input that both
+    read gets the name of the node that has the branches, if it has none."""
+    branches = [set(_read_in(item.g)) for item in node.attribute if item.g.node]
+    shared = set.intersection(*branches) if len(branches) > 1 else set()
+    names = [name for name in sorted(shared) if isinstance(proto._nodes.get(name), relay.Var)]
+    if names:
+        source = onnx.get_source_name(node, proto._op_type_dict)
+        proto._set_parameter_span(SimpleNamespace(input=names), source)
+
+
+def _read_in(graph: Any) -> Iterator[str]:
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from _read_in(attribute.g)
 
 
 def _predicate(inputs: Any, _attrs: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from ..errors import ModelError, last_line
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
 from .folds import Folds
-from .mends import mend
+from .mends import mend, name_what_branches_read
 from .recurrent import RECURRENT, layer
 from .types import Types
 
@@ -114,7 +114,7 @@ class _Scope:
     def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
         outer = self._node
         try:
-            stock(proto, _Watched(graph, self._converts))
+            stock(proto, _Watched(graph, functools.partial(self._converts, proto)))
         except (ModelError, tvm.error.OpNotImplemented):
             raise
         except Exception as error:
@@ -124,8 +124,9 @@ class _Scope:
             raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
         self._node = outer
 
-    def _converts(self, node: Any) -> None:
+    def _converts(self, proto: Any, node: Any) -> None:
         self._node = node
+        name_what_branches_read(proto, node)
 
     def convert_operator(
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
