@@ -6,6 +6,7 @@ The user's store of costs stays out of it: a test that wants a store names one o
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -14,6 +15,8 @@ import pytest
 os.environ["COLLAGE_STORE"] = "none"
 # Tests that run at once do not wait for each other, nor for a search of the user's.
 os.environ["COLLAGE_CPU_LOCKS"] = "none"
+# A shell's background jobs ignore Ctrl-C, and so would the processes that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # pytest's importlib mode takes this tree's folder tvm/ for the package of that name.
 if getattr(sys.modules.get("tvm"), "__file__", None) is None:

@@ -56,7 +56,10 @@ extern "C" COLLAGE_POOL_EXPORT void CollagePoolFollowFlushDenormals() {
   using namespace tvm::collage::pool;
   const int wanted = setting.load(std::memory_order_relaxed);
   if (followed == wanted) return;
+  // A thread that has not seen the setting go on and off again need not start a team to say so.
+  const bool is_as_wanted = IsOn(followed) == IsOn(wanted) && FlushesDenormals() == IsOn(wanted);
   followed = wanted;
+  if (is_as_wanted) return;
   SetFlushDenormals(IsOn(wanted));
   if (omp_in_parallel()) return;
 #pragma omp parallel num_threads(NumThreads())

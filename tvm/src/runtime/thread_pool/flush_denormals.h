@@ -16,13 +16,21 @@ namespace pool {
 // Whether tasks are asked to: CollagePoolSetFlushDenormals, at first COLLAGE_FLUSH_DENORMALS=1.
 bool WantsFlushDenormals();
 
+constexpr unsigned kFlushBits = 0x8000 | 0x0040;  // flush-to-zero, denormals-are-zero
+
 // Sets or clears flush-to-zero and denormals-are-zero on the current thread.
 inline void SetFlushDenormals([[maybe_unused]] bool enabled) {
 #if defined(__SSE__)
-  constexpr unsigned kFlushToZero = 0x8000;
-  constexpr unsigned kDenormalsAreZero = 0x0040;
-  constexpr unsigned kBoth = kFlushToZero | kDenormalsAreZero;
-  _mm_setcsr(enabled ? _mm_getcsr() | kBoth : _mm_getcsr() & ~kBoth);
+  _mm_setcsr(enabled ? _mm_getcsr() | kFlushBits : _mm_getcsr() & ~kFlushBits);
+#endif
+}
+
+// Whether the current thread has one of them set.
+inline bool FlushesDenormals() {
+#if defined(__SSE__)
+  return (_mm_getcsr() & kFlushBits) != 0;
+#else
+  return false;
 #endif
 }
 

@@ -182,9 +182,10 @@ def _serve(ours):
         if not message:
             sys.exit()
         asked = json.loads(message)
-        pid = _fork()
-        if pid == 0:
+        if _fork() == 0:
             os.setsid()
+            # Not before: who knows the id may kill the group that it names.
+            ours.send(str(os.getpid()).encode())
             os.chdir(asked["folder"])
             os.environ.clear()
             os.environ.update(asked["environment"])
@@ -192,7 +193,6 @@ def _serve(ours):
             return asked["arguments"]
         for fd in descriptors:
             os.close(fd)
-        ours.send(str(pid).encode())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tvm
 from onednn_nets import build, constant, function_of, hand_placed, plan_of, run
 from tvm import relay, tir
 from tvm.contrib import graph_executor
+from tvm.relay import collage
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.small_loops import nanoseconds, run_small_loops_on_one_thread
 from tvm.script import tir as T
@@ -67,6 +68,14 @@ def test_steps_of_onednn(rows, woken):
     assert len(steps) >= 5
     assert [step.endswith(" (one thread)") for step in steps] == [woken == 0] * len(steps)
     assert threads_woken(library, x=data) == woken
+
+
+def test_a_setting_that_came_and_went_wakes_nobody():
+    """Each thread follows the setting of denormals, and has its team do so where it must."""
+    library = build(hand_placed(mlp(2)))
+    for enabled in (True, False):
+        collage.flush_denormals(enabled)
+    assert threads_woken(library, x=np.ones((2, 64), "float32")) == 0
 
 
 def test_what_is_large_takes_all_threads_behind_what_is_small():
