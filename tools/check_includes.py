@@ -22,7 +22,7 @@ LAYERS = {
     "api": ("graph match plan relay rules search", True),
     ".": ("api graph plan relay rules", True),
 }
-INCLUDE = re.compile(r'#include ([<"])([^>"]+)[>"]')
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TVM_HEADERS = ("tvm/", "dmlc/", "dlpack/")
 
 Include = tuple[Path, int, str, bool]  # by whom, in which line, what, is it our own
@@ -80,6 +80,8 @@ def circles(found: list[Include]) -> list[str]:
 def problems(root: Path) -> list[str]:
     """Return what is wrong with the includes below root, one line each."""
     found = list(includes(root))
+    if not found:
+        return [f"{root}: no #include below it: check_includes.py looks at nothing"]
     return wrong_arrows(found, root) + circles(found)
 
 

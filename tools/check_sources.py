@@ -2,7 +2,7 @@
 """Check what every source file of the tree must have; part of `make lint`.
 Test: tools/test_install.py.
 
-Each file starts with the license line, has at most 1000 lines and no trailing blanks; the tests
+Each file starts with the license line, has at most 600 lines and no trailing blanks; the tests
 that it names are there.
 """
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 LICENSE_LINE = "SPDX-License-Identifier: Apache-2.0"
-MAX_LINES = 1000
+MAX_LINES = 600
 TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc")
 # Where the paths of tests begin.
 TEST_FOLDERS = [

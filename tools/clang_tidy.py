@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run clang-tidy on the sources of a build folder, skipping those that passed unchanged.
 
-Usage: ``clang_tidy.py BUILD_DIR``. A file is unchanged when its own text, all headers of ours and
-``.clang-tidy`` are; what passed is remembered in ``BUILD_DIR/clang_tidy_passed.json``.
+Usage: ``clang_tidy.py BUILD_DIR``. A file is unchanged when its own text, all headers of ours, the
+command that compiles it, ``.clang-tidy`` and clang-tidy itself are; what passed is remembered in
+``BUILD_DIR/clang_tidy_passed.json``.
 """
 
 import hashlib
@@ -17,14 +18,20 @@ from pathlib import Path
 def run(build: Path) -> int:
     """Check each source in parallel, print what fails; return the number of failing files."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    sources = sorted({Path(entry["directory"], entry["file"]).resolve() for entry in commands})
+    command_of = {Path(each["directory"], each["file"]).resolve(): each for each in commands}
     root = Path.cwd()
-    sources = [path for path in sources if path.is_file() and path.is_relative_to(root / "tvm")]
+    sources = [p for p in sorted(command_of) if p.is_file() and p.is_relative_to(root / "tvm")]
     memory = build / "clang_tidy_passed.json"
     passed = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}
-    common = _digest([root / ".clang-tidy", *sorted((root / "tvm").rglob("*.h"))])
+    version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+    headers = [root / ".clang-tidy", *sorted((root / "tvm").rglob("*.h"))]
+    common = _digest(version, *(path.read_bytes() for path in headers))
 
-    digests = {str(path.relative_to(root)): common + _digest([path]) for path in sources}
+    digests = {
+        str(path.relative_to(root)): common
+        + _digest(json.dumps(command_of[path]).encode(), path.read_bytes())
+        for path in sources
+    }
     stale = [name for name, digest in digests.items() if passed.get(name) != digest]
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as executor:
@@ -60,10 +67,10 @@ def _compiler_headers() -> list[str]:
 _EXTRA = _compiler_headers()
 
 
-def _digest(paths: list[Path]) -> str:
+def _digest(*parts: bytes) -> str:
     digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.read_bytes())
+    for part in parts:
+        digest.update(part)
     return digest.hexdigest()[:16]
 
 

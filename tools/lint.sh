@@ -13,7 +13,7 @@ check() {
   "$@" || failed=1
 }
 
-mapfile -t cpp < <(find tvm/src tvm/tests/cpp bench demos examples -name '*.cc' -o -name '*.h' \
+mapfile -t cpp < <(find tvm/src tvm/tests/cpp bench demos -name '*.cc' -o -name '*.h' \
   2>/dev/null | sort)
 check "ruff format" ruff format --quiet --check .
 check "ruff check" ruff check --quiet .

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <clocale>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -54,13 +55,26 @@ TEST_CASE("json: texts as Python writes them") {
   CHECK_FALSE(items[4].Bool());
 }
 
+TEST_CASE("json: numbers are those of the format in any locale") {
+  // Of those with a decimal comma, whichever the machine has; "C" is always there.
+  for (const char* name : {"C", "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "pl_PL.UTF-8"}) {
+    if (std::setlocale(LC_NUMERIC, name) == nullptr) continue;
+    CAPTURE(name);
+    CHECK(Json(0.5).text() == "0.5");
+    CHECK(Json(1e300).text() == "1e+300");
+    CHECK(JsonValue::Parse("[2.5e-3]").Items()[0].Real() == 2.5e-3);
+  }
+  std::setlocale(LC_NUMERIC, "C");
+}
+
 TEST_CASE("json: what is not there, or is something else, is an error") {
   const JsonValue read = JsonValue::Parse(R"({"a": 1, "b": null})");
   CHECK_THROWS_AS(read["c"], std::runtime_error);
   CHECK_THROWS_AS(read["a"].Text(), std::runtime_error);
   CHECK_THROWS_AS(read["a"]["b"], std::runtime_error);
   CHECK_THROWS_AS(read["b"].Attr(), std::runtime_error);
-  for (const char* text : {"", "{", "[1", "[1 2]", "{\"a\" 1}", "\"a", "\"\\u12", "tru", "1 2"}) {
+  for (const char* text : {"", "{", "[1", "[1 2]", "{\"a\" 1}", "\"a", "\"\\u12", "tru", "1 2", "-",
+                           "99999999999999999999", "1e999"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(JsonValue::Parse(text), std::runtime_error);
   }

@@ -130,6 +130,25 @@ TEST_CASE("least work: what any way to run a part takes, of what is needed whole
   CHECK(least({relu}, true).is_launched);
 }
 
+TEST_CASE("least work: nothing of what gives only its type or its shape") {
+  for (const char* name : {"cast_like", "broadcast_to_like", "collapse_sum_like"}) {
+    for (const bool is_read : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(is_read);
+      DataflowGraph graph;
+      const NodeIndex x = Leaf(&graph, {4, 16});
+      const NodeIndex w = Leaf(&graph, {32, 16});
+      const NodeIndex z = Leaf(&graph, {4, 32});
+      const NodeIndex dense = Call(&graph, OpKind::kOutEWiseFusable, {x, w}, {4, 32}, "nn.dense");
+      const std::vector<NodeIndex> args = {is_read ? dense : z, is_read ? z : dense};
+      const NodeIndex like = Call(&graph, OpKind::kElemWise, args, {4, 32}, name);
+      graph.Finish(like);
+      const SubGraph part = SubGraph::Make(graph, IndexSet(graph.size(), {dense, like}));
+      CHECK(LeastWorkOf(graph, part, false).operations == (is_read ? 2.0 * 4 * 32 * 16 : 0));
+    }
+  }
+}
+
 TEST_CASE("least work: nothing of what constants alone make, nor of other types") {
   DataflowGraph graph;
   Node constant;

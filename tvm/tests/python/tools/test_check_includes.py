@@ -20,6 +20,12 @@ def test_the_pass_keeps_its_layers():
     assert problems(ROOT / "tvm/src/relay/collage") == []
 
 
+def test_where_there_is_nothing_to_look_at_something_is_wrong(tmp_path):
+    assert problems(tmp_path) == [
+        f"{tmp_path}: no #include below it: check_includes.py looks at nothing"
+    ]
+
+
 def test_arrows_that_point_down_are_allowed(tmp_path):
     root = tree(
         tmp_path,
@@ -36,6 +42,7 @@ def test_arrows_that_point_down_are_allowed(tmp_path):
         ({"search__cover__cc": '"../graph/node.h"'}, "search/ must not include graph/node.h"),
         ({"plan__plan__h": '"../relay/import.h"'}, "plan/ must not include relay/import.h"),
         ({"graph__node__cc": "<tvm/runtime/object.h>"}, "graph/ must not include TVM's"),
+        ({"graph__node__cc": " <tvm/runtime/object.h>"}, "graph/ must not include TVM's"),
         ({"graph__node__cc": "<dmlc/logging.h>"}, "graph/ must not include TVM's dmlc/logging.h"),
     ],
 )

@@ -15,6 +15,16 @@ def test_in_a_method_that_nobody_may_call():
             assert x
 
     run(Fake())
+
+def test_in_a_function_that_nobody_calls():
+    def call(x):
+        assert x
+
+def test_by_a_word_in_a_name():
+    Cost.failed("compile_failed")
+
+def test_nothing():
+    run()
 """
 
 SOUND = """
@@ -46,7 +56,7 @@ def test_raising():
         run()
 
 def test_by_a_helper(folder):
-    run(folder)
+    assert_that_it_runs(folder)
 
 def helper(x):
     if x:
@@ -78,6 +88,9 @@ def test_tests_that_may_check_nothing_are_named(folder):
     assert [line.partition("py:")[2].partition(" asserts")[0] for line in lines] == [
         "2: test_under_an_if",
         "6: test_in_a_method_that_nobody_may_call",
+        "13: test_in_a_function_that_nobody_calls",
+        "17: test_by_a_word_in_a_name",
+        "20: test_nothing",
     ]
     assert check_tests.empty_tests(folder / "test_sound.py") == []
     assert check_tests.empty_tests(folder / "test_slow.py") == []

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attr_value.h"
 
-#include <cstdio>
+#include <charconv>
+#include <cmath>
 
 namespace tvm::collage {
 namespace {
@@ -12,8 +13,9 @@ struct Printer {
   // In hexadecimal every double has its own text; the mark tells it from integers.
   std::string operator()(double real) const {
     char text[40];
-    std::snprintf(text, sizeof(text), "%a", real);
-    return std::string(text) + "r";
+    const auto format = std::chars_format::hex;
+    char* const end = std::to_chars(text, text + sizeof(text), std::abs(real), format).ptr;
+    return (std::signbit(real) ? "-0x" : "0x") + std::string(text, end) + "r";
   }
   std::string operator()(const std::string& text) const {
     std::string quoted = "\"";

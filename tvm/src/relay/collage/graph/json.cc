@@ -2,9 +2,9 @@
 #include "json.h"
 
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 
 namespace tvm::collage {
@@ -59,9 +59,8 @@ Json::Json(double number) {
     text_ = std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
     return;
   }
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.17g", number);
-  text_ = text;
+  char text[32];  // not by printf, whose decimal point is the locale's
+  text_.assign(text, std::to_chars(text, text + sizeof(text), number).ptr);
   if (text_.find_first_of(".e") == std::string::npos) text_ += ".0";
 }
 
@@ -97,7 +96,7 @@ Json JsonObject(std::initializer_list<std::pair<const char*, Json>> fields) {
 /*! \brief Reads one text from its beginning to its end. */
 class JsonReader {
  public:
-  explicit JsonReader(const std::string& text) : at_(text.c_str()) {}
+  explicit JsonReader(const std::string& text) : at_(text.c_str()), end_(at_ + text.size()) {}
 
   JsonValue ReadAll() {
     JsonValue value = Read();
@@ -192,13 +191,15 @@ class JsonReader {
   }
 
   void ReadNumber(JsonValue* value) {
-    char* end = nullptr;
-    const double real = std::strtod(at_, &end);  // Infinity and NaN as well
-    if (end == at_) JsonValue::Fail("a value");
-    const std::string text(at_, static_cast<const char*>(end));
-    if (text.find_first_not_of("-0123456789") == std::string::npos) {
-      value->value_ = static_cast<int64_t>(std::strtoll(at_, nullptr, 10));
+    double real = 0;  // Infinity and NaN as well
+    const auto [end, error] = std::from_chars(at_, end_, real);
+    if (error == std::errc::invalid_argument) JsonValue::Fail("a value");
+    int64_t integer = 0;
+    if (const auto read = std::from_chars(at_, end_, integer); read.ptr == end) {
+      if (read.ec != std::errc()) JsonValue::Fail("an integer of 64 bits");
+      value->value_ = integer;
     } else {
+      if (error == std::errc::result_out_of_range) JsonValue::Fail("a number of 64 bits");
       value->value_ = real;
     }
     at_ = end;
@@ -222,6 +223,7 @@ class JsonReader {
   }
 
   const char* at_;
+  const char* end_;
 };
 
 JsonValue JsonValue::Parse(const std::string& text) { return JsonReader(text).ReadAll(); }

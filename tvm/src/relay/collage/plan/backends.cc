@@ -2,7 +2,7 @@
 #include "backends.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 
 namespace tvm::collage {
 
@@ -12,8 +12,9 @@ std::string SecondsText(double seconds) {
   for (const auto& [unit, scale] : kUnits) {
     if (seconds < scale && scale > 1e-9) continue;
     char text[32];
-    std::snprintf(text, sizeof(text), "%.3g %s", seconds / scale, unit);
-    return text;
+    const auto format = std::chars_format::general;
+    const auto end = std::to_chars(text, text + sizeof(text), seconds / scale, format, 3).ptr;
+    return std::string(text, end) + " " + unit;
   }
   return "";
 }

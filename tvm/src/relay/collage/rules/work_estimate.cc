@@ -93,9 +93,14 @@ bool AreWindowsDense(const Node& node, const char* size_key) {
                     [](int64_t size, int64_t stride) { return size >= stride; });
 }
 
+// Their second argument gives a type or a shape alone.
+const std::set<std::string> kReadFirst = {"cast_like", "broadcast_to_like", "collapse_sum_like",
+                                          "reshape_like", "slice_like"};
+
 /*! \brief Does whoever needs the node's value whole need each element of that argument? */
 bool ReadsAll(const Node& node, size_t position) {
   if (node.type == NodeType::kTuple) return true;
+  if (position > 0 && kReadFirst.count(node.name) > 0) return false;
   if (!node.IsOpCall() || kReadSome.count(node.name) > 0) return false;
   if (kMatrixProducts.count(node.name) > 0 || kReadAll.count(node.name) > 0) return true;
   if (kConvolutions.count(node.name) > 0) {

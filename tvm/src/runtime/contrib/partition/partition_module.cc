@@ -72,7 +72,7 @@ class PartitionModuleNode final : public ModuleNode {
            runtime::ModulePropertyMask::kRunnable;
   }
   String GetSource(const String& format) final {
-    if (format == "plan") return program_ ? program_->Summary() : std::string();
+    if (format == "plan") return ready_.load(std::memory_order_acquire) ? program_->Summary() : "";
     return json_;
   }
   String GetFormat() final { return "json"; }

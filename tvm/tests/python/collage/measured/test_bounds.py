@@ -17,7 +17,8 @@ from tvm.target import Target
 pytest.importorskip("highspy", reason="highspy, which cover_ilp imports, is not installed")
 from cover_ilp import problem_of
 
-LLVM, DNNL = Target("llvm"), Target("dnnl", host="llvm")
+LLVM = collage.host_target()
+DNNL = Target("dnnl", host=LLVM)
 ON = {"cost_bounds": True}
 OPERATIONS = 2 * 24 * 64 * 4096
 # A call alone, arithmetic as well, and nothing that is certain.
@@ -32,19 +33,24 @@ def peaks(monkeypatch):
     return costs
 
 
-def seconds(target=LLVM, **options):
+def seconds(target=LLVM, host=LLVM, **options):
     config = {f"relay.collage.{name}": value for name, value in {**ON, **options}.items()}
     with (
         tvm.transform.PassContext(config=config),
         measured.measuring_session(external_targets=[DNNL]) as session,
     ):
-        return bounds.least_seconds(session, WORKS, [target] * len(WORKS), LLVM)
+        return bounds.least_seconds(session, WORKS, [target] * len(WORKS), host)
 
 
 def test_a_start_and_arithmetic_with_their_slack(peaks):
     start = 1e-6 / 4
     assert seconds() == pytest.approx([start, start + 1e9 / 4e11, 0.0])
     assert seconds(DNNL) == pytest.approx(seconds())
+
+
+def test_a_host_that_names_no_cpu_has_no_peak(peaks):
+    """TVM uses vectors of 128 bits there, oneDNN those that the CPU has."""
+    assert seconds(DNNL, host=Target("llvm")) == pytest.approx([0.25e-6, 0.25e-6, 0.0])
 
 
 def test_without_the_option_nothing_is_bounded_or_measured(peaks):

@@ -224,7 +224,9 @@ def test_a_file_cut_off_anywhere_is_refused_and_stays(placement, tmp_path):
         assert path.read_bytes() == whole[:size]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"not json", b'{"version": NaN}'])
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe\x00", b"not json", b'{"version": NaN}', b"[" * 100_000]
+)
 def test_bytes_that_are_no_json(data, tmp_path):
     path = tmp_path / "net.json"
     path.write_bytes(data)

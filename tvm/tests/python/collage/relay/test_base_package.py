@@ -102,8 +102,10 @@ def test_only_what_plugins_need_is_exported():
 
 
 def test_init_twice_is_harmless():
+    before = set(tvm.transform.PassContext.list_configs())
     tvm.get_global_func("collage.Init")()
     _native.load()
+    assert set(tvm.transform.PassContext.list_configs()) == before
 
 
 def test_a_library_that_was_not_built_is_one_clear_line(monkeypatch):

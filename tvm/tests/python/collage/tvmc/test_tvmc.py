@@ -182,7 +182,7 @@ def test_dumps_are_of_the_whole_library_though_constants_have_no_source(built):
     assert "nn.conv2d" in (built.folder / "net.tar.relay").read_text()
 
 
-def replay(built, model, monkeypatch, *arguments):
+def check_replay(built, model, monkeypatch, *arguments):
     """Compile with the saved placement, which needs no measuring."""
     monkeypatch.setattr("tvm.relay.collage.optimizer.measuring_session", pytest.fail)
     monkeypatch.setattr("tvm.relay.collage.optimizer.guard", pytest.fail)
@@ -199,13 +199,13 @@ def replay(built, model, monkeypatch, *arguments):
 
 def test_a_placement_is_used_again(built, model, monkeypatch):
     file = built.folder / "placement.json"
-    replay(built, model, monkeypatch, "--collage", "--collage-placement", file)
+    check_replay(built, model, monkeypatch, "--collage", "--collage-placement", file)
 
 
 def test_pass_config_alone_does_the_same(built, model, monkeypatch):
     texts = ["enable_collage=1", f"placement={built.folder}/placement.json", "guard=false"]
     pairs = [("--pass-config", f"relay.collage.{text}") for text in texts]
-    replay(built, model, monkeypatch, *sum(pairs, ()))
+    check_replay(built, model, monkeypatch, *sum(pairs, ()))
 
 
 def test_a_program_compiles_for_the_vm(built, model, tmp_path):

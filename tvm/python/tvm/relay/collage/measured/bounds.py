@@ -48,14 +48,19 @@ def least_seconds(session, works, targets, host):
 
 
 def machine_peaks(session, host):
-    """The Machine that nothing here is faster than, slack included; None where it is not known."""
+    """The Machine that nothing here is faster than, slack included; None where it is not known.
+
+    A host target that names no CPU has narrow vectors, whose peak other backends pass; then only
+    a start is certain.
+    """
     costs = session.estimator.estimate(peak_candidates(host))
     if any(not cost.is_usable or cost.is_noisy or cost.is_busy for cost in costs):
         _logger.info("no bounds of costs: %s", [cost.Summary() for cost in costs])
         return None
     start, arithmetic = (cost.seconds for cost in costs)
     operations = 2.0 * _DEPTH * _SHAPE[0] * _SHAPE[1]
-    return Machine(gflops=SLACK * operations / arithmetic / 1e9, launch_seconds=start / SLACK)
+    gflops = SLACK * operations / arithmetic / 1e9 if host.mcpu else math.inf
+    return Machine(gflops=gflops, launch_seconds=start / SLACK)
 
 
 def _peaks_of(target, peaks):

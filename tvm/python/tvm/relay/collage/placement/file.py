@@ -51,7 +51,7 @@ def load_placement(path: str | os.PathLike) -> Placement:
         raise PlacementError(
             f"placement file {path!r} cannot be read: {error.strerror}", "file"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: brackets without end
         raise PlacementError(
             f"placement file {path!r} is cut off or no JSON ({error}): make the placement again",
             "file",

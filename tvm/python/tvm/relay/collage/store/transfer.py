@@ -40,7 +40,7 @@ def _row(line: str, where: str) -> StoredCost:
         if not isinstance(fields, dict):
             raise ValueError("not an object")
         return StoredCost.from_json(fields)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: brackets without end
         raise ImportLineError(
             f"{where} is no row of `collage store export`, so nothing is imported: {error}"
         ) from error

@@ -16,8 +16,6 @@ from .builder import Node, Value
 from .ops_recurrent import WITH_IDENTITY, WITH_PRODUCT
 from .rewriting import Rewriting, Table
 
-_ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
-
 
 def _pairs(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
     """Both operands of a sum or product, each as the first."""
