@@ -21,9 +21,8 @@ def test_the_pass_keeps_its_layers():
 
 
 def test_where_there_is_nothing_to_look_at_something_is_wrong(tmp_path):
-    assert problems(tmp_path) == [
-        f"{tmp_path}: no #include below it: check_includes.py looks at nothing"
-    ]
+    (problem,) = problems(tmp_path)
+    assert problem.startswith(f"{tmp_path}: no #include below it")
 
 
 def test_arrows_that_point_down_are_allowed(tmp_path):
