@@ -10,10 +10,8 @@ docs/additivity.md, which says what the rows of the gap are. Test: bench/test_ad
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
-import math
 import os
 import random
 import statistics
@@ -23,12 +21,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import additivity_child as child
+import models
 import tvm
 from additivity_account import ROWS, Account, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
+from harness import arguments
+from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
@@ -244,27 +243,20 @@ def _medians(rows: list[list]) -> dict[int, float]:
 
 def table(results: list[dict[str, Any]]) -> str:
     """One line a plan: milliseconds, the ratio, and each row of the gap in % of the sum."""
-    head = (
-        f"{'net':12}{'plan':9}{'parts':>6}{'sum ms':>9}{'network':>9}{'ratio':>7}{'interval':>16}"
-    )
-    lines = [head + "".join(f"{row:>9}" for row in ROWS)]
+    rows = []
     for item in results:
-        middle, low, high = item["ratio"]
-        high = math.inf if high is None else high  # of too few rounds
-        shares = "".join(f"{100 * item['rows'][row] / item['sum']:+8.1f}%" for row in ROWS)
-        lines.append(
-            f"{item['net']:12}{item['plan']:9}{item['num_parts']:6}{item['sum'] * 1e3:9.3f}"
-            f"{item['network'] * 1e3:9.3f}{middle:7.3f}{f'[{low:.3f}, {high:.3f}]':>16}{shares}"
-        )
-    return "\n".join(lines)
+        names = [item["net"], item["plan"], str(item["num_parts"])]
+        times = [f"{1e3 * item[name]:.3f}" for name in ("sum", "network")]
+        shares = [f"{100 * item['rows'][row] / item['sum']:+.1f}%" for row in ROWS]
+        rows.append([*names, *times, interval_text(item["ratio"]), *shares])
+    return text_table(["net", "plan", "parts", "sum ms", "network", "ratio", *ROWS], rows)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--nets", default=NETS, help=f"of bench.models, default {NETS}")
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(__doc__, nets=NETS, backends="dnnl", output=None)
     parser.add_argument("--plans", default="", help="default: all of collage, tvm, dnnl")
-    parser.add_argument("--backends", default="dnnl", help="external backends, default dnnl")
-    parser.add_argument("--rounds", type=int, default=15)
+    # An interval needs two.
+    parser.add_argument("--rounds", type=arguments.at_least(2), default=15)
     parser.add_argument(
         "--clock",
         choices=child.CLOCKS,
@@ -279,25 +271,16 @@ def main(arguments: list[str] | None = None) -> int:
         help="plans by random costs instead of measured ones: any plan must add up",
     )
     parser.add_argument("--store", default="none", help="costs of the search (docs/store.md)")
-    parser.add_argument("--output", help="JSON file for all figures")
-    options = parser.parse_args(arguments)
-    from bench.models import find, to_relay  # needs onnx
-
-    if options.rounds < 2:
-        parser.error("--rounds must be at least 2: an interval needs them")
+    options = parser.parse_args(given)
     if options.clock == "cpu" and os.environ.get("TVM_NUM_THREADS") != "1":
         parser.error("--clock cpu counts all threads: set TVM_NUM_THREADS=1")
-    targets = parse_targets([host_target(), *options.backends.split(",")])
-    try:
-        nets = find(options.nets)
-    except ValueError as error:
-        parser.error(str(error))
+    targets = parse_targets([host_target(), *options.backends])
     results = []
-    for net in nets:
-        results += run_net(net.name, *to_relay(net.build(1)), targets, options)
+    for net in options.nets:
+        results += run_net(net.name, *models.to_relay(net.build(1)), targets, options)
         print(table(results), flush=True)
         if options.output:
-            Path(options.output).write_text(json.dumps(results, indent=1))
+            options.output.write_text(json.dumps(results, indent=1))
     return 0
 
 
@@ -309,7 +292,7 @@ def run_net(name: str, mod: Any, params: Any, targets: Any, options: Any) -> lis
         config={"relay.collage.store": options.store, "relay.collage.seed": options.seed},
     ):
         with measuring_session(external_targets=targets.external):
-            names = [name for name in options.plans.split(",") if name]
+            names = arguments.listed(options.plans)
             plans = find_plans(prepared, targets, names, options.made_up)
         return [
             {

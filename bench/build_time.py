@@ -1,34 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Build time of a whole network, ours beside TVM's own, and whether the libraries are alike.
+"""From an ONNX model to a library, ours beside TVM's own: how long the import and the build take,
+and whether modules are equal and libraries alike.
 
-Each build runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then
-both libraries run in processes that are woken one at a time, on the same input, in TVM's own
-runtime: what is compared there is the libraries. See docs/compile.md for what the columns mean.
+    python bench/build_time.py --nets resnet50
+    python bench/build_time.py --import-only --nets mobilenetv2,bert --files model.onnx
+
+Each runs in a fresh process, the two sides in turn; TVM's own under COLLAGE_DISABLE=1. Then both
+libraries run in processes that are woken one at a time, on the same input, in TVM's own runtime:
+what is compared there is the libraries. See docs/compile.md for what the columns mean.
 Test: bench/test_build_time.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import os
 import re
 import statistics
-import tempfile
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from peer.child import run_child
+from harness import arguments, child
 
-ROOT = Path(__file__).resolve().parent.parent
 SIDES = ("ours", "stock")
-MODELS = {
-    "resnet50": ("resnet", {"num_layers": 50}, (1, 3, 224, 224)),
-    "resnet18": ("resnet", {"num_layers": 18}, (1, 3, 224, 224)),
-    "mobilenet": ("mobilenet", {}, (1, 3, 224, 224)),
-    "inception_v3": ("inception_v3", {}, (1, 3, 299, 299)),
-}
 # Which passes make up each column of the breakdown: the first expression that matches a name.
 PHASES = {
     "fold": r"FoldConstant",
@@ -50,7 +49,7 @@ def phases_of(profile: str, total: float) -> dict[str, float]:
     return seconds
 
 
-def convolution():
+def convolution() -> Any:
     """A candidate as a search measures it: one convolution with bias and ReLU."""
     import numpy as np
     import tvm
@@ -64,15 +63,24 @@ def convolution():
     return tvm.IRModule.from_expr(relay.Function([data], relay.nn.relu(body + bias)))
 
 
-def child_build(side: str, model: str, library_path: str) -> dict:
-    """Builds the model once, then a lone convolution three times; runs in its own process."""
+def build_side(side: str, model: str, library: str | None) -> dict[str, Any]:
+    """In a process of its own: imports the model and, for a library, builds it once, then a lone
+    convolution three times."""
+    import models
+    import onnx
     import tvm
     from tvm import relay
     from tvm.ir.instrument import PassTimingInstrument
-    from tvm.relay import testing
 
-    name, options, _ = MODELS[model]
-    mod, params = getattr(testing, name).get_workload(batch_size=1, **options)
+    graph = onnx.load(model)
+    started = time.perf_counter()
+    mod, params = models.to_relay(graph)
+    found: dict[str, Any] = {"import": time.perf_counter() - started}
+    # The hash does not see which expressions are shared, the text does.
+    text = f"{mod.astext(show_meta_data=False)}{sorted(params)}{tvm.ir.structural_hash(mod)}"
+    found["module"] = hashlib.sha256(text.encode()).hexdigest()
+    if library is None:
+        return found
     if side == "ours":
         from tvm.relay.collage.compile import build_library, host_target
 
@@ -82,131 +90,132 @@ def child_build(side: str, model: str, library_path: str) -> dict:
         target, build = tvm.target.Target(f"llvm -mcpu={cpu}"), relay.build
     with tvm.transform.PassContext(opt_level=3, instruments=[PassTimingInstrument()]):
         started = time.perf_counter()
-        library = build(mod, target, params=params)
-        seconds = time.perf_counter() - started
-        profile = PassTimingInstrument.render()
-    library.export_library(library_path)
+        made = build(mod, target, params=params)
+        found["seconds"] = time.perf_counter() - started
+        found["phases"] = phases_of(PassTimingInstrument.render(), found["seconds"])
+    made.export_library(library)
     candidate = []
     for _ in range(3):
         with tvm.transform.PassContext(opt_level=3):
             started = time.perf_counter()
             build(convolution(), target)
             candidate.append(time.perf_counter() - started)
-    return {
-        "seconds": seconds,
-        "phases": phases_of(profile, seconds),
-        "candidate_seconds": statistics.median(candidate),
-    }
+    return found | {"candidate_seconds": statistics.median(candidate)}
 
 
-THREADS = str(len(os.sched_getaffinity(0)))
-
-
-def run_build(side: str, model: str, library_path: Path) -> dict:
-    """One build in a fresh process."""
-    environment = {"TVM_NUM_THREADS": THREADS} | (
-        {"COLLAGE_DISABLE": "1"} if side == "stock" else {}
-    )
-    arguments = ("--child", side, "--model", model, str(library_path))
-    return run_child(__file__, *arguments, environment=environment)
-
-
-def compare_latency(model: str, folder: Path, rounds: int) -> dict:
+def compare_latency(libraries: dict[str, str], inputs: str, threads: int, rounds: int) -> dict:
     """Outputs and interleaved latencies of both libraries; RuntimeError for one that fails."""
-    import numpy as np
-    from peer.contestants import untouched_variables
-    from peer.served import stock_library
+    from harness.contestants import untouched_variables
+    from harness.served import stock_library
+    from harness.sides import ratio_of, usable_by_name, with_threads
     from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.timing.comparison import paired_ratio
 
-    inputs = str(folder / "inputs.npz")
-    np.savez(inputs, data=np.random.default_rng(0).standard_normal(MODELS[model][2], "float32"))
+    environment = {**with_threads(threads), **untouched_variables()}
+    factory = path_of(stock_library)
     contestants = [
-        Contestant(
-            side,
-            path_of(stock_library),
-            {"library": str(folder / f"{side}.so"), "inputs": inputs},
-            {"TVM_NUM_THREADS": THREADS, **untouched_variables()},
-        )
+        Contestant(side, factory, {"library": libraries[side], "inputs": inputs}, environment)
         for side in SIDES
     ]
-    found = {item.name: item for item in compare(contestants, "stock", rounds, rtol=None)}
-    for item in found.values():
-        if not item.cost.is_usable:
-            raise RuntimeError(item.Summary())
-    ours, stock = (found[side] for side in SIDES)
-    ratio, *interval = paired_ratio(ours.samples, stock.samples)
+    found = usable_by_name(compare(contestants, "stock", rounds, rtol=None))
     return {
-        "output_difference": ours.output_error,
+        "output_difference": found["ours"].output_error,
         "latency_ms": {side: 1e3 * found[side].cost.seconds for side in SIDES},
-        "latency_ratio": ratio,
-        "latency_ratio_95": interval,
+        "latency_ratio": ratio_of(found["ours"], found["stock"]),
         "latency_rounds": rounds,
     }
 
 
-def report(result: dict) -> None:
-    """Prints the figures as a table."""
-    columns = ["build s", *PHASES, "codegen", "conv s"]
-    print(f"{result['model']}, {result['threads']} threads")
-    print(f"{'':8}" + "".join(f"{name:>10}" for name in columns))
-    for side in SIDES:
-        row = [result[side]["seconds"], *result[side]["phases"].values()]
-        row.append(result[side]["candidate_seconds"])
-        print(f"{side:8}" + "".join(f"{value:10.2f}" for value in row))
-    low, high = result["latency_ratio_95"]
-    print(f"build time, ours / stock: {result['build_ratio']:.3f}")
-    print(f"outputs: max|ours - stock| / max|stock| = {result['output_difference']:.1e}")
-    print(f"latency, ours / stock: {result['latency_ratio']:.3f} [{low:.3f}, {high:.3f}]")
+def measure(net: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """One net's figures. FileNotFoundError for a real net that is not there, RuntimeError for a
+    side that fails, and for modules that differ."""
+    from harness.sides import files_of
 
-
-def main() -> None:
-    """Parent: builds, compares, reports; with --child one side's process."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", choices=sorted(MODELS), default="resnet50")
-    parser.add_argument("--rounds", type=int, default=3, help="builds of ours (the median counts)")
-    parser.add_argument("--stock-rounds", type=int, default=1, help="builds of TVM's own")
-    parser.add_argument("--latency-rounds", type=int, default=30)
-    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/build_time.json")
-    parser.add_argument("--child", choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument("paths", nargs="*", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.child:
-        print(json.dumps(child_build(args.child, args.model, *args.paths)))
-        return
-    if min(args.rounds, args.stock_rounds, args.latency_rounds) < 1:
-        parser.error("every number of rounds must be at least 1")
-    builds = {side: [] for side in SIDES}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wanted = {"ours": args.rounds, "stock": args.stock_rounds}
+    wanted = {"ours": options.rounds, "stock": options.stock_rounds}
+    runs: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES if wanted[side]}
+    with files_of(net, options.threads) as files:
+        libraries = {side: str(files.folder / f"{side}.so") for side in runs}
         for index in range(max(wanted.values())):
-            for side in SIDES:
+            for side in runs:
                 if index < wanted[side]:
-                    builds[side].append(run_build(side, args.model, folder / f"{side}.so"))
-        comparison = compare_latency(args.model, folder, args.latency_rounds)
-    result = {
-        "model": args.model,
-        "threads": int(THREADS),
-        **{
-            side: {
-                "seconds": statistics.median(b["seconds"] for b in builds[side]),
-                "all_seconds": [b["seconds"] for b in builds[side]],
-                "phases": builds[side][-1]["phases"],
-                "candidate_seconds": statistics.median(
-                    b["candidate_seconds"] for b in builds[side]
-                ),
-            }
-            for side in SIDES
-        },
-        **comparison,
-    }
-    result["build_ratio"] = result["ours"]["seconds"] / result["stock"]["seconds"]
-    report(result)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(result, indent=2) + "\n")
+                    library = None if options.import_only else libraries[side]
+                    given = {"side": side, "model": files.file, "library": library}
+                    settings = {"is_stock": side == "stock", "environment": files.environment}
+                    runs[side].append(child.call("build_time:build_side", given, **settings))
+        if len({run["module"] for found in runs.values() for run in found}) > 1:
+            raise RuntimeError("the modules differ")
+        result = {"model": net.name, "threads": options.threads}
+        if len(runs) == len(SIDES) and not options.import_only:
+            rounds = options.latency_rounds
+            result |= compare_latency(libraries, files.inputs, options.threads, rounds)
+    names = ["import"] if options.import_only else ["import", "seconds", "candidate_seconds"]
+    for side, found in runs.items():
+        result[side] = {name: statistics.median(run[name] for run in found) for name in names}
+        result[side] |= {"all": [[run[name] for name in names] for run in found]}
+        result[side] |= {} if options.import_only else {"phases": found[-1]["phases"]}
+    return result
+
+
+def lines_of(result: dict[str, Any]) -> Iterator[str]:
+    """The figures as a table."""
+    from harness.tables import interval_text, text_table
+
+    sides = {side: result[side] for side in SIDES if side in result}
+    is_built = "phases" in sides["ours"]
+    rows = []
+    for side, of in sides.items():
+        seconds = [of["import"]]
+        if is_built:
+            seconds += [of["seconds"], *of["phases"].values(), of["candidate_seconds"]]
+        rows.append([side, *(f"{value:.2f}" for value in seconds)])
+    head = ["import s", *(["build s", *PHASES, "codegen", "conv s"] if is_built else [])]
+    yield f"{result['model']}, {result['threads']} threads"
+    yield text_table(["", *head], rows)
+    if len(sides) == len(SIDES):
+        for name, what in {"import": "import", "seconds": "build"}.items():
+            if name in sides["ours"]:
+                ratio = sides["ours"][name] / sides["stock"][name]
+                yield f"{what} time, ours / stock: {ratio:.3f}"
+        yield "modules: equal"
+    if "latency_ratio" in result:
+        yield f"outputs: max|ours - stock| / max|stock| = {result['output_difference']:.1e}"
+        yield f"latency, ours / stock: {interval_text(result['latency_ratio'])}"
+
+
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(
+        __doc__,
+        nets=[],
+        rounds=3,
+        threads=None,
+        output=arguments.ROOT / "build/bench/build_time.json",
+    )
+    add = parser.add_argument
+    add("--files", type=Path, nargs="*", default=[], help="ONNX files")
+    add("--import-only", action="store_true", help="nothing is built")
+    add("--stock-rounds", type=arguments.at_least(0), default=1, help="of TVM's own; 0: ours alone")
+    add("--latency-rounds", type=arguments.at_least(1), default=30)
+    options = parser.parse_args(given)
+    import models
+    import onnx
+    from harness.sides import print_each
+
+    files = [
+        models.Net(file.name, str(file), lambda _, file=file: onnx.load(file), str(file))
+        for file in options.files
+    ]
+    nets = [*options.nets, *files] or models.find("resnet50")
+    results = []
+
+    def lines(net: models.Net) -> Iterator[str]:
+        results.append(measure(net, options))
+        yield from lines_of(results[-1])
+
+    status = print_each(nets, lambda net: net.name, lines)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(results, indent=2) + "\n")
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,23 +14,22 @@ import dataclasses
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import models
-from peer.build import COLLAGE, build
-from peer.contestants import PEERS
-from peer.neighbour import LOOP, beside
-from peer.record import interval_text, row_of
-from peer.served import cpp_library, runtime_library
-from peer.sides import with_threads
+from harness import arguments
+from harness.build import COLLAGE, build
+from harness.contestants import PEERS
+from harness.neighbour import LOOP, beside
+from harness.served import cpp_library, runtime_library
+from harness.sides import Files, files_of, print_each, row_of
+from harness.tables import interval_text, milliseconds, text_table
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 
-ROOT = Path(__file__).resolve().parent.parent
 PYTHON, RUNTIME, CPP = "python", "runtime alone", "c++"
 PEER = "onnxruntime"
 NOTHING = "nothing"
@@ -42,45 +41,42 @@ _MOST_OTHER_WORK = 0.1
 _SAMPLE_SECONDS = 0.1
 
 
-def main(arguments: list[str] | None = None) -> int:
-    options = _parse(arguments)
-    records = []
-    for net in options.nets:
-        print(f"{net.name} ...", flush=True)
-        try:
-            records.append(measure(net, options))
-        except (FileNotFoundError, RuntimeError) as error:
-            print(f"{net.name}: left out: {error}", file=sys.stderr)
-            continue
-        print(text(records[-1]), flush=True)
+def main(given: list[str] | None = None) -> int:
+    options = parse(given)
+    records: list[dict[str, Any]] = []
+
+    def lines_of(net: models.Net) -> list[str]:
+        records.append(measure(net, options))
+        return [text(records[-1])]
+
+    status = print_each(options.nets, lambda net: net.name, lines_of)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(records, indent=1) + "\n")
-    is_fine = len(records) == len(options.nets) and not any(map(has_fault, records))
-    return 0 if is_fine else 1
+    return 1 if any(map(has_fault, records)) else status
 
 
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     """One net's record. FileNotFoundError for a real net whose file is not there, RuntimeError when
     Collage or the C++ program cannot be built."""
-    model = net.build(1)
-    with tempfile.TemporaryDirectory(prefix="collage-deploy-") as name:
-        folder = Path(name)
-        file, inputs = models.save(net, model, folder)
-        del model
-        settings = {"alone": False, "timeout": 3600.0, "backends": options.backends}
+    with files_of(net, options.threads) as files:
         built = build(
-            COLLAGE, file, folder, options.threads, settings | {"config": {"guard": False}}
+            COLLAGE,
+            files.file,
+            files.folder,
+            options.threads,
+            backends=options.backends,
+            config={"guard": False},
         )
         if built.failure:
             raise RuntimeError(built.failure)
-        environment = with_threads(options.threads)
         library = built.libraries[COLLAGE]
-        ours = Contestant.of_library(PYTHON, library, inputs, environment=environment)
+        environment = files.environment
+        ours = Contestant.of_library(PYTHON, library, files.inputs, environment=environment)
         spins = [_with_spins(ours, count) for count in options.spins]
         if options.neighbour:
-            groups = _beside_neighbours(ours, spins, file, inputs)
+            groups = _beside_neighbours(ours, spins, files)
         else:
-            groups = [_deployed(ours, build_program(folder), library, inputs) + spins]
+            groups = [_deployed(ours, build_program(files.folder), library, files.inputs) + spins]
         everybody = [contestant for group in groups for contestant in group]
         before = other_work()
         found = compare(everybody, ours.name, options.rounds, 1e-3, sample_seconds=_SAMPLE_SECONDS)
@@ -126,14 +122,11 @@ def _deployed(ours: Contestant, program: str, library: str, inputs: str) -> list
 
 
 def _beside_neighbours(
-    ours: Contestant, variants: Sequence[Contestant], model: str, inputs: str
+    ours: Contestant, variants: Sequence[Contestant], files: Files
 ) -> list[list[Contestant]]:
     """Ours, its variants, and the peer if it is installed: each beside nothing, to which it
     compares, beside a thread that computes, and beside ours and the peer on as many threads."""
-    peer = PEERS[PEER]
-    jobs = [ours]
-    if peer.is_installed():
-        jobs.append(peer.contestant(model, inputs, ours.environment))
+    jobs = [ours, *([files.peer(PEER)] if PEERS[PEER].is_installed() else [])]
     frameworks = [ours, *variants, *jobs[1:]]
     neighbours = {NOTHING: None, "a loop": LOOP}
     neighbours |= {each.name: _job(each) for each in jobs}
@@ -157,7 +150,7 @@ def _job(contestant: Contestant) -> dict[str, Any]:
 
 def build_program(folder: Path) -> str:
     """The C++ example, built; RuntimeError with what make said."""
-    command = ["make", "-s", "-C", ROOT / "demos/cpp_deploy", f"BUILD={folder}"]
+    command = ["make", "-s", "-C", arguments.ROOT / "demos/cpp_deploy", f"BUILD={folder}"]
     done = subprocess.run(
         [*command, f"PYTHON={sys.executable}"], capture_output=True, text=True, check=False
     )
@@ -172,21 +165,22 @@ def _row(item: Comparison, base: Comparison) -> dict[str, Any]:
 
 
 def text(record: dict[str, Any]) -> str:
-    """A line for each contestant; what is beside a neighbour is held against the limit."""
-    lines = [f"{record['net']}, {record['threads']} threads"]
-    lines.append(f"  {'':32}{'median ms':>11}  times the base, 95 % interval")
+    """A row for each contestant; what is beside a neighbour is held against the limit."""
+    rows = []
     for row in record["rows"]:
         if row["seconds"] is None:
-            lines.append(f"  {row['name']:32}{row['status']}: {row['message']}")
+            rows.append([row["name"], "-", "-", f"{row['status']}: {row['message']}"])
             continue
-        line = f"  {row['name']:32}{1e3 * row['seconds']:11.3f}"
-        if row["ratio"]:
-            line += f"  {interval_text(row['ratio'])}"
-            line += f" of {row['base']}"
-            if " beside " in row["name"]:
-                line += verdict(row["ratio"], record["other_work"])
-        lines.append(line + (f"  {row['message']}" if row["message"] else ""))
-    return "\n".join(lines)
+        ratio = row["ratio"]
+        base = f"of {row['base']}" if ratio else ""
+        if ratio and " beside " in row["name"]:
+            base += verdict(ratio, record["other_work"])
+        ratio_of_base = interval_text(ratio) if ratio else ""
+        rows.append(
+            [row["name"], milliseconds(row["seconds"]), ratio_of_base, base, row["message"]]
+        )
+    head = [f"{record['net']}, {record['threads']} threads", "median ms", "times the base, 95 %"]
+    return text_table(head, rows)
 
 
 def has_fault(record: dict[str, Any]) -> bool:
@@ -211,40 +205,30 @@ def verdict(ratio: Sequence[float], other_work: float) -> str:
     return f", ABOVE {LIMIT}" if low > LIMIT else f", {LIMIT} is within the interval"
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    from tvm.relay.collage.backends import require_backend
-    from tvm_collage.threads import default_threads
-
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--nets", default="resnet50,mobilenetv2", help="with commas between")
+def parse(given: list[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        nets="resnet50,mobilenetv2",
+        backends="dnnl,cblas",
+        threads=None,
+        rounds=20,
+        output=arguments.ROOT / "build/bench/deploy.json",
+    )
     parser.add_argument("--neighbour", action="store_true", help="beside busy processes")
     parser.add_argument(
         "--spins",
+        type=_counts,
         default="",
         help="values of GOMP_SPINCOUNT that take part beside ours, as 100,300",
     )
-    parser.add_argument("--backends", default="dnnl,cblas", help="Collage's, with commas between")
-    parser.add_argument("--threads", type=int, default=default_threads())
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/deploy.json")
-    options = parser.parse_args(arguments)
-    for name in ("threads", "rounds"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} must be at least 1")
-    try:
-        options.nets = models.find(options.nets)
-        options.spins = _counts(options.spins)
-        names = [name.strip() for name in options.backends.split(",") if name.strip()]
-        options.backends = [require_backend(name).name for name in names]
-    except (ValueError, RuntimeError) as error:  # RuntimeError: a backend that cannot run here
-        parser.error(str(error))
-    return options
+    return parser.parse_args(given)
 
 
+@arguments.checked
 def _counts(text: str) -> list[int]:
-    counts = [item.strip() for item in text.split(",") if item.strip()]
+    counts = arguments.listed(text)
     if not all(count.isdigit() for count in counts):
-        raise ValueError(f"--spins takes counts with commas between, as 100,300, got {text!r}")
+        raise ValueError(f"takes counts with commas between, as 100,300, got {text!r}")
     return [int(count) for count in counts]
 
 

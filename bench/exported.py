@@ -16,22 +16,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import onnx
 import tvm
-from peer.alone import build_alone, prepared
-from peer.contestants import PEERS
-from peer.sides import print_each, ratio_text, usable_by_name, with_threads
+from harness import arguments
+from harness.contestants import PEERS
+from harness.sides import files_of, prepared, print_each, ratio_text, usable_by_name
+from harness.tables import text_table
+from models import Net, random_inputs
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.onnx_model import export_function
 from tvm.relay.collage.exec.arrays import save_arrays
-from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm_collage.threads import default_threads
+from tvm.relay.collage.measure import Comparison, compare
 
 ORIGINAL, EXPORTED, RUNTIME = "original", "exported", "through our runtime"
 # What OpenVINO lists beside the nodes that it executes.
@@ -40,18 +39,14 @@ _NOT_EXECUTED = {"Const", "Input", "Output"}
 _RTOL = 1e-3
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(__doc__, threads=None)
     parser.add_argument("files", nargs="+", type=Path, help="ONNX models of static shapes")
-    parser.add_argument("--libraries", default=",".join(LIBRARIES), help=f"of {list(LIBRARIES)}")
+    libraries = arguments.chosen_of(LIBRARIES, "library")
+    parser.add_argument("--libraries", type=libraries, default=",".join(LIBRARIES))
     parser.add_argument("--rounds", type=int, default=0, help="of measuring; 0: none")
     parser.add_argument("--runtime", action="store_true", help="measure Collage's library as well")
-    parser.add_argument("--threads", type=int, default=default_threads())
-    options = parser.parse_args(arguments)
-    options.libraries = options.libraries.split(",")
-    unknown = set(options.libraries) - set(LIBRARIES)
-    if unknown:
-        parser.error(f"--libraries: {', '.join(sorted(unknown))}: choose of {list(LIBRARIES)}")
+    options = parser.parse_args(given)
     left_out = (OSError, RuntimeError, UnsupportedOpError, tvm.TVMError)
     return print_each(
         options.files, lambda file: file.stem, lambda file: lines_of(file, options), left_out
@@ -61,52 +56,29 @@ def main(arguments: list[str] | None = None) -> int:
 def lines_of(file: Path, options: argparse.Namespace) -> Iterator[str]:
     """A file's lines. UnsupportedOpError where the net has what is not exported, TVMError where it
     is not imported, RuntimeError for a side that fails or whose outputs are others."""
-    with tempfile.TemporaryDirectory(prefix="collage-exported-") as folder:
-        yield from beside_each_other(file, Path(folder), options)
-
-
-def beside_each_other(file: Path, folder: Path, options: argparse.Namespace) -> Iterator[str]:
-    model = onnx.load(file)
-    mod = prepared(model)
-    ours = folder / "exported.onnx"
-    names = [param.name_hint for param in mod["main"].params]
-    inputs = made_up_inputs(model)
-    given, numbered = str(folder / "given.npz"), str(folder / "numbered.npz")
-    save_arrays(Path(given), inputs)
-    save_arrays(Path(numbered), {f"input_{i}": inputs[name] for i, name in enumerate(names)})
-    environment = with_threads(options.threads)
-    for library in options.libraries:
-        # Whole, with what the backend would leave to TVM.
-        preferred = get_backend(library).preferred_operators
-        onnx.save(export_function(mod["main"], library, preferred=preferred), ours)
-        before, after = (LIBRARIES[library](path, folder) for path in (file, ours))
-        yield f"{file.stem:24s}{library:12s}{text_of_counts(before, after)}"
-        if not options.rounds:
-            continue
-        peer = PEERS[library]
-        sides = [
-            dataclasses.replace(peer.contestant(str(path), arrays, environment), name=name)
-            for name, path, arrays in ((ORIGINAL, file, given), (EXPORTED, ours, numbered))
-        ]
-        if options.runtime:
-            built = str(folder / f"{library}.so")
-            build_alone(mod, library).export_library(built)
-            sides.append(Contestant.of_library(RUNTIME, built, given, environment=environment))
-        yield text_of_times(compare(sides, ORIGINAL, options.rounds, _RTOL))
-
-
-def made_up_inputs(model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Arrays by input name: normal random numbers, ones for what is not float (ids, masks)."""
-    rng, arrays = np.random.default_rng(0), {}
-    weights = {item.name for item in model.graph.initializer}
-    for item in model.graph.input:
-        if item.name not in weights:
-            tensor = item.type.tensor_type
-            shape = [dim.dim_value for dim in tensor.shape.dim]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            array = rng.standard_normal(shape) if dtype.kind == "f" else np.ones(shape)
-            arrays[item.name] = array.astype(dtype)
-    return arrays
+    net = Net(file.stem, file.name, lambda _: onnx.load(file), str(file))
+    with files_of(net, options.threads) as files:
+        mod = prepared(files.model)
+        ours = files.folder / "exported.onnx"
+        arrays = random_inputs(net, files.model)
+        numbered = files.folder / "numbered.npz"
+        names = [param.name_hint for param in mod["main"].params]
+        save_arrays(numbered, {f"input_{i}": arrays[name] for i, name in enumerate(names)})
+        for library in options.libraries:
+            # Whole, with what the backend would leave to TVM.
+            preferred = get_backend(library).preferred_operators
+            onnx.save(export_function(mod["main"], library, preferred=preferred), ours)
+            before, after = (LIBRARIES[library](path, files.folder) for path in (file, ours))
+            yield f"{file.stem:24s}{library:12s}{text_of_counts(before, after)}"
+            if not options.rounds:
+                continue
+            exported = PEERS[library].contestant(str(ours), str(numbered), files.environment)
+            sides = [
+                dataclasses.replace(files.peer(library), name=ORIGINAL),
+                dataclasses.replace(exported, name=EXPORTED),
+                *([files.alone(RUNTIME, mod, library)] if options.runtime else []),
+            ]
+            yield text_of_times(compare(sides, ORIGINAL, options.rounds, _RTOL))
 
 
 def openvino_nodes(file: Path, folder: Path) -> Counter[str]:
@@ -149,11 +121,17 @@ def text_of_counts(before: Counter[str], after: Counter[str]) -> str:
 
 def text_of_times(found: list[Comparison]) -> str:
     """Each side's median and ratio to the original. RuntimeError for a side that failed."""
-    lines, by_name = [], usable_by_name(found)
-    for item in found:
-        figures = f"{1e3 * item.cost.seconds:8.2f} ms  {ratio_text(item, by_name[ORIGINAL], '.3f')}"
-        lines.append(f"  {item.name:22s}{figures}  off by {item.output_error:.1e}")
-    return "\n".join(lines)
+    by_name = usable_by_name(found)
+    rows = [
+        [
+            item.name,
+            f"{1e3 * item.cost.seconds:.2f}",
+            ratio_text(item, by_name[ORIGINAL], ".3f"),
+            f"{item.output_error:.1e}",
+        ]
+        for item in found
+    ]
+    return text_table(["side", "ms", "over the original", "off by"], rows)
 
 
 if __name__ == "__main__":

@@ -14,35 +14,31 @@ docs/measuring.md. Test: bench/test_measuring.py.
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
+import resource
 import statistics
 import sys
 import tempfile
-from pathlib import Path
+import time
+from typing import Any
 
-from peer.child import run_child
+from harness import arguments, child
 
-ROOT = Path(__file__).resolve().parent.parent
-NETS = ("resnet50", "mobilenetv2", "bert")
 LIMITS = {"cold": 180.0, "warm": 5.0}  # seconds to a plan, with the guard off
+Seconds = list[float]  # wall, CPU
 
 
-def run_once(net: str, store: Path, has_guard: bool, measure_seconds: float) -> dict:
-    """A fresh process of measuring_child.py."""
-    flag = ["--guard"] if has_guard else []
-    script = str(Path(__file__).with_name("measuring_child.py"))
-    return run_child(script, net, str(store), "--measure-seconds", str(measure_seconds), *flag)
-
-
-def run_net(net: str, guards: list[bool], args) -> list[dict]:
+def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
     """All runs of one net: each round, for guard off and on, cold and then warm."""
     runs = []
     for number in range(args.rounds):
         for has_guard in guards:
             with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
                 for kind in ("cold", "warm"):
-                    run = run_once(net, Path(folder) / "costs.db", has_guard, args.measure_seconds)
+                    given = {"net": net, "store": f"{folder}/costs.db", "has_guard": has_guard}
+                    given["seconds"] = args.measure_seconds
+                    run = child.call("measuring:search", given)
                     runs.append({"kind": kind, "round": number, **run})
                     print(row(runs[-1]), flush=True)
     return runs
@@ -89,22 +85,107 @@ def faults(runs: list[dict]) -> list[str]:
     return found
 
 
-def main() -> None:
+def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
+    """From the model to a plan. All seconds are (wall, CPU of this process)."""
+    began = _now()
+    import models
+    import tvm
+    from tvm.relay import collage
+    from tvm.relay.collage.exec.spent import recording
+    from tvm.relay.collage.measured import measuring_session
+    from tvm.relay.collage.report.facts import costs_asked
+
+    imported = _minus(_now(), began)
+    (found,) = models.find(net)
+    mod, params = models.to_relay(found.build(1))
+    options = collage.CollageOptions(
+        guard=has_guard, store=store, measure_seconds=seconds, progress="quiet"
+    )
+    targets = [collage.host_target(), tvm.target.Target("dnnl")]
+    children = _children_cpu()
+    with (
+        tvm.transform.PassContext(opt_level=3),
+        recording() as spent,
+        measuring_session(options) as session,
+    ):
+        result = collage.optimize(mod, params, targets, options)
+    of_pass = {
+        name: [seconds["wall"], seconds["cpu"]]
+        for name, seconds in json.loads(tvm.get_global_func("collage.LastPhases")()).items()
+    }
+    [report] = [row for row in result.partitioned if not row.skipped]
+    return {
+        "net": net,
+        "guard": has_guard,
+        "plan": result.plan,
+        "is_optimal": report.is_optimal,
+        "import": imported,
+        "seconds": [sum(pair[k] for pair in spent.phases.values()) for k in (0, 1)],
+        "children_cpu_seconds": _children_cpu() - children,
+        "phases": by_phase(spent.phases, of_pass),
+        "workers": spent.workers,
+        "costs": costs_asked(report),
+        "answered": {
+            "measured": session.estimator.misses,
+            "store": session.estimator.stored,
+            "memory": session.estimator.hits,
+        },
+        "failed": len(report.failed),
+        "load": os.getloadavg()[0],
+    }
+
+
+def by_phase(phases: dict[str, Seconds], of_pass: dict[str, Seconds]) -> dict[str, Seconds]:
+    """Rows of the table, which add up to the phases.
+
+    "partition" is told apart by the phases of the pass. One of these, "estimate", holds Python's
+    inner phases; the rest of it makes modules of candidates and hands them over.
+    """
+    inner = [pair for path, pair in phases.items() if path.startswith("partition/")]
+    rows = {**of_pass, "graph": of_pass["import"]}
+    del rows["import"]
+    rows["candidate modules"] = _minus(rows.pop("estimate"), *inner)
+    around = _minus(phases["partition"], *rows.values())
+    for path, pair in [*phases.items(), ("other", around)]:
+        outer, _, rest = path.partition("/")
+        leaf = rest.rpartition("/")[2]
+        name = f"guard {leaf or 'measure'}" if outer == "guard" else leaf or outer
+        if path != "partition":
+            row = rows.setdefault(name, [0.0, 0.0])
+            rows[name] = [row[k] + pair[k] for k in (0, 1)]
+    return rows
+
+
+def _minus(whole: Seconds, *parts: Seconds) -> Seconds:
+    return [whole[k] - sum(part[k] for part in parts) for k in (0, 1)]
+
+
+def _now() -> Seconds:
+    return [time.perf_counter(), time.process_time()]
+
+
+def _children_cpu() -> float:
+    """CPU seconds of the processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(given: list[str] | None = None) -> int:
     """Runs, reports, and ends with 1 where there are faults."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("nets", nargs="*", default=NETS, help="as in bench/search.py")
-    parser.add_argument("--rounds", type=int, default=1)
+    parser = arguments.make_parser(
+        __doc__,
+        nets="resnet50,mobilenetv2,bert",
+        rounds=1,
+        output=arguments.ROOT / "build/bench/measuring.json",
+    )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")
     parser.add_argument("--measure-seconds", type=float, default=0.3, help="for one candidate")
     parser.add_argument(
         "--allow-slow", action="store_true", help="do not fail on time: a busy machine"
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/measuring.json")
-    args = parser.parse_args()
-    if args.rounds < 1:
-        parser.error("--rounds must be at least 1")
+    args = parser.parse_args(given)
     guards = {"off": [False], "on": [True], "both": [False, True]}[args.guard]
-    runs = [run for net in args.nets or NETS for run in run_net(net, guards, args)]
+    runs = [run for net in args.nets for run in run_net(net.name, guards, args)]
     for run in runs:
         if run["round"] == 0:
             print(breakdown(run), flush=True)
@@ -113,8 +194,8 @@ def main() -> None:
     found = [] if args.allow_slow else faults(runs)
     for line in found:
         print(f"FAULT {line}", flush=True)
-    sys.exit(1 if found else 0)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

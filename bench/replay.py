@@ -10,16 +10,15 @@ included. See docs/placement.md. Test: bench/test_replay.py.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from peer.child import run_child
+from harness import arguments, child
 
 
 def targets() -> list:
@@ -29,15 +28,21 @@ def targets() -> list:
     return [collage.host_target(), tvm.target.Target("dnnl")]
 
 
+def relay_of(net: str) -> tuple[Any, Any]:
+    import models
+
+    (found,) = models.find(net)
+    return models.to_relay(found.build(1))
+
+
 def save(net: str, path: str, is_measured: bool) -> dict:
     """Search, and save the placement of what ships."""
-    import search_nets
     import tvm
     from random_costs import RandomCosts
     from tvm.relay import collage
     from tvm.relay.collage import CollageOptions, optimizer
 
-    mod, params = search_nets.build(net)
+    mod, params = relay_of(net)
     if not is_measured:
         optimizer.CostEstimator = lambda _: RandomCosts(0)
     began = time.perf_counter()
@@ -57,13 +62,12 @@ def save(net: str, path: str, is_measured: bool) -> dict:
 def replay(net: str, path: str) -> dict:
     """Build from the file; seconds by phase. Who starts a process to measure gets an error."""
     began = time.perf_counter()
-    import search_nets
     import tvm
     from tvm import relay
 
     seconds = {"import tvm": time.perf_counter() - began}
     began = time.perf_counter()
-    mod, params = search_nets.build(net)
+    mod, params = relay_of(net)
     seconds["import net"] = time.perf_counter() - began
 
     def refuse(*_, **__):
@@ -87,40 +91,36 @@ def replay(net: str, path: str) -> dict:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--net", default="resnet50", help="as in bench/search.py")
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(__doc__, nets="resnet50", rounds=3)
     parser.add_argument("--measured", action="store_true", help="search in earnest, with the guard")
-    parser.add_argument("--rounds", type=int, default=3, help="replays, each in a fresh process")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of relay.build allowed")
-    parser.add_argument("--step", choices=("save", "replay"), help=argparse.SUPPRESS)
-    parser.add_argument("--path", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.step == "save":
-        print(json.dumps(save(options.net, options.path, options.measured)))
-        return 0
-    if options.step == "replay":
-        print(json.dumps(replay(options.net, options.path)))
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
+    options = parser.parse_args(given)
+    verdicts = [is_replayed(net.name, options) for net in options.nets]
+    return 0 if all(verdicts) else 1
+
+
+def is_replayed(net: str, options: Any) -> bool:
+    """Whether each replay of a net's placement gave the same module in time; printed."""
+    with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
         path = str(Path(folder) / "placement.json")
-        common = ["--net", options.net, "--path", path]
-        flag = ["--measured"] if options.measured else []
-        first = run_child(__file__, "--step", "save", *common, *flag)
-        size = os.path.getsize(path)
-        print(f"{options.net}: {first['summary']}")
-        print(f"search {first['search_seconds']:.1f} s, file {size / 1024:.0f} KiB")
+        saved = {"net": net, "path": path, "is_measured": options.measured}
+        first = child.call("replay:save", saved)
+        print(f"{net}: {first['summary']}")
+        kilobytes = os.path.getsize(path) / 1024
+        print(f"search {first['search_seconds']:.1f} s, file {kilobytes:.0f} KiB", flush=True)
         is_good = True
         for _ in range(options.rounds):
-            again = run_child(__file__, "--step", "replay", *common)
+            again = child.call("replay:replay", {"net": net, "path": path})
             phases = ", ".join(f"{name} {value:.2f} s" for name, value in again["seconds"].items())
             is_same = (again["hash"], again["plan"]) == (first["hash"], first["plan"])
             print(
                 f"relay.build {again['relay.build']:.2f} s, {again['cpu']:.2f} s of CPU "
-                f"({phases}); module {'equal' if is_same else 'DIFFERENT'}"
+                f"({phases}); module {'equal' if is_same else 'DIFFERENT'}",
+                flush=True,
             )
             is_good &= is_same and again["relay.build"] <= options.limit
-    return 0 if is_good else 1
+    return is_good
 
 
 if __name__ == "__main__":

@@ -16,63 +16,57 @@ that has other work, that is no error). See docs/search.md. Test: bench/test_sea
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
 import statistics
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
-import search_nets
-from peer.child import run_child
+import models
+from harness import arguments, child
 
-ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED = "resnet50,mobilenetv2,inception_v3,densenet121,bert,nasnet"
+# The widest positions, and the most candidates that real costs were asked of.
+WIDEST = "nasrnn,ppocr_rec"
+SIZES = (100, 300, 1000, 3000, 10000)
 PRICES = {"llvm": 3, "dnnl": 2, "ccompiler": 2}
 SIDES = ("dnnl", "random", "asked", "bounded", "same")
 ASKED = ("asked", "bounded")
 TO_PLAN = ("types", "rules", "import", "candidates", "estimate", "search", "deploy", "report")
 PHASES = (*TO_PLAN, "other", "rewrite")  # all but "rewrite" count as "to plan"
-SIZES = (100, 300, 1000, 3000, 10000)
 LONGEST = 0.5  # seconds from module to plan, of a published net
 
 
-def run_ours(*arguments: str) -> dict:
-    """A fresh process of search_child.py."""
-    return run_child(str(Path(__file__).with_name("search_child.py")), *arguments)
+def run_ours(path: Path, depth: int, side: str) -> dict[str, Any]:
+    """Our pass in a fresh process."""
+    given = {"path": str(path), "depth": depth, "side": side, "prices": PRICES}
+    return child.call("search_sides:partition_net", given)
 
 
-def run_stock(path: Path, depth: int, timeout: float) -> dict:
+def run_stock(
+    path: Path, depth: int, timeout: float, prices: dict[str, float] = PRICES
+) -> dict[str, Any]:
     """The prototype in a fresh process; {"failed": why} when it gives no plan in time."""
-    script = Path(__file__).with_name("search_stock.py")
-    command = [sys.executable, str(script), str(path), "--depth", str(depth)]
-    command += ["--prices", json.dumps(PRICES)]
-    try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, "TOPHUB_LOCATION": "NONE", "COLLAGE_DISABLE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"> {timeout:g} s"}
-    if done.returncode != 0:
-        return {"failed": done.stderr.strip().splitlines()[-1][:120]}
-    result = json.loads(done.stdout.splitlines()[-1])
-    # What the prototype logs: the sum of its plan's costs, in microseconds.
-    cost = re.search(r"Estimated overall cost is ([\d.e+]+)us", done.stderr)
-    return {**result, "price": float(cost[1]) * 1e-6 if cost else None}
+    given = {"path": str(path), "depth": depth, "prices": prices}
+    with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
+        log = Path(folder) / "log.txt"
+        function = "search_sides:partition_by_prototype"
+        ended = child.run(function, given, limit=timeout, is_stock=True, log=log)
+        # What the prototype logs: the sum of its plan's costs, in microseconds.
+        cost = re.search(r"Estimated overall cost is ([\d.e+]+)us", log.read_text())
+    if ended.failure:
+        return {"failed": ended.failure[:120]}
+    return {**ended.value, "price": float(cost[1]) * 1e-6 if cost else None}
 
 
-def compare(name: str, path: Path, depth: int, args) -> dict:
+def compare(name: str, path: Path, depth: int, args: Any) -> dict[str, Any]:
     """All sides on one net at one depth, in turn; the first round of a timeout is the last."""
-    sides = {side: [] for side in (*SIDES, "stock")}
+    sides: dict[str, list] = {side: [] for side in (*SIDES, "stock")}
     for _ in range(args.rounds):
         for side in SIDES:
-            arguments = ("partition", str(path), str(depth), side, json.dumps(PRICES))
-            sides[side].append(run_ours(*arguments))
+            sides[side].append(run_ours(path, depth, side))
         failed = sides["stock"] and "failed" in sides["stock"][-1]
         if not failed and not args.no_stock:
             sides["stock"].append(run_stock(path, depth, args.timeout))
@@ -93,7 +87,7 @@ def faults(result: dict, allow_slow: bool) -> list[str]:
         where = f"{result['net']}, depth {result['depth']}, {side}: "
         seconds = _median(runs, "plan_seconds")
         # For costs that are asked for modules are made, which takes longer than the search.
-        is_timed = result["net"] in search_nets.PUBLISHED and side not in ASKED
+        is_timed = result["net"] in PUBLISHED.split(",") and side not in ASKED
         if is_timed and seconds >= LONGEST and not allow_slow:
             found.append(where + f"{seconds:.3f} s from module to plan")
         last = runs[-1]
@@ -158,40 +152,38 @@ def report(result: dict) -> None:
         print(f"{'':20} stock  {text}", flush=True)
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> int:
     """Prepares, compares, reports; ends with 1 where there are faults."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "nets", nargs="*", help="of bench.models, or kind:nodes; default: a choice of both"
+    sized = ",".join(f"{kind}:{size}" for kind in models.SIZED for size in SIZES)
+    parser = arguments.make_parser(
+        __doc__,
+        nets=f"{PUBLISHED},{WIDEST},{sized}",
+        rounds=3,
+        output=arguments.ROOT / "build/bench/search.json",
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for the prototype")
     parser.add_argument("--no-stock", action="store_true", help="ours alone")
     parser.add_argument(
         "--allow-slow", action="store_true", help="do not fail on half a second: a busy machine"
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "build/bench/search.json")
-    args = parser.parse_args()
-    if args.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    synthetic = [f"{kind}:{size}" for kind in search_nets.SYNTHETIC for size in SIZES]
+    args = parser.parse_args(given)
     folder = args.output.parent / "search_nets"
     folder.mkdir(parents=True, exist_ok=True)
     print(_head())
     results = []
-    for name in args.nets or [*search_nets.PUBLISHED, *search_nets.WIDEST, *synthetic]:
-        path = folder / f"{name.replace(':', '_')}.json"
-        run_ours("prepare", name, str(path))
+    for net in args.nets:
+        path = folder / f"{net.name.replace(':', '_')}.json"
+        child.call("search_sides:prepare_net", {"name": net.name, "path": str(path)})
         for depth in args.depths:
-            results.append(compare(name, path, depth, args))
+            results.append(compare(net.name, path, depth, args))
             report(results[-1])
     args.output.write_text(json.dumps(results, indent=2) + "\n")
     found = [line for result in results for line in faults(result, args.allow_slow)]
     for line in found:
         print(f"FAULT {line}", flush=True)
-    sys.exit(1 if found else 0)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

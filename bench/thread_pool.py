@@ -22,12 +22,14 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peer.served import Served, answer_requests
+from harness import arguments
+from harness.served import Served, answer_requests
+from harness.tables import interval_text, text_table
 
 CALLS = 100  # of each kind in a load
 SPINS = {"GOMP_SPINCOUNT": "1000", "TVM_BIND_THREADS": "0"}
@@ -170,7 +172,8 @@ def serve(request: dict[str, Any]) -> None:
 def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...]]]:
     """Seconds of each round by side and load. RuntimeError for a side that failed."""
     # Not above: in a process of stock TVM there is no Collage.
-    from peer.contestants import untouched_variables
+    from harness.contestants import untouched_variables
+    from harness.sides import usable_by_name
     from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
     from tvm_collage import library_path
@@ -185,15 +188,12 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...
         users = untouched_variables() if "COLLAGE_DISABLE" in variables else {}
         for load in LOADS:
             request = json.dumps({**common, "shares_pool": shares_pool, "load": load})
-            arguments = {
+            given = {
                 "command": [sys.executable, __file__, "--serve", request],
                 "environment": {**threads, **users, **variables},
             }
-            contestants.append(Contestant(f"{side}/{load}", path_of(Served), arguments))
-    found = {item.name: item for item in compare(contestants, rounds=options.rounds)}
-    for item in found.values():
-        if not item.cost.is_usable:
-            raise RuntimeError(item.Summary())
+            contestants.append(Contestant(f"{side}/{load}", path_of(Served), given))
+    found = usable_by_name(compare(contestants, rounds=options.rounds))
     return {
         side: {load: found[f"{side}/{load}"].samples for load in LOADS}
         for side in SIDES[options.library]
@@ -203,32 +203,30 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, tuple[float, ...
 def report(samples: dict[str, dict[str, tuple[float, ...]]], options: argparse.Namespace) -> str:
     from tvm.relay.collage.costs.statistics import ratio_interval
 
-    def ratio(above: tuple[float, ...], below: Any) -> str:
-        return "{:.2f} [{:.2f}, {:.2f}]".format(*ratio_interval(above, list(below)))
+    def ratio(above: Sequence[float], below: Sequence[float]) -> str:
+        return interval_text(ratio_interval(above, below), ".2f")
 
-    lines = [
-        f"{CALLS} TVM kernels and {CALLS} products by {options.library}, "
-        f"{options.threads} threads, {options.rounds} rounds, medians in ms",
-        f"{'side':18}" + "".join(f"{load:>9}" for load in LOADS)
-        + f"{'mixed / (tvm + library)':>28}{'mixed / one':>24}",
-    ]  # fmt: skip
+    rows = []
     for side, loads in samples.items():
-        parts = map(sum, zip(loads["tvm"], loads["library"], strict=True))
-        medians = "".join(f"{1e3 * statistics.median(loads[load]):9.2f}" for load in LOADS)
+        parts = list(map(sum, zip(loads["tvm"], loads["library"], strict=True)))
+        medians = [f"{1e3 * statistics.median(loads[load]):.2f}" for load in LOADS]
         over_one = ratio(loads["mixed"], samples["one"]["mixed"])
-        lines.append(f"{side:18}{medians}{ratio(loads['mixed'], parts):>28}{over_one:>24}")
-    return "\n".join(lines)
+        rows.append([side, *medians, ratio(loads["mixed"], parts), over_one])
+    title = (
+        f"{CALLS} TVM kernels and {CALLS} products by {options.library}, "
+        f"{options.threads} threads, {options.rounds} rounds, medians in ms"
+    )
+    head = ["side", *LOADS, "mixed / (tvm + library)", "mixed / one"]
+    return "\n".join([title, text_table(head, rows)])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(__doc__, rounds=20, threads=None)
     parser.add_argument("--library", choices=list(SIDES), default="onednn")
-    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--size", type=int, default=256, help="of the library's matmul")
     parser.add_argument("--tvm-size", type=int, default=128, help="of TVM's matmul")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     if options.serve:
         serve(options.serve)
         return 0

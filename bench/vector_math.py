@@ -22,9 +22,11 @@ from typing import Any
 
 import numpy as np
 import tvm
-from peer.functions import FUNCTIONS, Function, all_floats, numpy_called, ulps_off
-from peer.sides import ratio_text, usable_by_name, with_threads
-from peers import describe_machine
+from harness import arguments
+from harness.functions import FUNCTIONS, Function, all_floats, numpy_called, ulps_off
+from harness.records import machine_line
+from harness.sides import ratio_text, usable_by_name, with_threads
+from harness.tables import text_table
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import collage
@@ -34,7 +36,6 @@ from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.external import is_external_function
 from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.measure import Contestant, compare
-from tvm_collage.threads import default_threads
 
 OURS, NUMPY = "ours", "numpy"
 COUNT = 1 << 20
@@ -42,18 +43,16 @@ COUNT = 1 << 20
 _ANY_ERROR = 1e-2
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--functions", type=_functions, default=",".join(FUNCTIONS))
+def main(given: list[str] | None = None) -> int:
+    parser = arguments.make_parser(__doc__, rounds=30, threads=None)
+    functions = arguments.chosen_of(FUNCTIONS, "function")
+    parser.add_argument("--functions", type=functions, default=",".join(FUNCTIONS))
     parser.add_argument("--every", type=int, default=256, help="of the floats that are looked at")
     parser.add_argument("--count", type=int, default=COUNT, help="floats in one call")
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--threads", type=int, default=default_threads())
-    options = parser.parse_args(arguments)
-    machine = describe_machine()
-    print(f"{machine['cpu']}, {machine['cores']} CPUs, {options.threads} threads", flush=True)
-    for function in options.functions:
-        print(measure(function, options), flush=True)
+    options = parser.parse_args(given)
+    print(machine_line(options.threads), flush=True)
+    for name in options.functions:
+        print(measure(FUNCTIONS[name], options), flush=True)
     return 0
 
 
@@ -71,16 +70,16 @@ def measure(function: Function, options: argparse.Namespace) -> str:
             library.export_library(file)
             sides.append(Contestant.of_library(name, file, inputs, environment=environment))
         found = usable_by_name(compare(sides, OURS, options.rounds, _ANY_ERROR))
-    lines = [f"{function.name}: median, ratio to ours, worst error"]
+    rows = []
     for name in (*libraries, NUMPY):
         item = found[name]
         call = numpy_side(function) if name == NUMPY else library_side(libraries[name])
         off, at = worst_error(function, call, options)
-        lines.append(
-            f"  {name:7s}{1e6 * item.cost.seconds:10.1f} us {ratio_text(item, found[OURS]):>22}"
-            f"  {off:.2f} ulp at {at!r}"
-        )
-    return "\n".join(lines)
+        microseconds = f"{1e6 * item.cost.seconds:.1f}"
+        ratio = ratio_text(item, found[OURS])
+        rows.append([name, microseconds, ratio, f"{off:.2f}", f"at {at!r}"])
+    head = [function.name, "median us", "over ours", "worst error, ulp"]
+    return text_table(head, rows)
 
 
 def build_sides(function: Function, count: int) -> dict[str, Any]:
@@ -126,13 +125,6 @@ def worst_error(
         place = int(off.argmax())
         worst = max(worst, (float(off[place]), float(x[place])))
     return worst
-
-
-def _functions(names: str) -> list[Function]:
-    unknown = sorted(set(names.split(",")) - set(FUNCTIONS))
-    if unknown:
-        raise argparse.ArgumentTypeError(f"no function {unknown[0]!r}: choose of {list(FUNCTIONS)}")
-    return [FUNCTIONS[name] for name in names.split(",")]
 
 
 if __name__ == "__main__":

@@ -25,15 +25,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from architectures import page, record, trial
 from architectures.nets import NETS, Row
+from harness import arguments, records
 
-ROOT = Path(__file__).resolve().parent.parent
 # Where `make zoo-environment` puts torch.
-_TORCH_PYTHON = ROOT / ".venv-zoo/bin/python"
-EXPORTER = ROOT / "bench/architectures/export.py"
+_TORCH_PYTHON = arguments.ROOT / ".venv-zoo/bin/python"
+EXPORTER = arguments.ROOT / "bench/architectures/export.py"
 PYTHON_VARIABLE, FOLDER_VARIABLE = "COLLAGE_ZOO_PYTHON", "COLLAGE_ZOO_FOLDER"
 # Seconds that a net may take, export apart.
 _LIMITS = {trial.SECONDS: 600.0, trial.MINUTES: 3600.0}
@@ -43,10 +41,10 @@ _BACKENDS = "dnnl,onnxruntime,openvino"
 Job = tuple[Row, int, int]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+def main(given: list[str] | None = None) -> int:
+    options = parse(given)
     if options.write_docs:
-        page.write_page(options.docs, record.load(options.record).values())
+        page.write_page(options.docs, records.load(options.record, record.KEY).values())
         return 0
     if options.list:
         for row in NETS.values():
@@ -59,8 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
     for number, (row, size, batch) in enumerate(jobs, 1):
         key = (row.name, size, batch, options.depth)
         title = f"[{number}/{len(jobs)}] {row.name} {size or ''} batch {batch}"
-        known = record.load(options.record).get(key)
-        if known and (options.keep or record.is_current(known, conditions)):
+        known = records.load(options.record, record.KEY).get(key)
+        is_current = known and records.is_current(known, conditions, record.CONDITIONS)
+        if known and (options.keep or is_current):
             print(f"{title}: is in {options.record.name}", flush=True)
             failed += known["failure"] is not None
             continue
@@ -68,8 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{title}: left out, the budget of {options.budget:g} s is used up")
             break
         found = measure(row, size, batch, options, conditions)
-        # Read again: others may have written meanwhile.
-        record.save(options.record, {**record.load(options.record), key: found})
+        records.save(options.record, record.KEY, found)
         failed += found["failure"] is not None
         print(f"{title}: {summary(found)}", flush=True)
     print(f"{failed} of {len(jobs)} ended early")
@@ -158,13 +156,10 @@ def summary(found: dict[str, Any]) -> str:
 
 def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures depend on beside the key of a record."""
-    from peer.versions import versions
-    from peers import describe_machine
-
     return {
-        "commit": commit(),
-        "versions": versions(trial.PEERS),
-        "machine": describe_machine(),
+        "commit": records.commit(),
+        "versions": records.versions(trial.PEERS),
+        "machine": records.describe_machine(),
         "threads": options.threads,
         "rounds": options.rounds,
         "rtol": options.rtol,
@@ -172,22 +167,16 @@ def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def commit() -> str:
-    """The tree's commit, with a plus where tracked files differ from it."""
-    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
-
-
+@arguments.checked
 def nets_argument(text: str) -> list[Row]:
     """Rows by name or family, with commas between, or all."""
     if text == "all":
         return list(NETS.values())
-    wanted = [each.strip() for each in text.split(",")]
+    wanted = arguments.listed(text)
     families = {row.family for row in NETS.values()}
     unknown = [each for each in wanted if each not in NETS and each not in families]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no net and no family is called {', '.join(unknown)}")
+        raise ValueError(f"no net and no family is called {', '.join(unknown)}")
     return [row for row in NETS.values() if row.name in wanted or row.family in wanted]
 
 
@@ -195,10 +184,8 @@ def _counts(text: str) -> list[int]:
     return [int(each) for each in text.split(",")]
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    from tvm_collage.threads import default_threads
-
-    parser = argparse.ArgumentParser(prog="bench/zoo.py", description=__doc__.splitlines()[0])
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(__doc__, threads=None, rounds=None)
     add = parser.add_argument
     add("--depth", choices=list(trial.DEPTHS), default=trial.SECONDS)
     add("--nets", type=nets_argument, default="all", help="names or families (default: all)")
@@ -206,24 +193,22 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--batches", type=_counts, help="default: 1; 1,8 for a draw")
     add("--draw", type=int, default=0, metavar="N", help="so many at random, of all sizes")
     add("--seed", type=int, help="of the draw (default: another each time, printed)")
-    add("--backends", type=lambda text: text.split(","), default=_BACKENDS)
-    add("--threads", type=int, default=default_threads())
-    add("--rounds", type=int, help=f"default: {_ROUNDS}")
+    add("--backends", type=arguments.listed, default=_BACKENDS)
     add("--rtol", type=float, default=1e-3, help="largest error of outputs")
     add("--limit", type=float, help=f"seconds for a net (default: {_LIMITS})")
     add("--budget", type=float, default=float("inf"), help="s; no net starts after")
     add("--keep", action="store_true", help="keep records of other versions too")
-    folder = os.environ.get(FOLDER_VARIABLE, ROOT / "build/bench/zoo")
+    folder = os.environ.get(FOLDER_VARIABLE, arguments.ROOT / "build/bench/zoo")
     add("--folder", type=Path, default=folder, help=f"of the ONNX files, also {FOLDER_VARIABLE}")
     python = os.environ.get(PYTHON_VARIABLE, str(_TORCH_PYTHON))
     add("--torch-python", default=python, help=f"that has torch, also {PYTHON_VARIABLE}")
     add("--export-seed", type=int, default=0, help="of the weights")
     add("--peers-arguments", type=str.split, default=[], help="for bench/peers.py, at minutes")
-    add("--record", type=Path, default=ROOT / "docs/zoo.jsonl")
-    add("--docs", type=Path, default=ROOT / "docs/zoo.md")
+    add("--record", type=Path, default=arguments.ROOT / "docs/zoo.jsonl")
+    add("--docs", type=Path, default=arguments.ROOT / "docs/zoo.md")
     add("--write-docs", action="store_true", help="write the page's tables from the record")
     add("--list", action="store_true", help="print the table of nets")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     options.batches = options.batches or ([1, 8] if options.draw else [1])
     options.rounds = options.rounds or _ROUNDS[options.depth]
     options.limit = options.limit or _LIMITS[options.depth]

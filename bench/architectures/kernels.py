@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kernels of a library are slow: time of each by oneDNN's own log and TVM's debug executor,
-beside what the machine's peak and memory would allow.
-
-Run as a module it is the process that the library runs in. Test: bench/test_zoo.py.
+beside what the machine's peak and memory would allow. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations
@@ -10,10 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -21,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import child
 
-_BENCH = Path(__file__).resolve().parents[1]
 _MARK = "zoo "
 # A kernel is listed when it takes so many times what the machine allows and this share of a run.
 FAR = 10.0
@@ -109,20 +104,13 @@ def slow_kernels(
 ) -> list[dict[str, Any]]:
     """Reference kernels and those far off the roofline, the dearest first; RuntimeError where the
     library of that backend does not run."""
-    environment = {**os.environ, **LOGS.get(backend, {})}
-    paths = (str(_BENCH), environment.get("PYTHONPATH"))
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    command = [sys.executable, "-P", "-m", "architectures.kernels", library, inputs]
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=timeout
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"looking at its kernels took longer than {timeout:g} s") from error
-    if done.returncode:
-        last = (done.stderr.strip() or "no output").splitlines()[-1]
-        raise RuntimeError(f"looking at its kernels ended with {done.returncode}: {last}")
-    return judge(done.stdout.splitlines(), machine)
+    log = Path(library).with_suffix(".log")
+    given = {"library": library, "inputs": inputs}
+    settings = {"limit": timeout, "environment": LOGS.get(backend, {}), "log": log}
+    ended = child.run(f"{__name__}:watch", given, **settings)
+    if ended.failure:
+        raise RuntimeError(f"looking at its kernels: {ended.failure}")
+    return judge(log.read_text(errors="replace").splitlines(), machine)
 
 
 def judge(lines: Iterable[str], machine: Machine) -> list[dict[str, Any]]:
@@ -229,7 +217,7 @@ def _calls_of_tvm(report: Any) -> Iterator[tuple[str, float, str]]:
             yield short, microseconds, str(call["Argument Shapes"])
 
 
-def main(library: str, inputs: str) -> None:
+def watch(library: str, inputs: str) -> None:
     """Runs the library under its debug executor, then as it is; writes what judge() reads."""
     import tvm
     from tvm.relay.collage.exec.arrays import set_inputs
@@ -252,7 +240,3 @@ def main(library: str, inputs: str) -> None:
 
 def _say(message: dict[str, Any]) -> None:
     print(_MARK + json.dumps(message), flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

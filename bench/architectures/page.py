@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.tables import markdown_table, with_part
+
 from .nets import NETS
 from .record import best_of_ours
 
@@ -22,17 +24,9 @@ _KERNELS = 25
 Records = Sequence[Mapping[str, Any]]
 
 
-def with_tables(page: str, records: Iterable[Mapping[str, Any]]) -> str:
-    """The page with the part between the marks written anew; ValueError where they are missing."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page lacks the line {(END if begin else BEGIN).strip()}")
-    return f"{before}{begin}{tables(list(records))}{end}{after}"
-
-
 def write_page(page: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    page.write_text(with_tables(page.read_text(), records))
+    """ValueError where the page lacks the marks."""
+    page.write_text(with_part(page.read_text(), BEGIN, END, tables(list(records))))
 
 
 def tables(records: Records) -> str:
@@ -137,7 +131,7 @@ def latency_table(records: Records) -> str:
     """A row a net, size and batch, by family; times by the fastest peer's, above 1 is faster."""
     ours = sorted({row["name"] for r in records for row in r.get("rows", []) if not row["is_peer"]})
     head = ["family", "net", "size", "batch", "fastest peer, ms", *ours, "by quickest runs"]
-    lines = [_line(head), _line(["---"] * len(head))]
+    lines = []
     families = list(dict.fromkeys(row.family for row in NETS.values()))
 
     def order(record: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -155,8 +149,8 @@ def latency_table(records: Records) -> str:
         names = [_family(record), record["net"], size, str(record["batch"]), peer]
         quickest = quickest_runs(record)
         cells.append(f"{quickest[0]:.2f} {quickest[1]}" if quickest else "")
-        lines.append(_line([*names, *cells]))
-    return "\n".join(lines) + "\n"
+        lines.append([*names, *cells])
+    return markdown_table(head, lines)
 
 
 def _is_known(ratio: Sequence[float | None]) -> bool:
@@ -194,11 +188,11 @@ def failure_table(records: Records) -> str:
             nets[where, why].append(record["net"])
     if not nets:
         return "None.\n"
-    lines = [_line(["where", "why", "nets"]), _line(["---"] * 3)]
+    lines = []
     for (where, why), names in sorted(nets.items(), key=lambda item: (-len(item[1]), item[0])):
         text = why if len(why) < 240 else f"{why[:237]}..."
-        lines.append(_line([where, text, ", ".join(dict.fromkeys(names))]))
-    return "\n".join(lines) + "\n"
+        lines.append([where, text, ", ".join(dict.fromkeys(names))])
+    return markdown_table(["where", "why", "nets"], lines)
 
 
 def kernel_table(records: Records) -> str:
@@ -211,7 +205,7 @@ def kernel_table(records: Records) -> str:
     if not groups:
         return "None.\n"
     head = ["backend", "kernel", "nets", "largest share", "there", "calls", "ms", "off", "shapes"]
-    lines = [_line(head), _line(["---"] * len(head))]
+    lines = []
     ranked = sorted(groups.items(), key=lambda item: -sum(each["share"] for each, _ in item[1]))
     for (backend, name), found in ranked[:_KERNELS]:
         worst, net = max(found, key=lambda pair: pair[0]["share"])
@@ -219,16 +213,10 @@ def kernel_table(records: Records) -> str:
         marked = f"**{name}**" if worst["is_reference"] else name
         nets = len({each for _, each in found})
         cells = [backend, marked, str(nets), f"{100 * worst['share']:.0f} %", net]
-        lines.append(
-            _line([*cells, str(worst["count"]), f"{worst['ms']:.3g}", off, worst["shapes"]])
-        )
-    return "\n".join(lines) + "\n"
+        lines.append([*cells, str(worst["count"]), f"{worst['ms']:.3g}", off, worst["shapes"]])
+    return markdown_table(head, lines)
 
 
 def _family(record: Mapping[str, Any]) -> str:
     row = NETS.get(record["net"])
     return row.family if row else "-"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets to measure on: built as ONNX models with seeded random weights and checked against the
 published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8`,
-`<net>_fp16` and `<net>_bf16` are an image net in 8 bits, float16, bfloat16 (low_precision.py).
+`<net>_fp16` and `<net>_bf16` are an image net in 8 bits, float16, bfloat16 (low_precision.py), and
+`chain:1000` and the like are synthetic (synthetic.py).
 
 Test: bench/test_models.py.
 """
 
 from __future__ import annotations
-
-import argparse
 
 from . import (
     bert,
@@ -29,17 +28,18 @@ from .count import Counts, count
 from .low_precision import LOW_PRECISION, in_low_precision
 from .net import Net, random_inputs, save, save_inputs
 from .relay_import import to_relay
+from .synthetic import SIZED, find_synthetic
 
 __all__ = [
     "LOW_PRECISION",
     "NETS",
+    "SIZED",
     "Counts",
     "Net",
     "count",
     "find",
     "random_inputs",
     "save",
-    "nets_argument",
     "save_inputs",
     "to_relay",
 ]
@@ -63,7 +63,7 @@ NETS: dict[str, Net] = {net.name: net for family in _FAMILIES for net in family.
 
 
 def find(names: str) -> list[Net]:
-    """Nets by names, separated by commas, in low precision too; "all" is all of NETS.
+    """Nets by names, separated by commas, in low precision and synthetic too; "all" is all of NETS.
 
     ValueError names unknown ones.
     """
@@ -74,22 +74,14 @@ def find(names: str) -> list[Net]:
     unknown = [name for name in wanted if found[name] is None]
     if unknown or not wanted:
         what = f"unknown net {', '.join(unknown)}" if unknown else "no net named"
-        low = ", ".join(f"<net>_{kind}" for kind in LOW_PRECISION)
-        raise ValueError(f"{what}: choose of {', '.join(NETS)}; {low}")
+        others = [*(f"<net>_{kind}" for kind in LOW_PRECISION), *(f"{kind}:100" for kind in SIZED)]
+        raise ValueError(f"{what}: choose of {', '.join(NETS)}; {', '.join(others)}, two_inputs")
     return [found[name] for name in wanted]
 
 
-def nets_argument(names: str) -> list[Net]:
-    """find() as the type of an argument of a command line."""
-    try:
-        return find(names)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 def _find_one(name: str) -> Net | None:
-    """The net of that name, or one in low precision; None for neither."""
+    """The net of that name, one in low precision or a synthetic one; None for none of these."""
     base, _, kind = name.rpartition("_")
     if name in NETS or base not in NETS or kind not in LOW_PRECISION:
-        return NETS.get(name)
+        return NETS.get(name) or find_synthetic(name)
     return in_low_precision(NETS[base], kind)

@@ -39,18 +39,23 @@ class Net:
 
 
 def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
-    """Arrays by input name: normal random numbers, or indices below the net's limits."""
+    """Arrays by input name: normal random numbers, indices below the net's limits; ones for other
+    integers (masks, positions)."""
     rng = np.random.default_rng(seed)
     weights = {item.name for item in model.graph.initializer}
     arrays = {}
     for item in model.graph.input:
         if item.name in weights:
             continue
-        shape = tuple(dim.dim_value for dim in item.type.tensor_type.shape.dim)
+        tensor = item.type.tensor_type
+        shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         if item.name in net.limits:
             arrays[item.name] = rng.integers(0, net.limits[item.name], shape, "int64")
+        elif dtype.kind == "f":
+            arrays[item.name] = rng.standard_normal(shape, "float32").astype(dtype)
         else:
-            arrays[item.name] = rng.standard_normal(shape, "float32")
+            arrays[item.name] = np.ones(shape, dtype)
     return arrays
 
 

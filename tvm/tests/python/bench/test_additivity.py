@@ -132,7 +132,7 @@ def test_plans_by_made_up_costs_measure_nothing(monkeypatch):
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["--rounds", "1"], "at least 2"),
+        (["--rounds", "1"], "--rounds: must be at least 2"),
         (["--clock", "cpu"], "TVM_NUM_THREADS=1"),
         (["--nets", "nothing"], "unknown net nothing"),
     ],

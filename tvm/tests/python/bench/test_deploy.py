@@ -12,10 +12,11 @@ import models
 import numpy as np
 import onnx
 import pytest
+from harness import neighbour, served
+from harness.build import Built
+from harness.sides import Files
 from models.graph import Graph
 from onednn_nets import build
-from peer import neighbour, served
-from peer.build import Built
 from tvm import relay
 from tvm.relay.collage.backends import greedy_partition
 from tvm.relay.collage.measure import Comparison, Contestant, Cost
@@ -27,7 +28,7 @@ def small_model(batch=1):
     return g.model(g.classify(g.pool("Max", x, 2, 2), 5))
 
 
-def build_with_dnnl(side, model, folder, threads, options):
+def build_with_dnnl(side, model, folder, threads, **options):
     """What Collage would do by measuring."""
     mod, params = models.to_relay(onnx.load(model))
     library = str(folder / "net.so")
@@ -65,7 +66,8 @@ def test_each_framework_stands_beside_nothing_and_each_neighbour(monkeypatch):
         is_installed=lambda: True, contestant=lambda *_: Contestant("onnxruntime", "module:peer")
     )
     monkeypatch.setitem(deploy.PEERS, "onnxruntime", peer)
-    groups = deploy._beside_neighbours(ours, [], "net.onnx", "inputs.npz")
+    files = Files(Path("."), None, "net.onnx", "inputs.npz", {"TVM_NUM_THREADS": "2"})
+    groups = deploy._beside_neighbours(ours, [], files)
     assert [[each.name for each in group] for group in groups] == [
         [name, *(f"{name} beside {other}" for other in ("a loop", "python", "onnxruntime"))]
         for name in ("python", "onnxruntime")
@@ -77,7 +79,7 @@ def test_each_framework_stands_beside_nothing_and_each_neighbour(monkeypatch):
     peer.is_installed = lambda: False
     fewer = deploy._with_spins(ours, 100)
     assert fewer.environment == {"TVM_NUM_THREADS": "2", "GOMP_SPINCOUNT": "100"}
-    _, group = deploy._beside_neighbours(ours, [fewer], "net.onnx", "inputs.npz")
+    _, group = deploy._beside_neighbours(ours, [fewer], files)
     assert [each.name for each in group][:2] == [
         "python, 100 spins",
         "python, 100 spins beside a loop",
@@ -139,8 +141,8 @@ def record_of(slowdown):
 )
 def test_a_slowdown_is_held_against_the_limit(slowdown, said):
     lines = deploy.text(record_of(slowdown)).splitlines()
-    assert f"{slowdown:.3f}" in lines[3] and lines[3].endswith(said)
-    assert lines[4].endswith("crashed: signal 11")
+    assert f"{slowdown:.3f}" in lines[2] and lines[2].endswith(said)
+    assert lines[3].endswith("crashed: signal 11")
 
 
 def test_a_failure_or_a_slowdown_of_ours_ends_with_1():
@@ -177,8 +179,8 @@ def test_the_program_takes_one_input_of_float32(tmp_path):
     [
         (["--nets", "alexnet"], "unknown net alexnet: choose of resnet50, "),
         (["--backends", "caffe"], "unknown backend 'caffe'; known: "),
-        (["--rounds", "0"], "--rounds must be at least 1"),
-        (["--spins", "few"], "--spins takes counts with commas between"),
+        (["--rounds", "0"], "--rounds: must be at least 1"),
+        (["--spins", "few"], "--spins: takes counts with commas between"),
     ],
 )
 def test_what_is_refused(arguments, message, capsys):

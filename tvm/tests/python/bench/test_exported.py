@@ -22,14 +22,15 @@ def test_a_net_is_fused_as_its_original_and_one_that_is_not_there(file, capfd):
     arguments = ["--libraries", "onnxruntime", "--rounds", "2", "--runtime", "--threads", "1"]
     assert exported.main([file, "no/such/bad.onnx", *arguments]) == 1
     said = capfd.readouterr()
-    counts, *lines = said.out.splitlines()
+    counts, head, *lines = said.out.splitlines()
     before, after = re.fullmatch(r"small +onnxruntime +(\d+) -> +(\d+)", counts).groups()
     assert before == after
     assert {re.split(r"\s{2,}", line.strip())[0] for line in lines} == {
         *(exported.ORIGINAL, exported.EXPORTED, exported.RUNTIME)
     }
+    assert head.split() == ["side", "ms", "over", "the", "original", "off", "by"]
     for line in lines:
-        assert re.search(r"ms  \d\.\d{3} \[\d\.\d{3}, (\d+\.\d{3}|inf)\]  off by \d", line), line
+        assert re.search(r" \d\.\d{3} \[\d\.\d{3}, (\d+\.\d{3}|inf)\] +\d\.\de", line), line
     assert "bad: left out" in said.err
 
 

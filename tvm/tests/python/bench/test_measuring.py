@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import measuring
-import measuring_child
 import pytest
 
 # A sitecustomize.py: nothing tells of a load.
@@ -28,8 +27,8 @@ builtins.open = open_but_for_counters
 def run(tmp_path_factory):
     """A net of one layer, cold and warm: (text, runs)."""
     output = tmp_path_factory.mktemp("bench") / "measuring.json"
-    command = [sys.executable, measuring.__file__, "chain:3", "--guard", "off", "--allow-slow"]
-    command += ["--measure-seconds", "0.01", "--output", output]
+    command = [sys.executable, measuring.__file__, "--nets", "chain:3", "--guard", "off"]
+    command += ["--allow-slow", "--measure-seconds", "0.01", "--output", output]
     # Costs of a busy machine would be measured again by the warm search.
     quiet = output.with_name("sitecustomize.py")
     quiet.write_text(QUIET)
@@ -102,7 +101,7 @@ def test_rows_of_the_table():
         "other": [0.5, 0.5],
     }
     of_pass = {"estimate": [16.0, 2.2], "search": [1.0, 0.5], "import": [1.0, 0.4]}
-    rows = measuring_child.by_phase(phases, of_pass)
+    rows = measuring.by_phase(phases, of_pass)
     assert rows == {
         "prepare": [1.0, 1.0],
         "search": [1.0, 0.5],

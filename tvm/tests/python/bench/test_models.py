@@ -141,3 +141,33 @@ def test_the_list_runs_as_a_module():
     command = [sys.executable, "-m", "bench.models", "--list", "--nets", "nasrnn"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "4,194,304" in done.stdout
+
+
+@pytest.mark.parametrize("kind", models.SIZED)
+def test_a_synthetic_net_has_about_as_many_calls_as_asked_for(kind):
+    from tvm import relay
+
+    for nodes in (100, 1000):
+        (net,) = models.find(f"{kind}:{nodes}")
+        mod, params = models.to_relay(net.build(1))
+        visited = []
+        relay.analysis.post_order_visit(mod["main"].body, visited.append)
+        calls = sum(isinstance(node, relay.Call) for node in visited)
+        assert nodes * 0.8 <= calls <= nodes * 1.05 and params
+
+
+@pytest.mark.parametrize("name", ["chain", "chain:many", "ring:100", "resnet"])
+def test_a_net_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match=f"unknown net {name}: choose of"):
+        models.find(name)
+
+
+def test_inputs_are_of_the_types_that_the_model_wants():
+    g = Graph("masked")
+    mask = g.input("mask", (1, 4), onnx.TensorProto.INT64)
+    x = g.input("x", (1, 4))
+    model = g.model(g.op("Mul", x, g.op("Cast", mask, to=onnx.TensorProto.FLOAT)))
+    net = models.Net("masked", "", lambda batch: model, "")
+    found = models.random_inputs(net, model)
+    assert found["x"].dtype == "float32" and len(np.unique(found["x"])) == 4
+    assert found["mask"].dtype == "int64" and (found["mask"] == 1).all()

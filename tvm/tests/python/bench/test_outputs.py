@@ -54,9 +54,7 @@ def made_up(monkeypatch):
 
 
 def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch, made_up):
-    from tvm.relay.collage.timing import comparison
-
-    monkeypatch.setattr(comparison, "output_error", lambda *_: 2e-3)
+    monkeypatch.setattr(outputs, "output_error", lambda *_: 2e-3)
     arguments = ["--nets", "small", "--backends", "dnnl"]
     assert outputs.main([*arguments, "--rtol", "1e-2"]) == 0
     assert outputs.main([*arguments, "--rtol", "1e-3"]) == 1
@@ -68,12 +66,10 @@ def test_an_error_beyond_the_limit_ends_with_1(capsys, monkeypatch, made_up):
 
 
 def test_a_build_that_fails_is_a_line_and_ends_with_1(capsys, monkeypatch, made_up):
-    from tvm.relay.collage import backends
-
     def fail(*_):
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(backends, "greedy_partition", fail)
+    monkeypatch.setattr(outputs, "greedy_partition", fail)
     assert outputs.main(["--nets", "small", "--backends", "dnnl"]) == 1
     assert "FAILED: build: no such thing" in capsys.readouterr().out
 

@@ -11,11 +11,12 @@ import demo_ocr
 import models
 import numpy as np
 import peers
+import peers_report as report
 import pytest
+from harness import build as side_build
+from harness import contestants, records
+from harness.served import stock_library
 from models.graph import Graph
-from peer import build as peer_build
-from peer import contestants, record, report, versions
-from peer.served import stock_library
 from tvm.relay.collage.measure import Comparison, Cost
 
 
@@ -30,14 +31,14 @@ def record_of(ours, **others):
     names = ["onnxruntime", "openvino", "stock"]
     parts = [{"backend": "dnnl", "ops": "nn.conv2d", "count": 3, "total_seconds": 2e-3}]
     facts = {"parts": parts, "ships": "dnnl"}
-    return record.make_record(key, found, names, {"stock": "out of memory"}, facts)
+    return report.make_record(key, found, names, {"stock": "out of memory"}, facts)
 
 
 def test_the_fastest_peer_is_what_counts():
     made = record_of(2e-3, onnxruntime=3e-3, openvino=1e-3, **{"tvm alone": 1e-4})
     assert made["fastest_peer"] == "openvino"  # "tvm alone" is ours, "stock" failed
     assert made["ratio"] == pytest.approx([0.5, 0.5, 0.5], rel=0.05)
-    assert record.verdict(made) == "slower"
+    assert report.verdict(made) == "slower"
     text = report.net_text(made)
     assert "ours is SLOWER" in text and "100 % more time" in text
     assert "dnnl nn.conv2d x3 2.00 ms" in text and "compile_failed: out of memory" in text
@@ -46,31 +47,31 @@ def test_the_fastest_peer_is_what_counts():
 
 
 def test_faster_level_and_no_result():
-    assert record.verdict(record_of(1e-3, openvino=2e-3)) == "faster"
-    assert record.verdict(record_of(1e-3, openvino=1e-3)) == "level"
+    assert report.verdict(record_of(1e-3, openvino=2e-3)) == "faster"
+    assert report.verdict(record_of(1e-3, openvino=1e-3)) == "level"
     alone = record_of(1e-3)
-    assert record.verdict(alone) == "no result"
+    assert report.verdict(alone) == "no result"
     assert "SLOWER than the fastest peer on: none" in report.summary_text([alone])
     failed = Comparison("collage", Cost.failed("crashed", "signal 11"))
-    made = record.make_record(
+    made = report.make_record(
         {"net": "n", "batch": 1, "threads": 1}, [failed, comparison("openvino", 1e-3)],
         ["openvino"], {}, {},
     )  # fmt: skip
-    assert record.verdict(made) == "failed" and "crashed: signal 11" in report.net_text(made)
+    assert report.verdict(made) == "failed" and "crashed: signal 11" in report.net_text(made)
     assert "\nFAILED on: n" in report.summary_text([made])
-    assert record.ours_failed(made) and not record.ours_failed(alone)
+    assert report.ours_failed(made) and not report.ours_failed(alone)
 
 
 def test_less_than_a_percent_is_not_faster_but_any_is_slower():
-    assert record.verdict(record_of(1e-3, openvino=1.005e-3)) == "level"
-    assert record.verdict(record_of(1.005e-3, openvino=1e-3)) == "slower"
+    assert report.verdict(record_of(1e-3, openvino=1.005e-3)) == "level"
+    assert report.verdict(record_of(1.005e-3, openvino=1e-3)) == "slower"
 
 
 def test_a_noisy_result_is_undecided():
     made = record_of(1e-3, openvino=1e-3)
     for ratio, expected in (([1.0, 0.91, 1.3], "level"), ([0.95, 0.8, 1.2], "undecided")):
         noisy = {**made, "ratio": ratio}
-        assert record.verdict(noisy) == expected
+        assert report.verdict(noisy) == expected
         listed = "net" if expected == "undecided" else "none"
         assert f"undecided (run again on a quiet machine) on: {listed}" in report.summary_text(
             [noisy]
@@ -83,15 +84,15 @@ def test_backends_alone_that_failed_are_rows_with_the_reason():
         {"name": "tvm", "is_single_backend": True, "seconds": 1e-3, "message": ""},
         {"name": "collage", "is_single_backend": False, "seconds": None, "message": "other"},
     ]
-    failures = record.failed_alone({"plans": plans})
-    assert failures == {"dnnl alone": "no such op"} and record.failed_alone(None) == {}
-    made = record.make_record({"net": "n"}, [comparison("collage", 1e-3)], [], failures, {})
+    failures = report.failed_alone({"plans": plans})
+    assert failures == {"dnnl alone": "no such op"} and report.failed_alone(None) == {}
+    made = report.make_record({"net": "n"}, [comparison("collage", 1e-3)], [], failures, {})
     assert [row["status"] for row in made["rows"]] == ["measured", "compile_failed"]
 
 
 def test_geometric_means_are_of_the_nets_that_both_ran():
     records = [record_of(1e-3, openvino=2e-3, onnxruntime=4e-3), record_of(1e-3, openvino=8e-3)]
-    means = record.geometric_means(records)
+    means = report.geometric_means(records)
     assert means["openvino"] == (pytest.approx(4.0, rel=0.01), 2)
     assert means["onnxruntime"] == (pytest.approx(4.0, rel=0.01), 1)
     assert means["fastest peer"] == (pytest.approx(4.0, rel=0.01), 2)
@@ -103,10 +104,10 @@ def test_the_best_single_framework_is_over_the_nets_that_all_ran():
         record_of(1e-3, openvino=8e-3, onnxruntime=3e-3),
         record_of(1e-3, openvino=1e-3),
     ]
-    name, mean, count = record.best_framework(records)
+    name, mean, count = report.best_framework(records)
     assert (name, count) == ("onnxruntime", 2) and mean == pytest.approx(3.0, rel=0.01)
     assert "best single framework: onnxruntime, 3.0" in report.summary_text(records)
-    assert record.best_framework([record_of(1e-3)]) is None
+    assert report.best_framework([record_of(1e-3)]) is None
 
 
 def test_variables_that_only_ours_needs_are_not_the_peers(tmp_path):
@@ -154,7 +155,7 @@ def test_contestants_answer_what_onnxruntime_does(name, small_files):
 @pytest.mark.parametrize("name", ["nasrnn", "dcgan", "mobilenetv2", "small"])
 def test_the_torch_form_answers_what_onnxruntime_does(name, tmp_path):
     torch = pytest.importorskip("torch")
-    from peer.torch_import import to_torch
+    from harness.torch_import import to_torch
 
     net = models.NETS.get(name, SMALL)
     model = net.build(1)
@@ -168,7 +169,7 @@ def test_the_torch_form_answers_what_onnxruntime_does(name, tmp_path):
 
 def test_an_operator_without_a_torch_form_is_named():
     pytest.importorskip("torch")
-    from peer.torch_import import to_torch
+    from harness.torch_import import to_torch
 
     g = Graph("other")
     model = g.model(g.op("Selu", g.input("x", (1, 3))))
@@ -177,12 +178,12 @@ def test_an_operator_without_a_torch_form_is_named():
 
 
 def test_a_build_that_fails_or_hangs_is_data(tmp_path):
-    options = {"alone": False, "backends": [], "config": {}, "timeout": 100}
-    (tmp_path / "bad.onnx").write_bytes(b"no model")
-    built = peer_build.build("stock", str(tmp_path / "bad.onnx"), tmp_path, 1, options)
-    assert built.libraries == {} and "the build ended with 1: " in built.failure
-    built = peer_build.build("stock", "x", tmp_path, 1, options | {"timeout": 0.01})
-    assert built.failure == "the build took longer than 0.01 s"
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"no model")
+    built = side_build.build("stock", str(bad), tmp_path, 1, timeout=100)
+    assert built.libraries == {} and "build: DecodeError: " in built.failure
+    built = side_build.build("stock", "x", tmp_path, 1, timeout=0.01)
+    assert built.failure.startswith("build: took longer than 0.01 s")
 
 
 def test_stock_tvm_that_ends_is_an_error(small_files):
@@ -193,7 +194,7 @@ def test_stock_tvm_that_ends_is_an_error(small_files):
 def run(tmp_path, *arguments):
     output = tmp_path / "out" / "peers.jsonl"
     code = peers.main([*arguments, "--output", str(output)])
-    return code, [json.loads(line) for line in output.read_text().splitlines()]
+    return code, list(records.load(output, peers.KEY).values())
 
 
 QUICK = ["--collage", "tvm_max_depth=1", "--collage", "byoc_max_depth=1", "--rounds", "6"]
@@ -212,7 +213,7 @@ def test_a_small_net_through_all_of_it_and_again(tmp_path, monkeypatch, capsys):
     assert made["fastest_peer"] in ("onnxruntime", "stock") and len(made["ratio"]) == 3
     # Whichever plan ships is "collage"; backends alone stand beside it, or why they failed.
     assert {"tvm alone", "dnnl alone"} - {f"{made['ships']} alone"} <= set(rows)
-    assert made["parts"] and made["machine"]["cores"] >= 1
+    assert made["parts"] and made["conditions"]["machine"]["cores"] >= 1
     assert "small: ours is" in capsys.readouterr().out
     code, (again,) = run(tmp_path, *chosen)
     assert again == made and "--fresh measures it again" in capsys.readouterr().out
@@ -230,9 +231,10 @@ def measured_before(tmp_path, request):
 
     first = options()
     row = {"name": "collage", "seconds": seconds}
-    record = {"net": "nasrnn", "rows": [row], **peers._conditions(first)}
-    first.output.write_text(json.dumps(record) + "\n")
-    return lambda *arguments: list(peers._known(options(*arguments))) == ["nasrnn"]
+    made_under = records.digest(peers.conditions_of(first))
+    record = {"net": "nasrnn", "rows": [row], "made_under": made_under}
+    records.save(first.output, peers.KEY, record)
+    return lambda *arguments: list(peers.known(options(*arguments))) == ["nasrnn"]
 
 
 @pytest.mark.parametrize(
@@ -263,10 +265,10 @@ def test_a_record_of_other_code_or_of_another_machine_is_not_used_again(
 ):
     assert measured_before()
     with monkeypatch.context() as patch:
-        patch.setattr(versions, "code_hash", lambda: "other")
+        patch.setattr(records, "code_hash", lambda: "other")
         assert not measured_before()
     with monkeypatch.context() as patch:
-        patch.setattr(peers, "describe_machine", lambda: {"cpu": "other"})
+        patch.setattr(records, "describe_machine", lambda: {"cpu": "other"})
         assert not measured_before()
     with monkeypatch.context() as patch:
         patch.setenv("OMP_PROC_BIND", "close")
@@ -301,8 +303,8 @@ def test_a_missing_model_file_is_a_line(tmp_path, monkeypatch, capsys):
         (["--backends", "caffe"], "unknown backend 'caffe'; known: "),
         (["--contestants", "alone,onnxruntime"], "contestant alone needs collage, whose guard"),
         (["--contestants", "collage,collage"], "a contestant is named twice: collage, collage"),
-        (["--rounds", "0"], "--rounds must be at least 1"),
-        (["--batch", "0"], "--batch must be at least 1"),
+        (["--rounds", "0"], "--rounds: must be at least 1"),
+        (["--batch", "0"], "--batch: must be at least 1"),
         (["--collage", "guard=False"], "option relay.collage.guard takes a bool, got 'False'"),
         (["--measure-seconds", "-1"], "option relay.collage.measure_seconds takes a number > 0"),
         (["--collage", "fast"], "--collage takes NAME=VALUE with one of tvm_max_depth, "),

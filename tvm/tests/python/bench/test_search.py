@@ -6,16 +6,17 @@ import json
 import subprocess
 import sys
 
+import models
 import pytest
 import search
-from peak_memory import PeakMemory
+from search_sides import PeakMemory
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """One net of a hundred nodes, without the prototype: (exit code, text, results)."""
     output = tmp_path_factory.mktemp("bench") / "search.json"
-    command = [sys.executable, search.__file__, "inception:100", "--depths", "4"]
+    command = [sys.executable, search.__file__, "--nets", "inception:100", "--depths", "4"]
     command += ["--rounds", "1", "--no-stock", "--output", output]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.stdout, done.stderr[-2000:]
@@ -76,3 +77,9 @@ def test_memory_that_was_freed_before_does_not_hide_the_peak():
     blocks = [bytearray(b"x") * (1 << 16) for _ in range(512)]
     del blocks
     assert 25 < peak.megabytes() < 60
+
+
+def test_the_nets_are_those_of_the_benchmarks():
+    nets = [*search.PUBLISHED.split(","), *search.WIDEST.split(",")]
+    assert set(nets) <= set(models.NETS)
+    assert all(models.NETS[name].parameters for name in search.PUBLISHED.split(","))

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """No plan costs more than the one that TVM's prototype finds for the same rules and prices."""
 
-import json
-import os
-import re
-import subprocess
-import sys
-
 import models
 import numpy as np
 import pytest
-import search_nets
-import search_stock
+import search
 import tvm
-from search_module import load_module, save_module
+from models.graph import Graph, Tensor
+from search_sides import load_module, save_module
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.compile import prepare
@@ -25,36 +19,27 @@ from tvm.target import Target
 
 def separable():
     """Two inverted residual blocks as MobileNet's: expand, depthwise, project, add."""
-    net = search_nets.Builder()
-    out = net.conv(relay.var("data", shape=(1, 3, 16, 16)), 8, 3, inputs=3)
+    g = Graph("separable")
+
+    def clipped(x):
+        bounds = [g.constant(bound, "float32") for bound in (0, 6)]
+        return Tensor(g.op("Clip", x, *bounds), x.channels)
+
+    x = g.conv(g.input("data", (1, 3, 16, 16)), 8, 3, bias=True)
     for _ in range(2):
-        block = relay.clip(net.conv(out, 24, 1, inputs=8), 0, 6)
-        block = relay.clip(net.conv(block, 24, 3, inputs=24, groups=24), 0, 6)
-        out = out + net.conv(block, 8, 1, inputs=24)
-    return search_nets.workload(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out)))
+        block = clipped(g.conv(x, 24, 1, bias=True))
+        block = clipped(g.conv(block, 24, 3, group=24, bias=True))
+        x = g.add(x, g.conv(block, 8, 1, bias=True))
+    return g.model(g.op("Flatten", g.op("GlobalAveragePool", x)))
 
 
 NETS = {
-    "mobilenetv2": lambda: search_nets.build("mobilenetv2"),
-    "inception_like": lambda: search_nets.inception_like(48),
+    "mobilenetv2": lambda: models.NETS["mobilenetv2"].build(1),
+    "inception": lambda: models.synthetic.inception(1, 48),
     "separable": separable,
-    "transformer": lambda: models.to_relay(models.bert.bert_base(1, layers=1)),
+    "transformer": lambda: models.bert.bert_base(1, layers=1),
 }
 PRICES = [{"llvm": 3, "ccompiler": 2}, {"llvm": 2, "ccompiler": 3}]
-
-
-def stock_price(path, depth, prices):
-    """What the prototype says in its log that its plan costs."""
-    command = [sys.executable, search_stock.__file__, str(path), "--depth", str(depth)]
-    done = subprocess.run(
-        [*command, "--prices", json.dumps(prices)],
-        env={**os.environ, "COLLAGE_DISABLE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return float(re.search(r"Estimated overall cost is ([\d.e+]+)us", done.stderr)[1]) * 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +49,7 @@ def saved(tmp_path_factory):
     def save(name):
         path = folder / name
         if not path.exists():
-            mod, params = NETS[name]()
+            mod, params = models.to_relay(NETS[name]())
             save_module(prepare(mod, params, Target("llvm"), opt_level=3), path)
         return path
 
@@ -76,8 +61,8 @@ def saved(tmp_path_factory):
     "name, depth",
     [
         ("mobilenetv2", 4),
-        ("inception_like", 2),
-        ("inception_like", 4),
+        ("inception", 2),
+        ("inception", 4),
         ("separable", 8),
         ("transformer", 4),
     ],
@@ -95,8 +80,13 @@ def test_the_plan_costs_no_more_than_the_prototypes(name, depth, prices, saved):
     )
     [report] = estimator.reports
     assert report.is_optimal
-    theirs = stock_price(saved(name), depth, prices)
-    assert 0 < report.seconds <= theirs * (1 + 1e-6)
+    theirs = search.run_stock(saved(name), depth, 240, prices)
+    assert 0 < report.seconds <= theirs["price"] * (1 + 1e-6)
+
+
+def test_a_prototype_that_gives_no_plan_in_time_has_failed(saved):
+    found = search.run_stock(saved("separable"), 4, 0.01)
+    assert found == {"failed": "took longer than 0.01 s: no output"}
 
 
 def test_a_saved_module_is_the_same_but_for_large_values(saved, tmp_path):

@@ -10,8 +10,9 @@ import pytest
 import zoo
 from architectures import kernels, nets, page, record, trial
 from architectures.nets import NETS, Row
+from harness import records
 from models.graph import Graph
-from tree import ROOT, SUPPORT
+from tree import ROOT
 
 MACHINE = kernels.Machine(flops=1e11, bytes=1e10)
 
@@ -81,11 +82,10 @@ def test_nets_go_by_name_and_family():
         zoo.nets_argument("resnet18,moa")
 
 
-def run_fake(tmp_path, monkeypatch, net, limit=30.0):
-    """A trial of zoo_fakes.py in a process of its own."""
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+def run_fake(tmp_path, net, limit=30.0):
+    """A trial of bench_children.py in a process of its own."""
     request = {"net": net, "depth": "fake", "folder": str(tmp_path), "threads": 1, "limit": limit}
-    return trial.run_trial(request, module="zoo_fakes")
+    return trial.run_trial(request, "bench_children:fail_as_named")
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,18 @@ def run_fake(tmp_path, monkeypatch, net, limit=30.0):
     [
         ("raises", "import", "ValueError: no such operator: Moa"),
         ("dies", "measure", "ended with 3: no output"),
-        ("hangs", "measure", "took longer than 3 s: no output"),
+        ("hangs", "measure", "took longer than 3 s"),
     ],
 )
-def test_what_a_net_does_wrong_is_data(tmp_path, monkeypatch, net, stage, message):
-    facts = run_fake(tmp_path, monkeypatch, net, limit=3.0)
-    assert facts["failure"] == {"stage": stage, "message": message}
+def test_what_a_net_does_wrong_is_data(tmp_path, net, stage, message):
+    facts = run_fake(tmp_path, net, limit=3.0)
+    assert facts["failure"]["stage"] == stage
+    assert facts["failure"]["message"].startswith(message)
     assert facts["model"] == {"nodes": 3}  # what it told before stands
 
 
-def test_a_net_that_runs_has_no_failure(tmp_path, monkeypatch):
-    facts = run_fake(tmp_path, monkeypatch, "fine")
+def test_a_net_that_runs_has_no_failure(tmp_path):
+    facts = run_fake(tmp_path, "fine")
     assert facts["failure"] is None and facts["rows"][0]["ms"] == 1.0
 
 
@@ -126,7 +127,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     assert measured == ["nasrnn", "ppocr_cls"]
     assert zoo.main([*arguments, "nasrnn", "--rounds", "3"]) == 0
     assert measured[2:] == ["nasrnn"]
-    found = record.load(tmp_path / "zoo.jsonl")
+    found = records.load(tmp_path / "zoo.jsonl", record.KEY)
     assert sorted(found) == [("nasrnn", 0, 1, "seconds"), ("ppocr_cls", 0, 1, "seconds")]
     assert found["nasrnn", 0, 1, "seconds"]["conditions"]["rounds"] == 3
     assert zoo.main([*arguments, "ppocr_det", "--budget", "-1"]) == 0
@@ -139,33 +140,32 @@ def test_a_net_that_cannot_be_exported_is_data(tmp_path, capsys):
     arguments += ["--nets", "resnet18", "--torch-python"]
     for python in (sys.executable, str(tmp_path / "python")):
         zoo.main([*arguments, python, "--rounds", "2" if python == sys.executable else "3"])
-        (found,) = record.load(tmp_path / "zoo.jsonl").values()
+        (found,) = records.load(tmp_path / "zoo.jsonl", record.KEY).values()
         assert found["failure"]["stage"] == "export"
     assert "No such file" in found["failure"]["message"]
 
 
-def test_small_nets_at_depth_seconds(tmp_path, monkeypatch, small):
+def test_small_nets_at_depth_seconds(tmp_path, small):
     """The whole way, in this process; the broken net fails where it is imported."""
     pytest.importorskip("onnxruntime")
-    facts = {}
-    for net in ("small", "broken"):
-        folder = tmp_path / net
-        folder.mkdir()
-        request = {"net": net, "size": 0, "batch": 2, "depth": "seconds", "file": None}
-        request |= {"folder": str(folder), "threads": 1, "backends": ["dnnl", "moa"]}
-        request |= {"rounds": 2, "rtol": 1e-3, "answer": str(folder / "facts.jsonl")}
-        monkeypatch.setattr(trial.tempfile, "tempdir", None)
-        monkeypatch.setenv("TMPDIR", str(folder))
-        trial.main(request)
-        lines = (folder / "facts.jsonl").read_text().splitlines()
-        facts[net] = {k: v for line in lines for k, v in json.loads(line).items()}
-    rows = {row["name"]: row for row in facts["small"]["rows"]}
+    request = {"net": "small", "size": 0, "batch": 2, "depth": "seconds", "file": None}
+    request |= {"threads": 1, "backends": ["dnnl", "moa"], "rounds": 2, "rtol": 1e-3}
+    facts, stages = {}, []
+    for each in trial.trial(request):
+        facts |= each
+        stages += [each["stage"]] if "stage" in each else []
+    assert stages == ["import", "build dnnl", "build moa", "measure", "kernels"]
+    assert list(facts["stages"]) == ["start", *stages]
+    assert facts["model"]["nodes"] > 3
+    rows = {row["name"]: row for row in facts["rows"]}
     assert rows["dnnl alone"]["status"] == "measured" and rows["dnnl alone"]["error"] < 1e-5
     assert rows["dnnl alone"]["ratio"] is not None and rows["onnxruntime"]["is_peer"]
     assert rows["moa alone"]["status"] == "compile_failed" and "moa" in rows["moa alone"]["message"]
-    assert all("share" in kernel for kernel in facts["small"]["slow"])
-    assert facts["broken"]["failure"]["stage"] == "import"
-    assert "NoSuchOperator" in facts["broken"]["failure"]["message"]
+    assert all("share" in kernel for kernel in facts["slow"])
+    found = trial.trial(request | {"net": "broken"})
+    assert next(found)["stage"] == "import" and next(found)["model"]
+    with pytest.raises(Exception, match="NoSuchOperator"):
+        next(found)
 
 
 CONVOLUTION = (
@@ -245,17 +245,17 @@ def made(net, ratio, failure=None, **facts):
     }
 
 
-def test_the_page_says_what_the_records_say():
+def test_the_page_says_what_the_records_say(tmp_path):
     kernel = {"backend": "dnnl", "where": "onednn", "kernel": "reduction by ref:any", "count": 16}
     kernel |= {"ms": 3.0, "share": 0.5, "off": 40.0, "shapes": "1x2", "is_reference": True}
     fault = {"stage": "import", "message": "no such operator: a|b"}
-    records = [
+    made_records = [
         made("resnet18", 1.25, slow=[kernel]),
         made("efficientnet_b0", 0.8, slow=[{**kernel, "share": 0.7}]),
         made("llama", None, fault),
         made("bert", None, fault),
     ]
-    text = page.tables(records)
+    text = page.tables(made_records)
     assert "geometric mean 1.000 over 2, of which 1 are at 0.97 or more" in text
     assert "by the quickest run of each" in text
     assert "geometric mean 0.500 over 2, of which 0 are at 0.97 or more; the least 0.50" in text
@@ -265,13 +265,16 @@ def test_the_page_says_what_the_records_say():
     assert "| dnnl | **reduction by ref:any** | 2 | 70 % | efficientnet_b0 | 16 | 3 | 40 |" in text
     unknown = made("bert", 9.5)
     unknown["rows"][0] |= {"ratio": [9.5, 0.0, None], "own": [9.5, 0.0, None]}
-    rough = page.tables([*records[:3], unknown])
+    rough = page.tables([*made_records[:3], unknown])
     assert "geometric mean 1.000 over 2," in rough and "| ~9.5 |" in rough and "9.50" not in rough
     assert "2 ended early" in text and "hash" not in text
-    whole = page.with_tables(f"# Zoo\n{page.BEGIN}old\n{page.END}after\n", records)
-    assert whole == f"# Zoo\n{page.BEGIN}{text}{page.END}after\n"
+    file = tmp_path / "zoo.md"
+    file.write_text(f"# Zoo\n{page.BEGIN}old\n{page.END}after\n")
+    page.write_page(file, made_records)
+    assert file.read_text() == f"# Zoo\n{page.BEGIN}{text}{page.END}after\n"
+    file.write_text("# Zoo\n")
     with pytest.raises(ValueError, match="lacks the line"):
-        page.with_tables("# Zoo\n", records)
+        page.write_page(file, made_records)
 
 
 def test_the_tree_s_page_is_that_of_its_record(tmp_path):
@@ -279,4 +282,4 @@ def test_the_tree_s_page_is_that_of_its_record(tmp_path):
     copy.write_text((ROOT / "docs/zoo.md").read_text())
     assert zoo.main(["--write-docs", "--docs", str(copy)]) == 0
     assert copy.read_text() == (ROOT / "docs/zoo.md").read_text(), "bench/zoo.py --write-docs"
-    assert record.load(ROOT / "docs/zoo.jsonl")
+    assert records.load(ROOT / "docs/zoo.jsonl", record.KEY)

@@ -20,12 +20,5 @@ def know_nets(monkeypatch, channels):
         "small": lambda batch: two_convolutions(batch, channels),
         "bad": lambda batch: Path("no/such/file").read_bytes(),
     }
-    nets = {name: models.Net(name, name, build, "test") for name, build in builders.items()}
-
-    def find(names):
-        unknown = [name for name in names.split(",") if name not in nets]
-        if unknown:
-            raise ValueError(f"unknown net {', '.join(unknown)}: choose of {', '.join(nets)}")
-        return [nets[name] for name in names.split(",")]
-
-    monkeypatch.setattr(models, "find", find)
+    for name, build in builders.items():
+        monkeypatch.setitem(models.NETS, name, models.Net(name, name, build, "test"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from harness.functions import FUNCTIONS, all_floats, ulps_off
 from onednn_nets import run
-from peer.functions import FUNCTIONS, all_floats, ulps_off
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, build_vm, stock

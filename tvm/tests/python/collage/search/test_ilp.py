@@ -12,7 +12,7 @@ from tvm.target import Target
 
 pytest.importorskip("highspy", reason="highspy, the ILP solver, is not installed")
 
-import search_nets
+import models
 from cover_ilp import problem_of, relaxed, solve
 from random_costs import RandomCosts
 
@@ -88,7 +88,8 @@ def nets():
 
     def get(name):
         if name not in made:
-            made[name] = prepare(*search_nets.build(name), Target("llvm"), opt_level=3)
+            workload = models.to_relay(models.NETS[name].build(1))
+            made[name] = prepare(*workload, Target("llvm"), opt_level=3)
         return made[name]
 
     return get

@@ -42,7 +42,7 @@ class _Beside:
         variables = {name: v for name, v in os.environ.items() if name != "GOMP_SPINCOUNT"}
         # Of the worker's process group, so that both end together.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "peer.neighbour", json.dumps(dict(neighbour))],
+            [sys.executable, "-P", "-m", "harness.neighbour", json.dumps(dict(neighbour))],
             env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
             stdout=subprocess.PIPE,
             text=True,

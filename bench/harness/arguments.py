@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that several benchmarks take, and types of arguments whose errors name what to choose.
+
+Nothing of TVM is imported before an argument is read, so that a process in which its import is
+timed can have this module. Test: bench/test_harness.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import models
+
+ROOT = Path(__file__).resolve().parents[2]
+_T = TypeVar("_T")
+
+
+def checked(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """The function as an argument's type: what it raises is said to the user as it stands."""
+
+    @functools.wraps(parse)
+    def read(text: str) -> _T:
+        try:
+            return parse(text)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return read
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of a whole number that has a least value."""
+
+    @checked
+    def read(text: str) -> int:
+        if not text.lstrip("+-").isdigit() or int(text) < least:
+            raise ValueError(f"must be at least {least}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between."""
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def chosen_of(known: Any, what: str) -> Callable[[str], list[str]]:
+    """The type of names with commas between, of those that are known."""
+
+    @checked
+    def read(text: str) -> list[str]:
+        names = listed(text)
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            wrong = f"unknown {what} {', '.join(unknown)}" if unknown else f"no {what} named"
+            raise ValueError(f"{wrong}: choose of {', '.join(known)}")
+        return names
+
+    return read
+
+
+@checked
+def nets(text: str) -> list[models.Net]:
+    """Nets of bench/models by name."""
+    import models
+
+    return models.find(text)
+
+
+@checked
+def backends(text: str) -> list[str]:
+    """Collage's external backends by name, which can run here."""
+    from tvm.relay.collage.backends import require_backend
+
+    return [require_backend(name).name for name in listed(text)]
+
+
+@checked
+def backend(text: str) -> str:
+    """One of these, or TVM alone."""
+    from tvm.relay.collage.backends import require_backend
+    from tvm.relay.collage.plans import TVM_ALONE
+
+    return text if text == TVM_ALONE else require_backend(text).name
+
+
+# Arguments by name: what each is for every benchmark that takes it.
+_SHARED: dict[str, dict[str, Any]] = {
+    "nets": {"type": nets, "help": "of bench/models, with commas between, or all"},
+    "rounds": {"type": at_least(1), "help": "of measuring"},
+    "threads": {"type": at_least(1), "help": "of each side (default: the cores)"},
+    "batch": {"type": at_least(1)},
+    "backends": {
+        "type": backends,
+        "help": "external ones of Collage, with commas between",
+    },
+    "output": {"type": Path, "help": "JSON file for all figures"},
+}
+
+
+def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
+    """A parser of the shared arguments that are named, with their defaults; `threads` has one of
+    its own. The document's first paragraph is the help."""
+    from tvm_collage.threads import default_threads
+
+    parser = argparse.ArgumentParser(description=document.split("\n\n")[0])
+    for name, default in defaults.items():
+        if name == "threads" and default is None:
+            default = default_threads()
+        parser.add_argument(f"--{name}", default=default, **_SHARED[name])
+    return parser

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function in a fresh process, ours or stock TVM's, whose end is data.
+
+The function is named "module:name"; its arguments and its answer are JSON. One that yields tells
+what it has found so far, which stays known where the process dies or hangs later. Run as a program
+this file is that process, which has nothing of TVM before the function imports it.
+Test: bench/test_child.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_LOG_TAIL = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """What a process answered (each value that it yielded, or the one that it returned), why it
+    failed, if it did, and the seconds that it took."""
+
+    values: list[Any]
+    failure: str
+    seconds: float
+
+    @property
+    def value(self) -> Any:
+        """The last value; RuntimeError where the process failed."""
+        if self.failure:
+            raise RuntimeError(self.failure)
+        return self.values[-1]
+
+
+def call(function: str, arguments: Mapping[str, Any], **settings: Any) -> Any:
+    """The value that the function returns in such a process; RuntimeError where it fails."""
+    return run(function, arguments, **settings).value
+
+
+def run(
+    function: str,
+    arguments: Mapping[str, Any],
+    *,
+    limit: float | None = None,
+    is_stock: bool = False,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> Ended:
+    """Call the function in a process that is killed, with all that it started, after `limit`
+    seconds, and that finds the modules which this one finds.
+
+    is_stock: without Collage. The variables of `environment` are set over ours, and no schedules
+    are downloaded. What the process writes goes to `log`, or where this process writes.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder,
+        log.open("w") if log else contextlib.nullcontext() as stream,
+    ):
+        answer = Path(folder) / "answer.jsonl"
+        request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
+        request["path"] = [os.path.abspath(item) for item in sys.path]
+        variables = {"TOPHUB_LOCATION": "NONE", **os.environ, **(environment or {})}
+        variables.pop("COLLAGE_DISABLE", None)
+        if is_stock:
+            variables["COLLAGE_DISABLE"] = "1"
+        # What a process leaves that is killed goes with the folder.
+        variables["TMPDIR"] = folder
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-P", __file__, json.dumps(request)],
+            env=variables,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit)
+            why = f"ended with {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            why = f"took longer than {limit:g} s"
+        finally:
+            _end_group(process)
+        seconds = time.perf_counter() - began
+        told = _told(answer)
+    values = [each["value"] for each in told if "value" in each]
+    errors = [each["error"] for each in told if "error" in each]
+    if why and not errors and log:
+        last = (log.read_text(errors="replace").strip() or "no output").splitlines()[-1]
+        why = f"{why}: {last[-_LOG_TAIL:]}"
+    return Ended(values, errors[0] if errors else why, seconds)
+
+
+def _told(answer: Path) -> list[dict[str, Any]]:
+    """The lines that were written to their end."""
+    lines = answer.read_text().splitlines(keepends=True) if answer.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # all of them have ended
+    process.wait()
+
+
+def main(request: dict[str, Any]) -> int:
+    """Call the function and write what it answers, or the last line of its error."""
+    sys.path[:] = request["path"]
+    with open(request["answer"], "a") as stream:
+
+        def tell(**line: Any) -> None:
+            stream.write(json.dumps(line) + "\n")
+            stream.flush()
+
+        try:
+            module, _, name = request["function"].partition(":")
+            found = getattr(importlib.import_module(module), name)(**request["arguments"])
+            for value in found if inspect.isgenerator(found) else [found]:
+                tell(value=value)
+        except Exception as error:  # noqa: BLE001 - whoever started this says what becomes of it
+            traceback.print_exc()
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            tell(error=f"{type(error).__name__}: {lines[-1].strip() if lines else ''}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

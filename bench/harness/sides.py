@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sides of a net beside each other: its files, a backend that has all that it takes, figures of the
+comparison, and the loop over nets that leaves out what fails. Test: bench/test_variants.py."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import models
+import onnx
+import tvm
+from tvm.relay import collage
+from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.errors import last_line
+from tvm.relay.collage.measure import Comparison, Contestant
+from tvm.relay.collage.plans import TVM_ALONE, Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.timing.comparison import paired_ratio
+
+from .contestants import PEERS
+from .tables import interval_text
+
+_Item = TypeVar("_Item")
+
+
+def with_threads(count: int) -> dict[str, str]:
+    """Variables of a side's process that give TVM and OpenMP so many threads."""
+    return dict.fromkeys(("TVM_NUM_THREADS", "OMP_NUM_THREADS"), str(count))
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """A net's ONNX file and inputs in a folder, for sides of so many threads."""
+
+    folder: Path
+    model: onnx.ModelProto
+    file: str
+    inputs: str
+    environment: dict[str, str]
+
+    def alone(self, name: str, mod: tvm.IRModule, target: str, **variables: str) -> Contestant:
+        """The library of a prepared module on a backend alone, as build_alone makes it."""
+        library = self.library(name, mod, target)
+        environment = {**self.environment, **variables}
+        return Contestant.of_library(name, library, self.inputs, environment=environment)
+
+    def library(self, name: str, mod: tvm.IRModule, target: str) -> str:
+        """The file of that library."""
+        file = str(self.folder / f"{name}.so")
+        build_alone(mod, target).export_library(file)
+        return file
+
+    def peer(self, name: str) -> Contestant:
+        return PEERS[name].contestant(self.file, self.inputs, self.environment)
+
+
+@contextlib.contextmanager
+def files_of(net: models.Net, threads: int, batch: int = 1) -> Iterator[Files]:
+    """A net's files while it is measured. FileNotFoundError for a real net that is not there."""
+    model = net.build(batch)
+    with tempfile.TemporaryDirectory(prefix="collage-bench-") as name:
+        folder = Path(name)
+        yield Files(folder, model, *models.save(net, model, folder), with_threads(threads))
+
+
+def prepared(model: onnx.ModelProto) -> tvm.IRModule:
+    """What is partitioned, for the target of this machine."""
+    with tvm.transform.PassContext(opt_level=3):
+        return prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
+
+
+def build_alone(mod: tvm.IRModule, target: str) -> Any:
+    """The library of a prepared module on the backend of a target ("dnnl -winograd=never"), which
+    has all that it takes, TVM the rest, as the guard builds it; or on "tvm". RuntimeError where it
+    takes nothing, or fails."""
+    name = target.split()[0]
+    others = [] if name == TVM_ALONE else [target]
+    targets = parse_targets([collage.host_target(), *others])
+    with tvm.transform.PassContext(opt_level=3):
+        plans = Plans(mod, targets)
+        plans.add_single_backends()
+        if name not in plans.modules:
+            raise RuntimeError(f"{name}: {plans.failed.get(name, 'takes nothing of this net')}")
+        return build_library(plans.modules[name], targets.host)
+
+
+def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
+    """A side's figures; ratio is its time by the base's with the 95 % interval, whose upper
+    bound is None after too few rounds; None where one of the two has none."""
+    error = item.output_error
+    return {
+        "name": item.name,
+        "status": item.cost.status,
+        "seconds": item.cost.seconds,
+        "low": item.cost.low,
+        "high": item.cost.high,
+        "fastest": min(item.samples, default=None),
+        "rounds": item.cost.rounds,
+        "ratio": ratio_of(item, base),
+        "output_error": error if error is not None and math.isfinite(error) else None,
+        "noisy": item.cost.is_noisy,
+        "message": item.cost.remarks,
+    }
+
+
+def ratio_of(above: Comparison | None, below: Comparison | None) -> list[float | None] | None:
+    """above / below round by round with its 95 % interval, as JSON has it; None where one of them
+    has no time."""
+    if not (above and below and above.cost.is_usable and below.cost.is_usable):
+        return None
+    return list(paired_ratio(above.samples, below.samples).to_json().values())
+
+
+def ratio_text(above: Comparison, below: Comparison, form: str = ".2f") -> str:
+    return interval_text(ratio_of(above, below), form)
+
+
+def usable_by_name(
+    found: Sequence[Comparison], needed: Sequence[str] | None = None
+) -> dict[str, Comparison]:
+    """Comparisons by name; RuntimeError for one of those needed (default: all) that failed."""
+    by_name = {item.name: item for item in found}
+    for name in by_name if needed is None else needed:
+        if not by_name[name].cost.is_usable:
+            raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
+    return by_name
+
+
+def print_each(
+    items: Iterable[_Item],
+    name_of: Callable[[_Item], str],
+    lines_of: Callable[[_Item], Iterable[str]],
+    left_out: tuple[type[Exception], ...] = (FileNotFoundError, RuntimeError),
+) -> int:
+    """Print each item's lines as they come; 1 for the process when one of these errors left one
+    out: by default a real net's file that is not there, or a side that failed."""
+    status = 0
+    for item in items:
+        try:
+            for line in lines_of(item):
+                print(line, flush=True)
+        except left_out as error:
+            print(f"{name_of(item)}: left out: {last_line(error)}", file=sys.stderr, flush=True)
+            status = 1
+    return status

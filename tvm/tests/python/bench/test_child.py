@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A benchmark's function in a process of its own: what it finds there, and how its end is data."""
+
+import contextlib
+import time
+
+import pytest
+from harness import child
+
+
+def is_running(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def test_it_answers_with_our_modules_and_variables(monkeypatch):
+    monkeypatch.setenv("COLLAGE_DISABLE", "0")
+    monkeypatch.delenv("TOPHUB_LOCATION", raising=False)
+    names = ["COLLAGE_DISABLE", "TOPHUB_LOCATION", "CODE"]
+    given = {"names": names}
+    ours = child.call("bench_children:answer", given, environment={"CODE": "7"})
+    assert ours == {
+        **{"COLLAGE_DISABLE": None, "TOPHUB_LOCATION": "NONE", "CODE": "7"},
+        "tvm": False,
+    }
+    stock = child.call("bench_children:answer", given, is_stock=True)
+    assert stock["COLLAGE_DISABLE"] == "1"
+
+
+@pytest.mark.parametrize(
+    "how, told, failure",
+    [
+        ("fine", 3, ""),
+        ("raises", 1, "ValueError: no such operator: Moa"),
+        ("dies", 2, "ended with 3: no output"),
+    ],
+)
+def test_what_was_told_before_a_failure_stays(tmp_path, how, told, failure):
+    ended = child.run("bench_children:fail", {"how": how}, log=tmp_path / "log.txt")
+    assert len(ended.values) == told and ended.failure == failure and ended.seconds > 0
+    if failure:
+        with pytest.raises(RuntimeError, match=failure):
+            _ = ended.value
+    assert ended.values[0] == {"stage": "import", "model": {"nodes": 3}}
+
+
+def test_one_that_hangs_is_killed_with_all_that_it_started(tmp_path):
+    log = tmp_path / "log.txt"
+    ended = child.run("bench_children:fail", {"how": "hangs"}, limit=3.0, log=log)
+    grandchild = int(log.read_text())
+    assert ended.failure == f"took longer than 3 s: {grandchild}"
+    assert ended.values[-1] == {"stage": "measure"}
+    deadline = time.monotonic() + 10
+    while is_running(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(grandchild)
+
+
+def test_what_is_not_there_is_named():
+    with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
+        child.call("no_such_module:name", {})

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What benchmarks share: arguments, tables, records in files."""
+
+import json
+
+import pytest
+from harness import arguments, records, tables
+
+
+def test_arguments_have_types_and_defaults():
+    parser = arguments.make_parser("What it does.", nets="dcgan", threads=None, rounds=3)
+    found = parser.parse_args([])
+    assert [net.name for net in found.nets] == ["dcgan"]
+    assert found.threads >= 1 and found.rounds == 3
+    given = parser.parse_args(["--nets", "bert, chain:30", "--threads", "2", "--rounds", "1"])
+    assert [net.name for net in given.nets] == ["bert", "chain:30"]
+    assert (given.threads, given.rounds) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (["--rounds", "0"], "--rounds: must be at least 1, got '0'"),
+        (["--rounds", "few"], "--rounds: must be at least 1, got 'few'"),
+        (["--nets", "moa"], "--nets: unknown net moa: choose of resnet50, "),
+        (["--backends", "moa"], "--backends: unknown backend 'moa'"),
+        (["--kinds", "a,c"], "--kinds: unknown kind c: choose of a, b"),
+        (["--kinds", ","], "--kinds: no kind named: choose of a, b"),
+    ],
+)
+def test_what_is_refused_is_named(given, message, capsys):
+    parser = arguments.make_parser("What it does.", nets="dcgan", rounds=1, backends="dnnl")
+    parser.add_argument("--kinds", type=arguments.chosen_of(["a", "b"], "kind"))
+    with pytest.raises(SystemExit) as stopped:
+        parser.parse_args(given)
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_text_table_is_as_wide_as_its_cells():
+    rows = [["a", "1.0"], ["longer", "100.0", "what is said of it"]]
+    assert tables.text_table(["side", "ms"], rows) == (
+        "  side       ms\n  a         1.0\n  longer  100.0  what is said of it"
+    )
+
+
+def test_intervals_are_text():
+    assert tables.interval_text([1.0, 0.5, None]) == "1.000 [0.500, inf]"
+    assert tables.interval_text(None) == "-" and tables.milliseconds(2e-3) == "2.000"
+
+
+def test_markdown_tables_keep_bars_in_cells():
+    assert tables.markdown_table(["a", "b"], [["x|y", "1"]]) == (
+        "| a | b |\n| --- | --- |\n| x\\|y | 1 |\n"
+    )
+
+
+def test_a_part_of_a_page_is_written_anew():
+    page = "head\n<b>\nold\n<e>\ntail\n"
+    assert tables.with_part(page, "<b>\n", "<e>\n", "new\n") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="lacks the line <e>"):
+        tables.with_part("head\n<b>\n", "<b>\n", "<e>\n", "new\n")
+
+
+def test_records_are_by_key_sorted_and_the_last_counts(tmp_path):
+    file, key = tmp_path / "out" / "records.jsonl", ("net", "batch")
+    assert records.load(file, key) == {}
+    for net, ms in (("b", 1.0), ("a", 2.0), ("b", 3.0)):
+        records.save(file, key, {"net": net, "batch": 1, "ms": ms})
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["net"], line["ms"]) for line in lines] == [("a", 2.0), ("b", 3.0)]
+    assert records.load(file, key)["b", 1]["ms"] == 3.0
+    assert [path.name for path in file.parent.iterdir()] == ["records.jsonl"]
+
+
+def test_a_record_is_current_under_the_conditions_that_count():
+    conditions = {"rounds": 3, "sizes": (1, 2), "commit": "abc"}
+    record = {"conditions": {"rounds": 3, "sizes": [1, 2], "commit": "old"}}
+    assert records.is_current(record, conditions, ["rounds", "sizes"])
+    assert not records.is_current(record, conditions, ["rounds", "commit"])
+    assert records.digest(conditions) != records.digest({**conditions, "rounds": 4})

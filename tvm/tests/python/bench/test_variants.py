@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of variants: a small net in each study, and what it says of others."""
+
+import re
+
+import bench_nets
+import pytest
+import variants
+from harness import calls
+from tvm.relay.collage.measure import Comparison, Cost
+
+INTERVAL = r"-?\d\S* \[\S+, \S+\]"
+
+
+@pytest.fixture
+def nets(monkeypatch):
+    bench_nets.know_nets(monkeypatch, channels=64)
+
+
+def rows_of(text):
+    """Cells by side of each way's table, by its title."""
+    ways, title = {}, ""
+    for line in text.splitlines()[1:]:
+        if not line.startswith(" "):
+            title = line
+            ways[title] = {}
+        else:
+            name, *cells = re.split(r"\s{2,}", line.strip())
+            ways[title][name] = cells
+    return ways
+
+
+@pytest.mark.parametrize("backend, pause", [("dnnl", "3"), ("tvm", "0")])
+def test_threads_that_are_spread_and_not(nets, capfd, backend, pause):
+    arguments = ["--nets", "small", "--rounds", "2", "--pauses", pause, "--backend", backend]
+    assert variants.main(["spread", *arguments]) == 0
+    [(title, rows)] = rows_of(capfd.readouterr().out).items()
+    assert title == f"small, {'after 3 ms of sleep' if pause == '3' else 'call after call'}"
+    assert rows["side"] == ["median us", "over spread", "error"]
+    for side in (variants.SPREAD, variants.NOT_SPREAD):
+        assert re.fullmatch(rf"\d+\.\d {INTERVAL} \S+", " ".join(rows[side])), rows
+
+
+def test_winograds_kernel_and_onednns(nets, capfd):
+    arguments = ["--nets", "small,bad", "--rounds", "2", "--threads", "2"]
+    assert variants.main(["winograd", *arguments]) == 1
+    said = capfd.readouterr()
+    rows = rows_of(said.out)["small, call after call"]
+    assert list(rows) == ["side", variants.ONEDNN, variants.WINOGRAD]
+    assert 0 < float(rows[variants.WINOGRAD][-1]) < 1e-4, "two kernels, not the same numbers"
+    assert "bad: left out" in said.err
+
+
+@pytest.mark.slow("a net timed on all sides")
+def test_calls_on_all_sides(capfd):
+    arguments = ["--nets", "two_inputs", "--rounds", "2", "--threads", "1", "--pauses", "0,1.5"]
+    assert variants.main(["calls", *arguments]) == 0
+    machine, *_ = text = capfd.readouterr().out.splitlines()
+    assert re.fullmatch(r".+, \d+ CPUs, 1 threads", machine)
+    ways = rows_of("\n".join(text))
+    assert list(ways) == ["two_inputs, call after call", "two_inputs, after 1.5 ms of sleep"]
+    for rows in ways.values():
+        assert rows.pop("side")[2] == "beyond run alone, us"
+        ours = [variants.RUNNER, variants.GRAPH_MODULE]
+        assert list(rows) == [*ours, variants.RUN_ALONE, "onnxruntime", "onnxruntime, bound"]
+        assert all(re.fullmatch(r"[+-]\d+\.\d \[\S+, \S+\]", rows[name][2]) for name in ours)
+
+
+def test_what_is_beyond_the_run_alone_is_compared_round_by_round():
+    def side(name, microseconds):
+        samples = tuple(1e-6 * each for each in microseconds)
+        return Comparison(name, Cost.measured(samples, by_quartile=False), samples=samples)
+
+    alone = [20, 40, 20, 40, 20, 40]
+    found = [
+        side("run alone", alone),
+        side("runner", [each + 5 for each in alone]),
+        side("GraphModule", [each + 100 for each in alone]),
+        Comparison("onnxruntime", Cost.failed("run_failed", "it broke")),
+    ]
+    ours = ["runner", "GraphModule", "run alone"]
+    text = variants.table(found, variants.STUDIES["calls"], ours)
+    assert re.search(r"^  runner +35.0 .*\+5.0 \[\+5.0, \+5.0\] ", text, re.MULTILINE)
+    assert re.search(r"^  GraphModule +130.0 .*\+100.0 \[", text, re.MULTILINE)
+    assert "it broke" in text
+    failed = Comparison("runner", Cost.failed("run_failed", "it broke"))
+    with pytest.raises(RuntimeError, match="runner: .*it broke"):
+        variants.table([found[0], failed, found[2]], variants.STUDIES["calls"], ours)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["spread", "--nets", "mobilnet"], "unknown net mobilnet: choose of "),
+        (["spread", "--backend", "dnll"], "unknown backend 'dnll'"),
+        (["slower"], "invalid choice: 'slower'"),
+    ],
+)
+def test_what_is_refused(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        variants.main(arguments)
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_pauses_are_made_and_not_counted(monkeypatch):
+    now = [0.0]
+
+    def pass_time(seconds):
+        now[0] += seconds
+
+    class Model:
+        def run(self):
+            pass_time(1.0)
+
+    monkeypatch.setattr(calls, "resolve", lambda factory: Model)
+    monkeypatch.setattr(calls.time, "sleep", pass_time)
+    monkeypatch.setattr(calls.time, "perf_counter", lambda: now[0])
+    assert calls.open_paused("any:factory", {}, 5.0).seconds(3) == 3.0
+    assert now[0] == 18.0

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in processes of bench/test_child.py and bench/test_zoo.py: functions that answer, or
+fail in the way that they are asked for."""
+
+import os
+import subprocess
+import sys
+import time
+
+
+def answer(names):
+    """The values of variables, and whether TVM was here before."""
+    return {name: os.environ.get(name) for name in names} | {"tvm": "tvm" in sys.modules}
+
+
+def fail(how):
+    """Tells of one thing, then fails."""
+    yield {"stage": "import", "model": {"nodes": 3}}
+    if how == "raises":
+        raise ValueError("stack\n\nno such operator: Moa")
+    yield {"stage": "measure"}
+    if how == "dies":
+        sys.exit(3)
+    if how == "hangs":
+        # A grandchild that would live on.
+        print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid)
+        sys.stdout.flush()
+        time.sleep(60)
+    yield {"rows": [{"name": "dnnl alone", "is_peer": False, "status": "measured", "ms": 1.0}]}
+
+
+def fail_as_named(request):
+    """A trial of the zoo."""
+    return fail(request["net"])
