@@ -8,7 +8,8 @@
 
 calls: what a call costs that takes arrays and gives arrays (docs/runner.md). spread: threads kept
 on CPUs of their own, or not (docs/thread_pool.md). winograd: 3x3 convolutions by our kernel, or
-by oneDNN's (docs/backends/dnnl.md).
+by oneDNN's; kernels: steps by the kernels that the backend prefers, or by those that are timed now
+and fastest (docs/backends/dnnl.md).
 
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 With `--pauses` each run follows a sleep, after which caches are cold and threads asleep for every
@@ -29,7 +30,15 @@ import tvm
 from harness import arguments, calls
 from harness.contestants import PEERS
 from harness.records import machine_line
-from harness.sides import Files, files_of, prepared, print_each, ratio_text, usable_by_name
+from harness.sides import (
+    Files,
+    files_of,
+    measured_kernels,
+    prepared,
+    print_each,
+    ratio_text,
+    usable_by_name,
+)
 from harness.tables import interval_text, text_table
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.resolve import path_of
@@ -38,6 +47,7 @@ from tvm.relay.collage.measure import Comparison, Contestant, compare
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"
 SPREAD, NOT_SPREAD = "spread", "not spread"
 ONEDNN, WINOGRAD = "oneDNN", "with Winograd"
+PREFERRED, MEASURED = "preferred", "measured"
 Sides = list[Contestant]
 
 
@@ -76,6 +86,15 @@ def winograd_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
     return [files.alone(side, mod, f"dnnl -winograd={kind}") for side, kind in kinds.items()]
 
 
+def kernel_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
+    """Prints each step that another kernel runs than the preferred one."""
+    chosen = measured_kernels(mod, backend)
+    for choice in chosen:
+        if not choice.is_usual:
+            print(f"  {choice.Summary()}", flush=True)
+    return [files.alone(PREFERRED, mod, backend), files.alone(MEASURED, mod, backend, chosen)]
+
+
 def installed_peers(files: Files) -> Sides:
     return [files.peer(name) for name, peer in PEERS.items() if peer.is_installed()]
 
@@ -112,6 +131,7 @@ STUDIES = {
         {"warm_seconds": 0.0, "sample_seconds": 1e-6},
     ),
     "winograd": Study(winograd_sides, lambda _: [], ONEDNN, WINOGRAD, "", "resnet50", "0"),
+    "kernels": Study(kernel_sides, lambda _: [], PREFERRED, MEASURED, "", "bert,vit", "0"),
 }
 
 

@@ -18,8 +18,10 @@ import onnx
 import tvm
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.costs.kernel import KernelChoice
 from tvm.relay.collage.errors import last_line
 from tvm.relay.collage.measure import Comparison, Contestant
+from tvm.relay.collage.measured import choose_kernels, measuring_session
 from tvm.relay.collage.plans import TVM_ALONE, Plans
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.timing.comparison import paired_ratio
@@ -45,16 +47,25 @@ class Files:
     inputs: str
     environment: dict[str, str]
 
-    def alone(self, name: str, mod: tvm.IRModule, target: str, **variables: str) -> Contestant:
+    def alone(
+        self,
+        name: str,
+        mod: tvm.IRModule,
+        target: str,
+        kernels: Sequence[KernelChoice] = (),
+        **variables: str,
+    ) -> Contestant:
         """The library of a prepared module on a backend alone, as build_alone makes it."""
-        library = self.library(name, mod, target)
+        library = self.library(name, mod, target, kernels)
         environment = {**self.environment, **variables}
         return Contestant.of_library(name, library, self.inputs, environment=environment)
 
-    def library(self, name: str, mod: tvm.IRModule, target: str) -> str:
+    def library(
+        self, name: str, mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()
+    ) -> str:
         """The file of that library."""
         file = str(self.folder / f"{name}.so")
-        build_alone(mod, target).export_library(file)
+        build_alone(mod, target, kernels).export_library(file)
         return file
 
     def peer(self, name: str) -> Contestant:
@@ -76,19 +87,31 @@ def prepared(model: onnx.ModelProto) -> tvm.IRModule:
         return prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
 
 
-def build_alone(mod: tvm.IRModule, target: str) -> Any:
+def measured_kernels(mod: tvm.IRModule, target: str) -> tuple[KernelChoice, ...]:
+    """By which kernels the steps of a prepared module on the backend of a target run, each timed
+    now."""
+    options = collage.CollageOptions(store="none", progress="quiet")
+    with tvm.transform.PassContext(opt_level=3), measuring_session(options) as session:
+        return choose_kernels(session, _plans(mod, target).parts_with_kernels())
+
+
+def build_alone(mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()) -> Any:
     """The library of a prepared module on the backend of a target ("dnnl -winograd=never"), which
     has all that it takes, TVM the rest, as the guard builds it; or on "tvm". RuntimeError where it
     takes nothing, or fails."""
     name = target.split()[0]
-    others = [] if name == TVM_ALONE else [target]
-    targets = parse_targets([collage.host_target(), *others])
     with tvm.transform.PassContext(opt_level=3):
-        plans = Plans(mod, targets)
+        plans = _plans(mod, target)
+        plans.kernels = tuple(kernels)
         plans.add_single_backends()
         if name not in plans.modules:
             raise RuntimeError(f"{name}: {plans.failed.get(name, 'takes nothing of this net')}")
-        return build_library(plans.modules[name], targets.host)
+        return build_library(plans.modules[name], collage.host_target())
+
+
+def _plans(mod: tvm.IRModule, target: str) -> Plans:
+    others = [] if target == TVM_ALONE else [target]
+    return Plans(mod, parse_targets([collage.host_target(), *others]))
 
 
 def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:

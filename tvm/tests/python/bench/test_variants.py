@@ -51,6 +51,14 @@ def test_winograds_kernel_and_onednns(nets, capfd):
     assert "bad: left out" in said.err
 
 
+def test_kernels_that_are_preferred_and_measured(nets, capfd):
+    arguments = ["--nets", "small", "--rounds", "2", "--threads", "2"]
+    assert variants.main(["kernels", *arguments]) == 0
+    rows = rows_of(capfd.readouterr().out)["small, call after call"]
+    assert list(rows) == ["side", variants.PREFERRED, variants.MEASURED]
+    assert re.fullmatch(rf"\d+\.\d {INTERVAL} \S+", " ".join(rows[variants.PREFERRED])), rows
+
+
 @pytest.mark.slow("a net timed on all sides")
 def test_calls_on_all_sides(capfd):
     arguments = ["--nets", "two_inputs", "--rounds", "2", "--threads", "1", "--pauses", "0,1.5"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """optimize(): module and targets -> plans -> the one that ships; mock costs, a fake guard."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,7 +11,9 @@ from relay_text import assert_equal, assert_same_outputs, is_external
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
+from tvm.relay.collage.backends.kernel_trials import steps_of_part
 from tvm.relay.collage.compile import prepare
+from tvm.relay.collage.costs.kernel import choose, kernels_in
 from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans import Plans
@@ -185,7 +188,7 @@ def test_the_report_names_parts_costs_and_phases(fakes):
     [report] = result.partitioned
     assert report.function == "main" and report.is_optimal
     assert {part.backend for part in report.parts} >= {"dnnl"}
-    assert set(result.seconds) == {"prepare", "partition", "guard"}
+    assert set(result.seconds) == {"prepare", "kernels", "partition", "guard"}
     assert all(seconds >= 0 for seconds in result.seconds.values())
 
 
@@ -244,3 +247,43 @@ def test_targets_in_the_place_of_params_are_a_clear_error():
 def test_options_of_another_type_are_a_clear_error():
     with pytest.raises(TypeError, match=r"takes options as CollageOptions\(...\), got dict"):
         collage.optimize(tvm.IRModule(), None, ["llvm"], {"workers": 1})
+
+
+def dense_net():
+    x = relay.var("x", shape=(24, 32))
+    weight = np.random.default_rng(0).standard_normal((48, 32)).astype("float32")
+    body = relay.nn.relu(relay.nn.dense(x, relay.const(weight)))
+    return tvm.IRModule.from_expr(relay.Function([x], body))
+
+
+def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report(
+    fakes, monkeypatch
+):
+    sessions = []
+
+    def faked(session, parts, on_step):
+        [step] = steps_of_part(*parts)
+        times = {name: 1e-3 if name == step.kernels[-1] else 2e-3 for name in step.kernels}
+        return (choose(step, {name: Cost.given(each) for name, each in times.items()}),)
+
+    def estimator(session):
+        sessions.append(session)
+        return MockCostEstimator({"llvm": 10, "dnnl": 1})
+
+    monkeypatch.setattr(optimizer, "choose_kernels", faked)
+    monkeypatch.setattr(optimizer, "CostEstimator", estimator)
+    result = collage.optimize(dense_net(), {}, TARGETS)
+    [choice] = result.kernels
+    [part] = external_parts(result.mod)
+    assert kernels_in(part) == {choice.step: (choice.kernel, choice.times())}
+    assert sessions[0].kernels == (dataclasses.replace(choice, tried=()),)
+    [row] = result.to_json()["kernels"]
+    assert (row["kernel"], row["is_usual"]) == (choice.kernel, False)
+    assert [tried["kernel"] for tried in row["tried"]][-1] == choice.kernel
+    monkeypatch.setattr(optimizer, "choose_kernels", None)  # replaying measures nothing
+    again = collage.optimize(dense_net(), {}, TARGETS, placement=result.placement)
+    assert tvm.ir.structural_equal(again.mod, result.mod) and again.kernels == result.kernels
+    options = CollageOptions(measure_kernels=False)
+    without = collage.optimize(dense_net(), {}, TARGETS, options)
+    assert without.kernels == () and "kernels" not in without.seconds
+    assert kernels_in(*external_parts(without.mod)) == {}

@@ -20,12 +20,13 @@ import tvm
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
 from .compile import build_library, prepare
+from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .graph_search import GuardResult, GuardUnavailable, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
-from .measured import measuring_session, own_backend_modules, tune_whole, tuning
+from .measured import choose_kernels, measuring_session, own_backend_modules, tune_whole, tuning
 from .module_check import check_module
 from .options import CollageOptions
 from .placement import Placement, load_placement
@@ -136,6 +137,10 @@ def _optimize(
     with contextlib.ExitStack() as held:
         found = held.enter_context(measuring_session(options, targets.external))
         runner = found.runner
+        if options.measure_kernels and runner.is_here:
+            with clock.phase("kernels"):
+                plans.kernels = _choose_kernels(found, plans, targets, options)
+            found = dataclasses.replace(found, kernels=for_candidates(plans.kernels))
         with (
             given.in_force(),
             tuning(found, options, targets.host, targets.external) as session,
@@ -184,7 +189,16 @@ def _optimize(
         plans.maker(name, _in_force(_used(records, name), targets.host)),
         estimator.counts,
         _used(records, name),
+        kernels=plans.kernels_of(name),
     )
+
+
+def _choose_kernels(session, plans, targets: TargetList, options) -> tuple[KernelChoice, ...]:
+    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
+    session.estimator.require(own_backend_modules(targets.external))
+    parts = plans.parts_with_kernels()
+    with steps("kernels", options.progress) as on_step:
+        return choose_kernels(session, parts, on_step)
 
 
 def _add_exact(session, plans, prepared, targets: TargetList) -> None:
@@ -243,6 +257,7 @@ def _replay(
         clock.seconds,
         make_placement=lambda: placement,
         records=given,
+        kernels=placement.kernels,
     )
 
 

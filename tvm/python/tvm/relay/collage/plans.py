@@ -12,8 +12,11 @@ from typing import Any
 
 import tvm
 
+from .backends.kernel_trials import has_kernel_steps
 from .costs.cost import Cost, PartCost
+from .costs.kernel import KernelChoice, choices_of, with_kernels
 from .errors import UnknownBackendError, last_line
+from .external import is_external_function
 from .greedy import take_all
 from .placement import Machine, PlacedPart, Placement
 from .placement.describe import make_placement, placed_parts
@@ -39,13 +42,16 @@ class Plans:
     """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
 
     modules: name -> module for the host target. failed: plans that cannot be made, with the reason.
-    machine: where they are measured, None for this one.
+    machine: where they are measured, None for this one. kernels: by which the steps of their parts
+    run, set before plans with parts are added.
     """
 
     def __init__(self, prepared: tvm.IRModule, targets: TargetList) -> None:
         self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
         self.failed: dict[str, Cost] = {}
         self.machine: Machine | None = None
+        self.kernels: tuple[KernelChoice, ...] = ()
+        self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]]] = {}
         self._prepared, self._targets = prepared, targets
         self._opt_level = current_opt_level()
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
@@ -59,7 +65,7 @@ class Plans:
     ) -> None:
         """A plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
-        self.modules[name] = mod
+        self.modules[name] = with_kernels(mod, self.kernels)
         searched = [report for report in reports if not report.skipped]
 
         def parts() -> dict[str, list[PlacedPart]]:
@@ -76,8 +82,35 @@ class Plans:
         parts = {
             report.function: placed_parts(report.merged or report.placement) for report in found
         }
-        self.modules[MERGED] = rewrite(self._prepared, parts)
+        self.modules[MERGED] = with_kernels(rewrite(self._prepared, parts), self.kernels)
         self._parts[MERGED] = lambda: parts
+
+    def parts_with_kernels(self) -> list[Any]:
+        """The functions of all that each backend takes whose steps have several kernels."""
+        found: list[Any] = []
+        for target in self._targets.external:
+            if has_kernel_steps(target.kind.name):
+                try:
+                    mod, _ = self._take_all(target)
+                except MemoryError:
+                    raise
+                except Exception:  # noqa: BLE001 - add_single_backends says what fails
+                    continue
+                found += filter(is_external_function, mod.functions.values())
+        return found
+
+    def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
+        """Those of `kernels` that steps of a plan may have."""
+        parts = filter(is_external_function, self.modules[name].functions.values())
+        used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
+        return tuple(choice for choice in self.kernels if choice.step in used)
+
+    def _take_all(self, target: Any) -> tuple[tvm.IRModule, list[FunctionReport]]:
+        """The plan of a backend alone."""
+        name = target.kind.name
+        if name not in self._alone:
+            self._alone[name] = take_all(self._prepared, TargetList(self._targets.host, (target,)))
+        return self._alone[name]
 
     def add_single_backends(self) -> None:
         """Each external backend alone: it takes all that it can, TVM the rest.
@@ -87,9 +120,8 @@ class Plans:
         for target in self._targets.external:
             name = target.kind.name
             try:
-                alone = TargetList(self._targets.host, (target,))
                 cost = PartCost("unknown", None, f"{name} takes all that it can")
-                self.add_found(name, *take_all(self._prepared, alone), cost)
+                self.add_found(name, *self._take_all(target), cost)
             except UnknownBackendError as error:
                 self.failed[name] = Cost.failed("unsupported", str(error))
             except MemoryError:
@@ -140,6 +172,7 @@ class Plans:
             self._opt_level,
             self.machine,
             records,
+            self.kernels_of(name),
         )
 
 

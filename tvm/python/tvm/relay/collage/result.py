@@ -13,6 +13,7 @@ import tvm
 from tvm_collage.runner import Runner
 
 from .built import Built
+from .costs.kernel import KernelChoice
 from .errors import ExecutorError, PlacementError
 from .graph_search import GuardResult
 from .placement import Placement
@@ -43,6 +44,7 @@ class Result:
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
+    kernels: by which kernels the steps of its parts run, and what the others took.
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.
     """
@@ -59,6 +61,7 @@ class Result:
     )
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
+    kernels: tuple[KernelChoice, ...] = ()
     make_built: Callable[[], Built] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )

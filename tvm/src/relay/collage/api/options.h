@@ -82,6 +82,8 @@ inline constexpr int64_t kMostSeconds = 1000000;
     "time to ask for costs of more than single operators in, in seconds; 0 means no limit")  \
   X(bool, cost_bounds, false, AnyValue(),                                                    \
     "measure this machine's peaks, and ask for no cost that cannot matter by them")          \
+  X(bool, measure_kernels, true, AnyValue(),                                                 \
+    "time the kernels of steps that have several, and run the fastest")                      \
   X(bool, guard, true, AnyValue(),                                                           \
     "measure the plan whole beside each backend alone, ship the fastest")                    \
   X(int64_t, guard_rounds, 30, Between(1, kMostCount), "interleaved rounds of the guard")    \

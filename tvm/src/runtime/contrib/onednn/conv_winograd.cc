@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "../winograd/winograd.h"
+#include "kernels.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -97,6 +98,14 @@ std::optional<Epilogue> SplitPostOps(const NodeDesc& node) {
   return found;
 }
 
+/*! \brief always and never by a kernel that the node names, else by the target's option; auto. */
+std::string Wanted(const NodeDesc& node) {
+  const std::string form = KernelOf(node).form;
+  if (!form.empty()) return form == "winograd" ? "always" : "never";
+  const auto option = node.strings.find("winograd");
+  return option == node.strings.end() ? "auto" : option->second;
+}
+
 bool IsFloat(const Planner& planner, const NodeDesc& node) {
   for (int tensor : node.inputs) {
     if (planner.type(tensor) != dnnl_f32) return false;
@@ -108,8 +117,7 @@ bool IsFloat(const Planner& planner, const NodeDesc& node) {
 
 bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                   const std::vector<StepArg>& args) {
-  const auto choice = node.strings.find("winograd");
-  const std::string wanted = choice == node.strings.end() ? "auto" : choice->second;
+  const std::string wanted = Wanted(node);
   const Dims dims = weights.desc.dims();
   if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
   const std::optional<Epilogue> post_ops = SplitPostOps(node);
@@ -138,6 +146,7 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                num_threads, scratch);
     };
     const auto scratch_bytes = [conv](int num_threads) { return conv.scratch_bytes(num_threads); };
+    planner->NoteKernel(KernelName("winograd", kernel->name));
     planner->Emit({scratch_bytes, run}, args,
                   Summary(planner->graph(), node) + " by winograd:" + kernel->name);
     for (const PostOpDesc& op : post_ops->after) {

@@ -6,13 +6,14 @@
  *
  * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
  * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
- * winograd. Tested by backends/dnnl/test_lower.py.
+ * winograd and kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 
 #include <utility>
 
 #include "conv_winograd.h"
+#include "kernels.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -143,6 +144,9 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   }
   if (is_transposed || !EmitWinograd(planner, first, weights, args)) {
     const Value packed = planner->RequireFrom(weights, weights_desc);
+    if (!IsReferenceCode(made.pd)) {
+      planner->NoteKernel(KernelName(node.kind, Implementation(made.pd)));
+    }
     args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
     if (made.has_post_ops) chain.AppendArgs(planner, made.pd, &args);
     planner->Emit(std::move(made.pd), std::move(args), Summary(planner->graph(), first));

@@ -5,13 +5,14 @@
  *
  * inner_product: data (..., K), weights (N, K), optional bias (N).
  * matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
- * optional bias (N). Tested by backends/dnnl/test_lower.py.
+ * optional bias (N). strings: optional kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "kernels.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -61,48 +62,6 @@ void CheckMatmul(const partition::NodeChecks& checks) {
   CheckBias(checks);
 }
 
-void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
-  const std::string what = Summary(planner->graph(), node);
-  const Dims src_dims = Flat(planner->shape(node.inputs[0]));
-  const Dims dst_shape = planner->shape(node.output);
-  const Dims dst_dims = Flat(dst_shape);
-  const bool is_flat = dst_shape.size() == 2;
-  const int weights_tensor = node.inputs[1];
-  const bool has_bias = node.inputs.size() > 2;
-  const MemDesc bias =
-      has_bias ? MemDesc::Plain({dst_dims[1]}, planner->type(node.inputs[2])) : MemDesc();
-
-  // Operands of post-ops are whole results, one number a column, or one number.
-  const PostOpChain chain(planner, node, [&](int tensor) { return Flatten(planner, tensor); });
-  PrimitiveDesc pd;
-  // Shapes beyond a matrix need a plain result to get their leading axes back.
-  const dnnl_data_type_t dst_type = planner->type(node.output);
-  const MemDesc dst_wanted =
-      is_flat ? MemDesc::Any(dst_dims, dst_type) : MemDesc::Plain(dst_dims, dst_type);
-  CheckStatus(api.inner_product_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
-                  MemDesc::Any(planner->shape(weights_tensor), planner->type(weights_tensor)).get(),
-                  bias.get(), dst_wanted.get(), chain.attr()),
-              what);
-  const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
-  const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
-  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const Value src = planner->RequireFrom(Flatten(planner, node.inputs[0]), src_desc);
-  const Value weights = planner->Require(weights_tensor, weights_desc);
-  const Value dst = chain.Result(planner, is_flat ? dst_desc : planner->Plain(node.output));
-  std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
-                               {DNNL_ARG_WEIGHTS, weights_desc, weights.buffer},
-                               {DNNL_ARG_DST, dst_desc, dst.buffer}};
-  if (has_bias) {
-    args.push_back({DNNL_ARG_BIAS, bias, planner->Require(node.inputs[2], bias).buffer});
-  }
-  chain.AppendArgs(planner, pd, &args);
-  planner->Emit(std::move(pd), std::move(args), what);
-  planner->Define(node.output, dst);
-}
-
 /*! \brief The desc with its last two axes swapped if asked for. */
 MemDesc MaybeTranspose(const MemDesc& desc, bool transpose) {
   if (!transpose) return desc;
@@ -110,6 +69,63 @@ MemDesc MaybeTranspose(const MemDesc& desc, bool transpose) {
   for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return desc.Permute(axes);
+}
+
+void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
+  const Api& api = GetApi();
+  // A dense layer is a product of matrices too, by other kernels: which are faster depends on the
+  // shape. It takes the weights as (K, N), and a bias of as many axes as the result.
+  const bool is_matmul = KernelOf(node).form == "matmul";
+  const std::string what = Summary(planner->graph(), node) + (is_matmul ? " as matmul" : "");
+  const Dims src_dims = Flat(planner->shape(node.inputs[0]));
+  const Dims dst_shape = planner->shape(node.output);
+  const Dims dst_dims = Flat(dst_shape);
+  const bool is_flat = dst_shape.size() == 2;
+  const int weights_tensor = node.inputs[1];
+  const bool has_bias = node.inputs.size() > 2;
+  const Dims columns = is_matmul ? Dims{1, dst_dims[1]} : Dims{dst_dims[1]};
+  const MemDesc bias =
+      has_bias ? MemDesc::Plain(columns, planner->type(node.inputs[2])) : MemDesc();
+
+  // Operands of post-ops are whole results, one number a column, or one number.
+  const PostOpChain chain(planner, node, [&](int tensor) { return Flatten(planner, tensor); });
+  // Shapes beyond a matrix need a plain result to get their leading axes back.
+  const dnnl_data_type_t dst_type = planner->type(node.output);
+  const MemDesc dst_wanted =
+      is_flat ? MemDesc::Any(dst_dims, dst_type) : MemDesc::Plain(dst_dims, dst_type);
+  const MemDesc src_wanted = MemDesc::Any(src_dims, planner->type(node.inputs[0]));
+  const Dims weights_dims = planner->shape(weights_tensor);
+  const MemDesc weights_wanted =
+      MemDesc::Any(is_matmul ? Dims{weights_dims[1], weights_dims[0]} : weights_dims,
+                   planner->type(weights_tensor));
+  PrimitiveDesc pd = planner->Choose(node, is_matmul ? "matmul" : "inner_product", [&] {
+    PrimitiveDesc made;
+    const dnnl_status_t status =
+        is_matmul ? api.matmul_primitive_desc_create(made.out(), api.engine, src_wanted.get(),
+                                                     weights_wanted.get(), bias.get(),
+                                                     dst_wanted.get(), chain.attr())
+                  : api.inner_product_forward_primitive_desc_create(
+                        made.out(), api.engine, dnnl_forward_inference, src_wanted.get(),
+                        weights_wanted.get(), bias.get(), dst_wanted.get(), chain.attr());
+    CheckStatus(status, what);
+    return made;
+  });
+  const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
+  const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
+  const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const Value src = planner->RequireFrom(Flatten(planner, node.inputs[0]), src_desc);
+  const Value weights = planner->Require(weights_tensor, MaybeTranspose(weights_desc, is_matmul));
+  const Value dst = chain.Result(planner, is_flat ? dst_desc : planner->Plain(node.output));
+  std::vector<StepArg> args = {{DNNL_ARG_SRC, src_desc, src.buffer},
+                               {DNNL_ARG_WEIGHTS, weights_desc, weights.buffer},
+                               {DNNL_ARG_DST, dst_desc, dst.buffer}};
+  if (has_bias) {
+    const int tensor = node.inputs[2];
+    args.push_back({DNNL_ARG_BIAS, bias, planner->Require(tensor, planner->Plain(tensor)).buffer});
+  }
+  chain.AppendArgs(planner, pd, &args);
+  planner->Emit(std::move(pd), std::move(args), what);
+  planner->Define(node.output, dst);
 }
 
 void BuildMatmul(Planner* planner, const NodeDesc& node) {
@@ -133,11 +149,18 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
   const PostOpChain chain(planner, node,
                           [&](int tensor) { return WithRank(planner, tensor, dst_dims.size()); });
-  PrimitiveDesc pd;
-  CheckStatus(
-      api.matmul_primitive_desc_create(pd.out(), api.engine, a_wanted.get(), b_wanted.get(),
-                                       bias.get(), planner->Plain(node.output).get(), chain.attr()),
-      what);
+  const MemDesc dst_wanted = planner->Plain(node.output);
+  // A lambda cannot capture what a structured binding names.
+  const MemDesc& a_layout = a_wanted;
+  const MemDesc& b_layout = b_wanted;
+  PrimitiveDesc pd = planner->Choose(node, "matmul", [&] {
+    PrimitiveDesc made;
+    CheckStatus(
+        api.matmul_primitive_desc_create(made.out(), api.engine, a_layout.get(), b_layout.get(),
+                                         bias.get(), dst_wanted.get(), chain.attr()),
+        what);
+    return made;
+  });
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);

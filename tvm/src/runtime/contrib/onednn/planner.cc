@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "../partition/thread_pool.h"
+#include "kernels.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -156,7 +158,45 @@ std::shared_ptr<const Plan> Planner::Run() {
 void Planner::Build(const NodeDesc& node) {
   is_small_ = partition::IsSmallWork(Operations(graph_, node), BytesMoved(graph_, node));
   const ScopedOneThread one_thread(is_small_);  // primitives keep the number that they are made for
+  const size_t first = plan_->steps.size();
   GetNodeKind(node.kind).build(this, node);
+  const auto measured = node.strings.find("measured");
+  if (measured == node.strings.end()) return;
+  for (size_t i = first; i < plan_->steps.size(); ++i) {
+    std::string& summary = plan_->steps[i].summary;
+    if (summary.rfind(node.kind, 0) != 0) continue;  // a reorder before it, a post-op behind it
+    summary += "; measured: " + measured->second;
+    return;
+  }
+}
+
+void Planner::NoteKernel(const std::string& name) {
+  if (noted_ && std::find(noted_->begin(), noted_->end(), name) == noted_->end()) {
+    noted_->push_back(name);
+  }
+}
+
+PrimitiveDesc Planner::Choose(const NodeDesc& node, const std::string& form,
+                              const std::function<PrimitiveDesc()>& create) {
+  const auto has_next = [](const PrimitiveDesc& pd) {
+    return GetApi().primitive_desc_next_impl(pd.get()) == dnnl_success;
+  };
+  PrimitiveDesc pd = create();
+  if (noted_) {
+    PrimitiveDesc each = create();
+    std::set<std::string> families;  // code for lesser instructions follows that for the CPU's
+    do {
+      const std::string name = Implementation(each);
+      const bool is_first = families.insert(name.substr(0, name.find(':'))).second;
+      if (is_first && !IsReferenceCode(each)) NoteKernel(KernelName(form, name));
+    } while (has_next(each));
+  }
+  const std::string named = KernelOf(node).implementation;
+  if (named.empty() || named == Implementation(pd)) return pd;
+  while (has_next(pd)) {
+    if (Implementation(pd) == named) return pd;
+  }
+  return create();  // another oneDNN, or another CPU, has none of that name
 }
 
 int Planner::NumThreads() const { return is_small_ ? 1 : runtime::threading::NumThreads(); }
@@ -314,6 +354,7 @@ void CheckGraph(const GraphDesc& graph) {
     const partition::NodeChecks checks(graph, i);
     GetNodeKind(graph.nodes[i].kind).check(checks);
     CheckPostOps(checks);
+    CheckKernel(checks);
   }
 }
 

@@ -11,6 +11,7 @@
 #ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
 #define TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,15 @@ class Planner {
   /*! \brief Makes `tensor` a view of `source` in layout desc. */
   void DefineView(int tensor, int source, const Value& value);
   const GraphDesc& graph() const { return graph_; }
+  /*!
+   * \brief The primitive that create makes, by the implementation that the node names of this form,
+   * else by oneDNN's first. See kernels.h.
+   */
+  PrimitiveDesc Choose(const NodeDesc& node, const std::string& form,
+                       const std::function<PrimitiveDesc()>& create);
+  /*! \brief From now on builders note the kernels that there are, but for reference code. */
+  void NoteKernels(std::vector<std::string>* names) { noted_ = names; }
+  void NoteKernel(const std::string& name);
   /*! \brief Adds a step that runs pd's primitive. */
   void Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what);
   /*! \brief Adds a step that runs code of ours. */
@@ -89,10 +99,11 @@ class Planner {
   std::shared_ptr<Plan> plan_;
   std::vector<std::vector<Value>> values_;  // by tensor: the same data in several layouts
   std::vector<bool> is_constant_;
-  std::vector<int> root_;           // of a view: the tensor whose memory it is
-  std::vector<int> uses_left_;      // of a root: nodes and outputs that still read it
-  bool is_small_ = false;           // whether the current node's steps run on one thread
-  std::vector<int> output_buffer_;  // by tensor: caller's buffer to write into, or -1
+  std::vector<int> root_;                      // of a view: the tensor whose memory it is
+  std::vector<int> uses_left_;                 // of a root: nodes and outputs that still read it
+  std::vector<std::string>* noted_ = nullptr;  // where kernels are noted
+  bool is_small_ = false;                      // whether the current node's steps run on one thread
+  std::vector<int> output_buffer_;             // by tensor: caller's buffer to write into, or -1
 };
 
 /*! \brief Adds the steps of one node. */

@@ -13,6 +13,7 @@ from rich.console import Console
 from tvm import relay
 from tvm.relay.collage import optimizer
 from tvm.relay.collage.costs.cost import PartCost
+from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
@@ -382,3 +383,19 @@ def test_tables_show_what_the_json_holds():
 def test_show_prints(capsys):
     result(guard=False).show()
     assert "plan collage" in capsys.readouterr().out
+
+
+def test_kernels_that_another_replaced_come_first():
+    tried = [
+        TriedKernel("usual [1]", PartCost("measured", 2e-3, "")),
+        TriedKernel("other", PartCost("measured", 1e-3, "")),
+        TriedKernel("third", PartCost("unsupported", None, "no [such] kernel")),
+    ]
+    choices = tuple(
+        KernelChoice("other", "0" * 16, label, (), kernel, tuple(tried))
+        for label, kernel in (("first step", "usual [1]"), ("second step", "other"))
+    )
+    text = printed(dataclasses.replace(result(), kernels=choices))
+    assert text.index("second step") < text.index("first step")
+    assert "usual [1] 2 ms, other 1 ms, third unsupported" in text
+    assert "Steps that have several kernels" not in printed(result())

@@ -5,7 +5,7 @@ Test: backends/test_registry.py.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tvm import relay
@@ -13,6 +13,7 @@ from tvm.ir import IRModule
 from tvm.runtime import Module
 
 from ..costs.cost import Cost
+from ..costs.kernel import KernelStep
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -118,6 +119,18 @@ class Backend:
         guard measures whole plans all the same.
         """
         return None
+
+    def kernel_steps(self, function: relay.Function) -> "Sequence[KernelStep]":
+        """Return the steps of a part of which it has several kernels; none by default.
+
+        They are timed, and the fastest is written into the functions that ``compile`` gets:
+        ``costs.kernel.kernels_in(function)`` reads it there.
+        """
+        return ()
+
+    def kernel_run(self, text: str, kernel: str, seed: int) -> Callable[[], None]:
+        """Return what runs the step of that text once by the kernel, on data of its own."""
+        raise TypeError(f"backend {self.name!r} runs no step by itself: define kernel_run")
 
     def constants(self, function: relay.Function, symbol: str) -> dict | None:
         """Return the constants that the module asks for by name, or None for TVM's own naming.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -18,6 +19,7 @@ from tvm.relay.function import Function
 
 from ..external import is_external_function
 from ..tuning import TuningRecords
+from .kernel import KernelChoice, with_kernels
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 
 _FORMAT = 1
@@ -95,6 +97,7 @@ def candidate_module(
     tuning: TuningRecords | None = None,
     verify: bool | None = None,
     computes_in: str = "",
+    kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule:
     """The candidate that `function` (or a module's main) computes.
 
@@ -103,9 +106,10 @@ def candidate_module(
     Of the records in `tuning` it takes along those that its kernels may use.
     verify: compare its outputs with the reference's? By default when a part of it is external.
     computes_in: what they may be off as, "" for the module's own coarsest type.
+    Of the kernels its parts say those that their steps may have.
     ValueError for a module without main or a function with free variables.
     """
-    mod = deployable_module(function)
+    mod = with_kernels(deployable_module(function), kernels)
     weight_free, names = extract_weights(mod)
     options = dict(build_options or {})
     records = tuning.of_module(mod) if tuning else None

@@ -11,6 +11,10 @@ from typing import Protocol
 
 from .candidate import CandidateModule
 from .cost import Cost
+from .kernel import KernelTrial
+
+# Whose costs are kept.
+Stored = CandidateModule | KernelTrial
 
 
 class BatchEstimator(Protocol):
@@ -23,10 +27,10 @@ class KeptCosts(Protocol):
     """Costs that outlive the estimator: store.StoredCosts."""
 
     def look_up(
-        self, candidates: Sequence[CandidateModule], is_quiet: Callable[[], bool]
+        self, candidates: Sequence[Stored], is_quiet: Callable[[], bool]
     ) -> list[Cost | None]: ...
 
-    def keep(self, candidate: CandidateModule, cost: Cost) -> None: ...
+    def keep(self, candidate: Stored, cost: Cost) -> None: ...
 
     def close(self) -> None: ...
 

@@ -7,6 +7,7 @@ from .as_built import build_options, tuning_records
 from .batch import measure_batch
 from .bounds import least_seconds
 from .from_options import default_workers, own_backend_modules
+from .kernels import choose_kernels
 from .session import OwnSession, Session, measuring_session
 from .transitions import measure_transitions, transition_candidates
 from .tuned import tune_whole, tuning
@@ -17,6 +18,7 @@ __all__ = [
     "OwnSession",
     "Session",
     "build_options",
+    "choose_kernels",
     "default_workers",
     "least_seconds",
     "measure_batch",

@@ -39,7 +39,7 @@ def measure_batch(session, mods, targets, labels):
     records = functools.cache(functools.partial(tuning_records, tuner=session.tuner))
     for index, row in todo.items():
         with phase("candidate text"):
-            built = written_down(row, keywords, records)
+            built = written_down(row, keywords, records, session.kernels)
         if isinstance(built, str):
             _logger.warning("a candidate cannot be measured: %s", built)
             costs[index] = Cost.failed("unsupported", built)

@@ -17,14 +17,14 @@ import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..costs.candidate import CandidateModule
 from ..costs.cost import MACHINE_FAULT, Cost
 from ..costs.failure import FaultCount, failed_cost
 from ..costs.options import MeasureOptions
-from ..costs.protocols import KeptCosts
+from ..costs.protocols import KeptCosts, Stored
 from ..exec.launch import make_scratch
 from ..exec.pool import Job, OnReply, WorkerPool
 from ..exec.process import WorkerOptions
@@ -108,6 +108,30 @@ class MeasuredCostEstimator:
         finally:
             self._progress.end()
         return [self._cache[key] for key in keys]
+
+    def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
+        """The reply to a job that takes time and needs no build, and what notes in a cost of it
+        what others took of the CPUs meanwhile."""
+        answers: list[tuple[Reply, Callable[[Cost], Cost]]] = []
+
+        def on_reply(reply: Reply) -> None:
+            load = self.runner.load()
+            answers.append((reply, functools.partial(_with_load, load=load)))
+
+        self.runner.submit(job, on_reply)
+        self.runner.drive(self._pool)
+        return answers[0]
+
+    def look_up(self, trials: Sequence[Stored]) -> list[Cost | None]:
+        """What the store knows of trials, in their order; None where it knows nothing."""
+        if self._store is None or not trials:
+            return [None] * len(trials)
+        return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
+
+    def keep(self, trial: Stored, cost: Cost) -> None:
+        """Have the store, if there is one, keep a trial's cost."""
+        if self._store is not None:
+            self._store.keep(trial, cost)
 
     def require(self, modules: Sequence[str]) -> None:
         """Have workers import these modules too; ones that lack any end. Costs are kept."""
@@ -198,7 +222,7 @@ class MeasuredCostEstimator:
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
             if reply.outcome != "ok":
-                cost = self._with_load(failed_cost(reply, "build", "compile_failed"))
+                cost = _with_load(failed_cost(reply, "build", "compile_failed"), self.runner.load())
                 self._record(item, cost, reply)
             elif candidate.verify:
                 build = reply.value
@@ -226,7 +250,8 @@ class MeasuredCostEstimator:
             # Neither is the candidate's doing.
             is_lost = reply.outcome == "lost" or bool(reply.fault)
             if kept is None or not is_lost:
-                kept = better(kept, self._with_load(with_doubt(cost_of(reply), doubt)))
+                cost = with_doubt(cost_of(reply), doubt)
+                kept = better(kept, _with_load(cost, self.runner.load()))
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
@@ -236,13 +261,6 @@ class MeasuredCostEstimator:
                 self._record(item, kept, reply)
 
         return on_built
-
-    def _with_load(self, cost: Cost) -> Cost:
-        """With what others took of the CPUs meanwhile, where that may have made it what it is."""
-        load = self.runner.load()
-        if load and (cost.is_usable or cost.status == "timeout"):
-            return dataclasses.replace(cost, load=load)
-        return cost
 
     def _record(self, item: tuple[str, CandidateModule], cost: Cost, last: Reply) -> None:
         """Note a candidate's cost, which its last reply led to; the store keeps what is its own."""
@@ -256,6 +274,13 @@ class MeasuredCostEstimator:
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
         self._faults.add(last, cost)
+
+
+def _with_load(cost: Cost, load: float) -> Cost:
+    """With what others took of the CPUs meanwhile, where that may have made it what it is."""
+    if load and (cost.is_usable or cost.status == "timeout"):
+        return dataclasses.replace(cost, load=load)
+    return cost
 
 
 def _remove(file: str) -> None:

@@ -23,8 +23,10 @@ class Row:
         self.build_target = str(target.host if self.external or target.host else target)
 
 
-def written_down(row, keywords, records_for):
-    """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target."""
+def written_down(row, keywords, records_for, kernels=()):
+    """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target.
+
+    ``kernels``: the KernelChoices of the search."""
     try:
         mode = CollageOptions.current().verify
         return candidate_module(
@@ -36,6 +38,7 @@ def written_down(row, keywords, records_for):
             records_for(row.build_target),
             verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
             computes_in=trades_accuracy(row.target) if row.external else "",
+            kernels=kernels if row.external else (),
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:
         return f"{row.label}: {describe(error)}"

@@ -6,6 +6,7 @@ import contextvars
 import dataclasses
 import logging
 
+from ..costs.kernel import KernelChoice
 from ..errors import DeviceError
 from ..exec.process import WorkerOptions
 from ..options import CollageOptions
@@ -34,10 +35,12 @@ _OF_SESSION = (
 @dataclasses.dataclass(frozen=True)
 class Session:
     """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, and a tuner where it tunes. It is made once and handed down."""
+    or here, a tuner where it tunes, and the kernels that candidates' steps run by. It is made once
+    and handed down."""
 
     estimator: MeasuredCostEstimator
     tuner: Tuner | None = None
+    kernels: tuple[KernelChoice, ...] = ()
 
     @property
     def runner(self):

@@ -14,6 +14,7 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 
+from ..costs.kernel import KernelChoice
 from ..records import read
 from ..tuning import TuningRecords, records_in_force
 from .made_with import made_with_now, tuning_of
@@ -41,12 +42,13 @@ def make_placement(
     opt_level: int,
     machine: Machine | None = None,
     records: TuningRecords | None = None,
+    kernels: Sequence[KernelChoice] = (),
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
-    `machine`: where it was measured, this one by default. `records`: with which tuning records,
-    those in force by default. `opt_level` is the PassContext's in which
-    the module was prepared.
+    `kernels`: by which the steps of its parts run. `machine`: where it was measured, this one by
+    default. `records`: with which tuning records, those in force by default. `opt_level` is the
+    PassContext's in which the module was prepared.
     """
     functions = tuple(
         dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
@@ -54,7 +56,8 @@ def make_placement(
     )
     used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
     tuning = tuning_of(records_in_force(host)[0] if records is None else records, mod)
-    return Placement(plan, made_with_now(host, used, opt_level, machine, tuning), functions)
+    made_with = made_with_now(host, used, opt_level, machine, tuning)
+    return Placement(plan, made_with, functions, tuple(kernels))
 
 
 def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement's file: JSON, written at once or not at all, one node and one part a line.
+"""A placement's file: JSON, written at once or not at all, a node, a part, a kernel a line.
 
 Test: placement/test_file.py.
 """
@@ -63,10 +63,12 @@ def load_placement(path: str | os.PathLike) -> Placement:
 
 
 def _text(value: dict[str, Any]) -> str:
-    head = [f" {json.dumps(key)}: {_line(item)}" for key, item in value.items()]
-    head.pop()  # functions, the last field
-    functions = ",\n".join(_function_text(function) for function in value["functions"])
-    return "{\n" + ",\n".join(head) + f',\n "functions": [\n{functions}\n ]\n}}\n'
+    rest = dict(value)
+    kernels = ",\n".join(f"  {_line(choice)}" for choice in rest.pop("kernels"))
+    functions = ",\n".join(_function_text(function) for function in rest.pop("functions"))
+    lines = [f" {json.dumps(key)}: {_line(item)}" for key, item in rest.items()]
+    lines += [f' "kernels": [\n{kernels}\n ]', f' "functions": [\n{functions}\n ]']
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _function_text(function: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 
+from ..costs.kernel import with_kernels
 from ..errors import PlacementError
 from ..external import is_external
 from ..options import CollageOptions
@@ -42,7 +43,7 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external, allow)
-    return rewrite(mod, parts_of(placement))
+    return with_kernels(rewrite(mod, parts_of(placement)), placement.kernels)
 
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:

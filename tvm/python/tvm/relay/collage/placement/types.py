@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 from ..costs.cost import PartCost
+from ..costs.kernel import KernelChoice
 from ..machine.environment import Machine
 from ..records import Attribute
 
@@ -109,6 +110,9 @@ class Placement:
     )
     made_with: MadeWith = _field("checked when the placement is replayed")
     functions: tuple[PlacedFunction, ...] = _field("by name")
+    kernels: tuple[KernelChoice, ...] = _field(
+        "by which kernel steps of its parts run; other steps as their backend runs them", default=()
+    )
 
     def Summary(self) -> str:
         """One line: the plan, its parts by backend, what it was made with."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..costs.cost import format_seconds
+from ..costs.kernel import KernelChoice
 from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
 from ..records import FunctionReport, ReportedPart
 from ..timing.comparison import DEPENDENT_ROUNDS
@@ -37,7 +38,8 @@ def result_to_json(result: Any) -> dict[str, Any]:
     time by phase. costs: how many the measuring found and where, {} when nothing was asked for:
     `measured` just now, `from_store`, `from_memory` (an equal candidate was answered before), of
     the distinct ones `failed` by status, how many are `noisy`, `verified` (outputs compared with
-    TVM's) and `not_verified` (asked for, but there was nothing to compare with). summary: one line.
+    TVM's) and `not_verified` (asked for, but there was nothing to compare with). kernels: by which
+    of its kernels each step runs that has several, and what each took. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -53,6 +55,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "functions": [_function(row, host, failed) for row in result.partitioned],
         "seconds": dict(result.seconds),
         "costs": dict(result.costs),
+        "kernels": [_step(choice) for choice in result.kernels],
     }
     return {"summary": Summary(report), **report}
 
@@ -130,6 +133,25 @@ def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]
         "unplaced": unplaced_to_json(report, failed_plans),
         "unplaced_left_out": report.unplaced_left_out,
         "skipped": report.skipped,
+    }
+
+
+def _step(choice: KernelChoice) -> dict[str, Any]:
+    """A step that has several kernels; `tried` begins with the usual one."""
+    return {
+        "backend": choice.backend,
+        "step": choice.label,
+        "kernel": choice.kernel,
+        "is_usual": choice.is_usual,
+        "tried": [
+            {
+                "kernel": tried.name,
+                "status": tried.cost.status,
+                "seconds": tried.cost.seconds,
+                "message": tried.cost.message,
+            }
+            for tried in choice.tried
+        ],
     }
 
 

@@ -20,6 +20,7 @@ import tvm
 from ..compile import build_library, host_target, prepare
 from ..costs.build_step import build_module
 from ..costs.candidate import CandidateModule, candidate_module, deployable_module
+from ..costs.kernel import KernelChoice
 from ..costs.options import MeasureOptions
 from ..external import TVM_BACKEND
 from ..measured import build_options, tuning_records
@@ -127,9 +128,13 @@ def match_kernels(
 
 
 def part_candidates(
-    prepared: tvm.IRModule, parts_by_function: Mapping[str, Sequence[PlacedPart]], host: Any
+    prepared: tvm.IRModule,
+    parts_by_function: Mapping[str, Sequence[PlacedPart]],
+    host: Any,
+    kernels: Sequence[KernelChoice] = (),
 ) -> list[PartCandidate]:
-    """What is measured for each part that launches a kernel, in the current PassContext."""
+    """What is measured for each part that launches a kernel, in the current PassContext; `kernels`
+    are those that steps of the parts run by."""
     modules, records = part_modules(prepared, parts_by_function), tuning_records(str(host))
     found = []
     for name, parts in parts_by_function.items():
@@ -138,7 +143,7 @@ def part_candidates(
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
             candidate = candidate_module(
-                mod, backend, str(host), build_options(), part.label, records
+                mod, backend, str(host), build_options(), part.label, records, kernels=kernels
             )
             found.append(PartCandidate(part, mod, candidate))
     return found
@@ -151,7 +156,9 @@ def _kernels_alone(
     options = MeasureOptions()
     built: dict[Any, list[Kernel]] = {}
     found: list[Kernel] = []
-    for _, mod, candidate in part_candidates(prepared, parts_of(placement), host):
+    for _, mod, candidate in part_candidates(
+        prepared, parts_of(placement), host, placement.kernels
+    ):
         key = len(built) if own_weights else candidate.key()
         if key not in built:
             mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)

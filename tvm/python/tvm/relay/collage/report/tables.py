@@ -4,6 +4,7 @@ Test: report/test_report.py."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from rich.console import Console
@@ -66,6 +67,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
         console.print(f"Not verified: {escape(report['unverified'])}")
     if report["placement"]:
         print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
+    if report["kernels"]:
+        print_titled("Steps that have several kernels", kernels_table(report), console)
     for function in report["functions"]:
         _print_function(function, report, console)
     if report["costs"] or any(not row["skipped"] for row in report["functions"]):
@@ -191,6 +194,26 @@ def unplaced_table(function: dict[str, Any]) -> Table:
         table.add_row(*(escape(cell) for cell in (row["ops"], row["backend"], reason_text(row))))
     _add_rest(table, rows, _MOST_REASONS)
     return table
+
+
+def kernels_table(report: dict[str, Any]) -> Table:
+    """By which kernel a step runs, and what all took, first the usual one; the steps that another
+    runs first."""
+    table = Table()
+    for name in ("backend", "step", "kernel", "of these, each alone"):
+        table.add_column(name)
+    rows = sorted(report["kernels"], key=operator.itemgetter("is_usual"))
+    for row in rows[:_MOST_ROWS]:
+        times = ", ".join(_tried(each) for each in row["tried"])
+        cells = (row["backend"], row["step"], row["kernel"], times)
+        table.add_row(*map(escape, cells), style=None if row["is_usual"] else "bold")
+    _add_rest(table, rows)
+    return table
+
+
+def _tried(row: dict[str, Any]) -> str:
+    seconds = row["seconds"]
+    return f"{row['kernel']} {row['status'] if seconds is None else format_seconds(seconds)}"
 
 
 def costs_table(report: dict[str, Any]) -> Table:

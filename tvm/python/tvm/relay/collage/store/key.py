@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..costs.candidate import CandidateModule
+from ..costs.protocols import Stored
 from .environment import Environment
 
 
@@ -39,7 +39,7 @@ class CandidateKeys:
         self._environment, self._version_of = environment, version_of
         self._versions: dict[str, str | None] = {}
 
-    def of(self, candidate: CandidateModule) -> CostKey | None:
+    def of(self, candidate: Stored) -> CostKey | None:
         """None for a backend without a version: its costs could outlive the code that they were
         measured with, so they are neither looked up nor kept."""
         backend = candidate.backend

@@ -14,9 +14,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..costs.options import MeasureOptions
+from ..costs.protocols import Stored
 from ..exec.spent import phase
 from .database import CostStore
 from .environment import Environment
@@ -67,7 +67,7 @@ class StoredCosts:
             )
 
     def look_up(
-        self, candidates: Sequence[CandidateModule], is_quiet: Callable[[], bool] = lambda: False
+        self, candidates: Sequence[Stored], is_quiet: Callable[[], bool] = lambda: False
     ) -> list[Cost | None]:
         """The cost of each candidate, None where it has to be measured.
 
@@ -83,7 +83,7 @@ class StoredCosts:
                 self.known_failures += answer.is_failure
         return [None if isinstance(answer, str) else answer for answer in answers]
 
-    def keep(self, candidate: CandidateModule, cost: Cost) -> None:
+    def keep(self, candidate: Stored, cost: Cost) -> None:
         """Commit a cost. Never raises: what cannot be written is written with a later one."""
         key = self._keys.of(candidate)
         if key is None or self._store.is_read_only:
@@ -110,7 +110,7 @@ class StoredCosts:
         text = f"missed {self.miss_reasons.total()}: {reasons}" if reasons else "missed none"
         return f"{text}; {self.known_failures} known failures" if self.known_failures else text
 
-    def _find(self, candidate: CandidateModule, is_quiet: Callable[[], bool]) -> Cost | str:
+    def _find(self, candidate: Stored, is_quiet: Callable[[], bool]) -> Cost | str:
         """The stored cost, or why there is none that serves."""
         key = self._keys.of(candidate)
         if key is None:

@@ -6,7 +6,8 @@ import os
 import tvm
 
 from ..interface import GRAPH_LEVEL, Backend
-from .codegen import WINOGRAD_CHOICES, codegen
+from .codegen import WINOGRAD_CHOICES, codegen, lower_function
+from .kernels import kernel_run, kernel_steps
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
 
 
@@ -60,6 +61,12 @@ class DnnlBackend(Backend):
 
     def compile(self, function):
         return codegen(self.options["winograd"]).compile(function)
+
+    def kernel_steps(self, function):
+        return kernel_steps(lower_function(function, self.options["winograd"]))
+
+    def kernel_run(self, text, kernel, seed):
+        return kernel_run(text, kernel, seed)
 
     def constants(self, function, symbol):
         """None are asked for: the module holds them."""

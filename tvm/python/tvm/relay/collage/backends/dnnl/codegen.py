@@ -11,6 +11,7 @@ from tvm import relay
 from ..partition import Graph, PartitionCodegen, flatten
 from ..partition.description import to_json
 from .fuse import fuse
+from .kernels import set_kernels
 from .lower import lower
 from .types import check_types
 
@@ -31,6 +32,7 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
         for node in graph.nodes:
             if node.op == "conv":
                 node.attrs["strings"]["winograd"] = winograd
+    set_kernels(graph, function)
     return check_types(graph)
 
 

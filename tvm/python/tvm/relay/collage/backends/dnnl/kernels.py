@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which steps of a part oneDNN, or we in its place, can run by several kernels, and running one.
+
+A step is described by itself, as the one node of a partition, so that equal steps of all parts and
+models are one, and a trial runs what a part would run. Test: backends/dnnl/test_kernel_choice.py.
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+
+import numpy as np
+import tvm
+
+from ...costs.kernel import KernelStep, kernels_in
+from ..partition.description import to_json
+from ..partition.graph import Graph
+
+# In a model the weights of all other steps are read between two runs of a step. So a trial goes
+# round several copies of its weights, of so many bytes together: more than a core's caches hold.
+_WEIGHT_BYTES = 32 << 20
+_MOST_COPIES = 8
+
+
+def kernel_steps(graph):
+    """The KernelSteps of a lowered graph, those included that have one kernel."""
+    list_kernels = tvm.get_global_func("collage.onednn.kernels")
+    steps = {}
+    for node in graph.nodes:
+        if _is_chosen(node):
+            text, tensors = _described(graph, node)
+            sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in tensors)
+            steps[text] = (_label(graph, node), sizes)
+    return [
+        KernelStep("dnnl", text, label, tuple(map(str, list_kernels(text))), sizes)
+        for text, (label, sizes) in steps.items()
+    ]
+
+
+def set_kernels(graph, function):
+    """Have the graph's nodes run by the kernels that the part's function says."""
+    chosen = kernels_in(function)
+    for node in graph.nodes if chosen else ():
+        if not _is_chosen(node):
+            continue
+        key = dataclasses.replace(_NO_STEP, text=_described(graph, node)[0]).key
+        if key in chosen:
+            kernel, times = chosen[key]
+            strings = {**node.attrs.get("strings", {}), "kernel": kernel}
+            if times:
+                strings["measured"] = times
+            node.attrs = {**node.attrs, "strings": strings}
+
+
+def kernel_run(text, kernel, seed):
+    """A function that runs the step once by the kernel, on made-up data."""
+    description = json.loads(text)
+    description["nodes"][0].setdefault("strings", {})["kernel"] = kernel
+    create = tvm.get_global_func("collage.onednn.create")
+    inputs, constants, outputs = _arrays(text, seed)
+    symbol = "step"
+    copies = [create(symbol, json.dumps(description), list(each))[symbol] for each in constants]
+    turn = itertools.cycle(copies)
+
+    def run():
+        next(turn)(*inputs, *outputs)
+
+    for _ in copies:  # each packs its weights at its first run
+        run()
+    return run
+
+
+_NO_STEP = KernelStep("dnnl", "", "", ())
+
+
+def _is_chosen(node):
+    """Whether a node may have several kernels; of a convolution not where the target decides."""
+    if node.op == "conv":
+        return "winograd" not in node.attrs.get("strings", {})
+    return node.op in ("inner_product", "matmul")
+
+
+def _described(graph, node):
+    """The node as a partition of its own, and its tensors."""
+    operands = list(dict.fromkeys(node.operands()))
+    alone = Graph(
+        graph.backend,
+        [shape or (1,) for shape in graph.shapes],
+        graph.dtypes,
+        [tensor for tensor in operands if tensor not in graph.constants],
+        [node.output],
+        {tensor: None for tensor in operands if tensor in graph.constants},
+        [node],
+    )
+    text = json.dumps(json.loads(to_json(alone)), sort_keys=True, separators=(",", ":"))
+    return text, [*operands, node.output]
+
+
+def _label(graph, node):
+    """As the plan of a part shows a step: "inner_product 64x768, 3072x768 -> 64x3072 + relu"."""
+
+    def shape(tensor):
+        return "x".join(map(str, graph.shapes[tensor]))
+
+    functions = "".join(f" + {post.kind}" for post in node.post_ops)
+    inputs = ", ".join(map(shape, node.inputs))
+    return f"{node.op} {inputs} -> {shape(node.output)}{functions}"
+
+
+@functools.lru_cache(maxsize=1)  # the kernels of a step follow each other
+def _arrays(text, seed):
+    """Inputs, then several times the constants, then outputs of a description."""
+    description = json.loads(text)
+    generator = np.random.default_rng(seed)
+
+    def array(tensor):
+        shape, dtype = description["shapes"][tensor], description["dtypes"][tensor]
+        return tvm.nd.empty(shape, dtype).copyfrom(_numbers(shape, dtype, generator))
+
+    weights = description["constants"]
+    size = sum(4 * math.prod(description["shapes"][tensor]) for tensor in weights)
+    copies = max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size else 1
+    return (
+        [array(tensor) for tensor in description["inputs"]],
+        [[array(tensor) for tensor in weights] for _ in range(copies)],
+        [array(tensor) for tensor in description["outputs"]],
+    )
+
+
+def _numbers(shape, dtype, generator):
+    """Ordinary numbers of a type, those of bfloat16 as their bits."""
+    if "float" not in dtype:
+        return generator.integers(0, 100, shape).astype(dtype)
+    values = generator.standard_normal(shape, "float32")
+    return (values.view("uint32") >> 16).astype("uint16") if dtype == "bfloat16" else values

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of a part that its backend can run by several kernels, and which of these was fastest.
+
+Choices travel as an attribute of the part's function: into candidates, what ships and workers
+alike, so that what is measured runs the kernels that are deployed. Test: costs/test_kernel.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tvm
+from tvm.relay.analysis import post_order_visit
+
+from ..external import is_external_function
+from .cost import Cost, PartCost, format_seconds
+
+# The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}.
+KERNELS = "collage_kernels"
+# A kernel replaces the usual one where it takes less than this share of its time. Below that it is
+# chance which of two is faster, and a plan should not depend on chance.
+_SHARE = 0.98
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelStep:
+    """A step of a part that its backend can run by several kernels.
+
+    text: all that decides how long it takes, in the backend's own words. label: for people.
+    kernels: their names, first the one that runs unless another is chosen. sizes: elements of its
+    tensors; a part without a tensor of each size cannot have the step.
+    """
+
+    backend: str
+    text: str
+    label: str
+    kernels: tuple[str, ...]
+    sizes: frozenset[int] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """16 hex digits, equal for equal steps."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelTrial:
+    """One kernel of a step, as the store keeps its cost: it stands where a candidate would."""
+
+    step: KernelStep
+    kernel: str
+
+    target = ""  # no compiler of TVM's has a hand in it
+
+    @property
+    def backend(self) -> str:
+        return self.step.backend
+
+    @property
+    def hash(self) -> str:
+        return self.step.key
+
+    @property
+    def label(self) -> str:
+        return self.Summary()
+
+    def options_text(self) -> str:
+        return json.dumps({"kernel": self.kernel})
+
+    def Summary(self) -> str:
+        """One line for logs."""
+        return f"{self.backend}: {self.step.label} by {self.kernel}"
+
+
+def _field(meaning: str, **limits: Any) -> Any:
+    return dataclasses.field(metadata={"meaning": meaning, **limits})
+
+
+@dataclasses.dataclass(frozen=True)
+class TriedKernel:
+    """A kernel of a step, and what it took."""
+
+    name: str = _field("as the backend calls it")
+    cost: PartCost = _field("of the step alone")
+
+    def Summary(self) -> str:
+        """e.g. "matmul brg:avx512_core 1.2 ms"."""
+        seconds = self.cost.seconds
+        return f"{self.name} {self.cost.status if seconds is None else format_seconds(seconds)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelChoice:
+    """The kernel by which a step runs."""
+
+    backend: str = _field("whose step it is")
+    step: str = _field("hash of all that decides how long it takes", pattern="^[0-9a-f]{16}$")
+    label: str = _field("the step, for people")
+    sizes: tuple[int, ...] = _field("elements of its tensors, sorted", minimum=0)
+    kernel: str = _field("the one that runs")
+    tried: tuple[TriedKernel, ...] = _field("all that were measured, first the usual one")
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it runs without being chosen."""
+        return bool(self.tried) and self.kernel == self.tried[0].name
+
+    def times(self) -> str:
+        """What it was chosen by, for people; "" where nobody says."""
+        return ", ".join(tried.Summary() for tried in self.tried)
+
+    def Summary(self) -> str:
+        return f"{self.backend}: {self.label} by {self.kernel} ({self.times() or 'no times'})"
+
+
+def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
+    """The usual kernel of a step, or the fastest where that is surely faster."""
+    usual = step.kernels[0]
+    working = [name for name in step.kernels if costs[name].is_usable]
+    best = min(working, key=lambda name: costs[name].seconds, default=usual)
+    if usual in working and not _is_surely_faster(costs[best], costs[usual]):
+        best = usual
+    tried = tuple(TriedKernel(name, _part_cost(costs[name])) for name in step.kernels)
+    return KernelChoice(step.backend, step.key, step.label, tuple(sorted(step.sizes)), best, tried)
+
+
+def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
+    """By a share that counts, and by more than either is uncertain."""
+    ends = (cost.high, usual.low)
+    is_apart = None not in ends and ends[0] < ends[1]
+    return is_apart and cost.seconds < _SHARE * usual.seconds
+
+
+def _part_cost(cost: Cost) -> PartCost:
+    return PartCost(cost.status, cost.seconds, cost.message, cost.flags)
+
+
+def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:
+    """Those that change what runs, without the times: a candidate's key should not depend on more
+    than its kernels."""
+    return tuple(dataclasses.replace(choice, tried=()) for choice in choices if not choice.is_usual)
+
+
+def choices_of(function: Any, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
+    """Those that steps of a part (typed) may have; perhaps more, never fewer."""
+    mine = [c for c in choices if c.backend == str(function.attrs["Compiler"])]
+    if not mine:
+        return []
+    sizes = _tensor_sizes(function)
+    return [choice for choice in mine if sizes.issuperset(choice.sizes)]
+
+
+def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRModule:
+    """`mod` (typed) with parts that say by which kernels their steps run."""
+    result = mod
+    for var, function in mod.functions_items() if choices else ():
+        if not is_external_function(function):
+            continue
+        chosen = {c.step: [c.kernel, c.times()] for c in choices_of(function, choices)}
+        if chosen:
+            if result is mod:
+                result = mod.clone()
+            text = json.dumps(chosen, sort_keys=True)
+            result.update_func(var, function.with_attr(KERNELS, text))
+    return result
+
+
+def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
+    """What the function of a part says: (kernel, times for people) by the key of the step."""
+    text = function.attrs.get(KERNELS) if function.attrs else None
+    return {key: tuple(pair) for key, pair in json.loads(str(text)).items()} if text else {}
+
+
+def _tensor_sizes(function: Any) -> set[int]:
+    """Elements of the tensors that a part reads, makes or holds, and 1."""
+    sizes = {1}
+
+    def add(kind: Any) -> None:
+        if isinstance(kind, tvm.ir.TensorType):
+            if all(isinstance(extent, tvm.tir.IntImm) for extent in kind.shape):
+                sizes.add(math.prod(int(extent) for extent in kind.shape))
+        elif isinstance(kind, tvm.ir.TupleType):
+            for field in kind.fields:
+                add(field)
+
+    def visit(node: Any) -> None:
+        if isinstance(node, (tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)):
+            add(node.checked_type)
+
+    post_order_visit(function, visit)
+    return sizes

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernel runs each step of a backend's parts, by measuring those that there are.
+
+Times are looked for in the store, then measured in a worker, one step after another, where nothing
+else runs; the search that follows finds its candidates built with the outcome.
+Test: measured/test_kernels.py.
+"""
+
+import functools
+import logging
+import statistics
+
+from ..backends.kernel_trials import steps_of_part, time_kernels
+from ..costs.cost import MACHINE_FAULT, MOST_SECONDS, Cost
+from ..costs.failure import failed_cost
+from ..costs.kernel import KernelTrial, choose
+from ..errors import last_line
+from ..exec.pool import Job
+from ..exec.resolve import path_of
+from ..timing.comparison import paired_ratio
+
+_logger = logging.getLogger(__name__)
+
+# Timed seconds of all kernels of a step together; those that are far slower drop out before.
+_BUDGET_SECONDS = 0.5
+
+
+def choose_kernels(session, functions, on_step=lambda step, done, total: None):
+    """The KernelChoices of all steps of these parts that have several kernels.
+
+    What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
+    """
+    steps = {}
+    for function in functions:
+        try:
+            steps.update((step.key, step) for step in steps_of_part(function))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a backend's own code
+            _logger.warning("kernels of a part cannot be listed: %s", last_line(error))
+    costs = _known(session.estimator, steps.values())
+    unknown = [step for key, step in steps.items() if key not in costs]
+    for done, step in enumerate(unknown):
+        on_step(step.label, done, len(unknown))
+        costs[step.key] = _measure(session.estimator, step)
+    choices = tuple(choose(step, costs[key]) for key, step in steps.items())
+    for choice in choices:
+        _logger.debug("%s", choice.Summary())
+    return choices
+
+
+def _known(estimator, steps):
+    """Costs by kernel of those steps all of whose kernels the store knows."""
+    trials = {step.key: [KernelTrial(step, kernel) for kernel in step.kernels] for step in steps}
+    found = iter(estimator.look_up([trial for each in trials.values() for trial in each]))
+    rows = {key: {trial.kernel: next(found) for trial in each} for key, each in trials.items()}
+    return {key: row for key, row in rows.items() if None not in row.values()}
+
+
+def _measure(estimator, step):
+    """Costs by kernel, now. A kernel that takes its worker along is found by itself."""
+    job = functools.partial(_job, estimator.options, step)
+    costs = _costs_of(*estimator.run_measuring(job(step.kernels)), step.kernels)
+    if all(cost.is_failure for cost in costs.values()):
+        costs = {}
+        for kernel in step.kernels:
+            costs |= _costs_of(*estimator.run_measuring(job((kernel,))), (kernel,))
+    for kernel, cost in costs.items():
+        if cost.status != MACHINE_FAULT:
+            estimator.keep(KernelTrial(step, kernel), cost)
+    return costs
+
+
+def _job(options, step, kernels):
+    arguments = {
+        "backend": step.backend,
+        "text": step.text,
+        "kernels": kernels,
+        "seed": options.seed,
+        "budget_seconds": _BUDGET_SECONDS,
+    }
+    call = {"function": path_of(time_kernels), "arguments": arguments}
+    return Job("call", call, options.run_timeout)
+
+
+def _costs_of(reply, with_load, kernels):
+    """What a worker's reply says of each kernel."""
+    if reply.outcome != "ok":
+        return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", "run_failed")))
+    samples, failed = reply.value["samples"], reply.value["failed"]
+    return {
+        kernel: with_load(_beside(samples.get(kernels[0]), samples[kernel]))
+        if kernel in samples
+        else Cost.failed("unsupported", failed[kernel])
+        for kernel in kernels
+    }
+
+
+def _beside(usual, samples):
+    """The cost of a kernel whose samples are from the same rounds as the usual one's: that one's
+    time by the ratio of both, round by round, as its bounds are. What slowed the machine in a round
+    cancels out so; if the usual one does not run, a kernel's time is its own."""
+    if usual is None:
+        return Cost.measured(samples, by_quartile=False)
+    seconds = statistics.median(usual)
+    bounds = [seconds * each for each in paired_ratio(samples, usual)]
+    if not all(0 < each < MOST_SECONDS for each in bounds):  # too few rounds have no interval
+        bounds[1:] = None, None
+    return Cost("measured", *bounds, len(samples))

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*!
+ * \file kernels.h
+ * \brief By which of its kernels a node runs, where it names one.
+ *
+ * A kernel is a form of the node, as "inner_product" or "matmul" of a dense layer, "conv" or
+ * "winograd" of a convolution, and the name of an implementation: "matmul brg:avx512_core". Of the
+ * forms of a convolution the implementation is not chosen. The compiler writes into a node's string
+ * "kernel" the one that was measured to be fastest, and into "measured" the times that it was
+ * chosen by, which the plan shows. Nothing is measured here. Tested by
+ * backends/dnnl/test_kernel_choice.py.
+ */
+#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_
+#define TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_
+
+#include <string>
+#include <vector>
+
+#include "../partition/node_checks.h"
+#include "handles.h"
+
+namespace tvm {
+namespace collage {
+namespace onednn {
+
+/*! \brief Both are empty where the node leaves the choice to us, the second where to oneDNN. */
+struct Kernel {
+  std::string form;
+  std::string implementation;
+};
+
+Kernel KernelOf(const NodeDesc& node);
+
+std::string KernelName(const std::string& form, const std::string& implementation);
+
+/*! \brief A node names no form that its kind does not have. */
+void CheckKernel(const partition::NodeChecks& checks);
+
+/*! \brief All kernels of the description's one node but for reference code, and code for lesser
+ * instructions where there is the same for more: first the one that runs where none is named. */
+std::vector<std::string> ListKernels(GraphDesc graph);
+
+}  // namespace onednn
+}  // namespace collage
+}  // namespace tvm
+#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of oneDNN regions that can run by several kernels: which there are, and running each."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import (
+    assert_close,
+    build,
+    constant,
+    function_of,
+    hand_placed,
+    plan_of,
+    random_inputs,
+    reference,
+    run,
+)
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
+from tvm.relay.collage.backends.target_options import TARGET_OPTIONS
+from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.costs.cost import Cost
+from tvm.relay.collage.costs.kernel import choose, with_kernels
+from tvm.relay.collage.placement import load_placement
+from tvm.relay.collage.placement.replay import apply_placement
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.tuning import TuningRecords
+
+nn = relay.nn
+
+
+def var(*shape, name="x"):
+    return relay.var(name, shape=shape)
+
+
+def dense(units=48, seed=1, data=None):
+    data = var(24, 32) if data is None else data
+    return nn.dense(data, constant(seed, units, 32))
+
+
+def conv(channels=32, size=14, **attrs):
+    weight = constant(1, channels, 32, 3, 3)
+    attrs = dict(channels=channels, kernel_size=(3, 3), padding=1, **attrs)
+    return nn.conv2d(var(1, 32, size, size), weight, **attrs)
+
+
+BODIES = {
+    "dense": dense,
+    "dense, bias, gelu": lambda: _gelu(nn.bias_add(dense(), constant(2, 48))),
+    "dense, bias, sum": lambda: nn.bias_add(dense(), constant(2, 48)) + var(24, 48, name="y"),
+    "dense of three axes": lambda: relay.reshape(
+        nn.dense(relay.reshape(var(2, 12, 32), (24, 32)), constant(1, 48, 32)), (2, 12, 48)
+    ),
+    "dense of variable weights": lambda: nn.dense(var(24, 32), var(48, 32, name="w")),
+    "batch_matmul": lambda: nn.batch_matmul(var(3, 24, 32), constant(1, 3, 48, 32)),
+    "conv": conv,
+    "conv, relu": lambda: nn.relu(conv()),
+    "conv, sigmoid": lambda: relay.sigmoid(conv()),
+}
+
+
+def _gelu(x):
+    scaled = relay.erf(x * relay.const(np.float32(0.5**0.5)))
+    return x * (scaled + relay.const(1.0)) * relay.const(0.5)
+
+
+def steps_of(mod):
+    return steps_of_part(mod["dnnl_part"])
+
+
+def chosen(step, kernel):
+    """The choice of a step by times that make this kernel the fastest."""
+    times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
+    return choose(step, times)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_each_kernel_of_a_step_computes_the_same(name):
+    function = function_of(BODIES[name]())
+    mod = hand_placed(function)
+    inputs = random_inputs(function)
+    wanted = reference(function_of(BODIES[name]()), inputs)
+    [step] = steps_of(mod)
+    forms = {kernel.split()[0] for kernel in step.kernels}
+    assert forms in ({"inner_product", "matmul"}, {"matmul"}, {"conv", "winograd"})
+    assert not any("ref" in kernel for kernel in step.kernels)
+    for kernel in step.kernels:
+        choice = chosen(step, kernel)
+        library = build(with_kernels(mod, [choice]))
+        assert_close(run(library, inputs), wanted)
+        [line] = [each for each in plan_of(library).splitlines() if "measured: " in each]
+        form, implementation = kernel.split()
+        assert implementation in line.split("; measured: ")[0]
+        assert line.endswith(f"; measured: {choice.times()}") and choice.times()
+        if form in ("matmul", "winograd") and "dense" in name:
+            assert " as matmul by " in line
+
+
+def test_the_first_kernel_is_the_one_that_runs_without_a_choice():
+    for body in (dense(), conv(), conv(channels=64, size=56)):
+        function = function_of(body)
+        mod = hand_placed(function)
+        [step] = steps_of(mod)
+        library = build(mod)
+        run(library, random_inputs(function))
+        plan = plan_of(library)
+        assert f"by {step.kernels[0].split()[1]}" in plan.replace("winograd:", "")
+        assert "measured" not in plan
+
+
+def test_equal_steps_are_one_whatever_their_weights():
+    texts = {steps_of(hand_placed(function_of(dense(seed=seed))))[0].text for seed in (1, 2)}
+    assert len(texts) == 1
+    both = dense() + dense(seed=2, data=var(24, 32, name="y"))
+    assert len(steps_of(hand_placed(function_of(both)))) == 2, "one of them has the sum"
+    twice = relay.Tuple([dense(), dense(seed=2, data=var(24, 32, name="y"))])
+    assert len(steps_of(hand_placed(function_of(twice)))) == 1
+
+
+def test_only_the_step_that_was_measured_runs_by_its_kernel():
+    body = dense(units=32)
+    function = function_of(nn.dense(nn.relu(body), constant(3, 16, 32)))
+    mod = hand_placed(function)
+    first = next(step for step in steps_of(mod) if "relu" in step.label)
+    kernel = next(name for name in first.kernels if name.startswith("matmul"))
+    library = build(with_kernels(mod, [chosen(first, kernel)]))
+    run(library, random_inputs(function))
+    assert plan_of(library).count(" as matmul by ") == 1
+
+
+@pytest.mark.parametrize("winograd", ["always", "never"])
+def test_a_target_that_decides_leaves_no_choice(winograd):
+    mod = hand_placed(function_of(conv()))
+    part = mod["dnnl_part"].with_attr(TARGET_OPTIONS, json.dumps({"winograd": winograd}))
+    assert steps_of_part(part) == [] and steps_of(mod) != []
+
+
+def test_what_the_library_does_not_have_is_left_to_onednn():
+    function = function_of(dense())
+    mod = hand_placed(function)
+    [step] = steps_of(mod)
+    choice = dataclasses.replace(chosen(step, step.kernels[0]), kernel="matmul from:elsewhere")
+    library = build(with_kernels(mod, [choice]))
+    run(library, random_inputs(function))
+    assert " as matmul by " in plan_of(library)
+
+
+def test_a_form_that_is_none_is_refused():
+    [step] = steps_of(hand_placed(function_of(dense())))
+    description = json.loads(step.text)
+    description["nodes"][0]["strings"] = {"kernel": "spell of:words"}
+    arrays = [tvm.nd.array(np.zeros((48, 32), "float32"))]
+    create = tvm.get_global_func("collage.onednn.create")
+    with pytest.raises(ValueError, match=r"kernel: unknown form 'spell'"):
+        create("part", json.dumps(description), arrays)
+
+
+def test_a_worker_times_all_kernels_of_a_step():
+    [step] = steps_of(hand_placed(function_of(nn.relu(dense()))))
+    found = time_kernels("dnnl", step.text, list(step.kernels), 0, 0.01)
+    assert found["failed"] == {} and set(found["samples"]) == set(step.kernels)
+    assert all(min(samples) > 0 for samples in found["samples"].values())
+    with pytest.raises(KeyError):
+        get_backend("dnnl").kernel_run("{}", step.kernels[0], 0)
+
+
+def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
+    """Parts of a plan, its placement's file and a library's file all run the kernel chosen."""
+    function = function_of(nn.relu(dense()))
+    inputs = random_inputs(function)
+    targets = parse_targets([collage.host_target(), "dnnl"])
+    with tvm.transform.PassContext(opt_level=3):
+        mod = prepare(tvm.IRModule.from_expr(function), None, targets.host, opt_level=3)
+        plans = Plans(mod, targets)
+        [part] = plans.parts_with_kernels()
+        [step] = steps_of_part(part)
+        kernel = next(name for name in step.kernels if name.startswith("matmul"))
+        plans.kernels = (chosen(step, kernel),)
+        plans.add_single_backends()
+        assert plans.kernels_of("dnnl") == plans.kernels and plans.kernels_of("tvm") == ()
+        file = tmp_path / "placement.json"
+        plans.maker("dnnl", TuningRecords())().save(file)
+        placement = load_placement(file)
+        assert placement.kernels == plans.kernels
+        replayed = apply_placement(mod, placement, targets.host, ["dnnl"])
+        assert tvm.ir.structural_equal(replayed, plans.modules["dnnl"])
+        built = build_library(replayed, targets.host)
+    built.export_library(str(tmp_path / "lib.so"))
+    library = tvm.runtime.load_module(str(tmp_path / "lib.so"))
+    assert_close(run(library, inputs), reference(function_of(nn.relu(dense())), inputs))
+    assert " as matmul by " in plan_of(library) and "measured: " in plan_of(library)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of steps chosen by measuring: what is asked of the store and of workers, on fakes."""
+
+import time
+import types
+
+import pytest
+from tvm import relay
+from tvm.relay.collage.backends import Backend, kernel_trials
+from tvm.relay.collage.costs.cost import Cost
+from tvm.relay.collage.costs.kernel import KernelStep
+from tvm.relay.collage.costs.options import MeasureOptions
+from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.measured.kernels import choose_kernels
+
+SECONDS = {"slow": 2e-3, "fast": 1e-3, "even": 2e-3}
+
+
+def step(text, *kernels):
+    return KernelStep("fake", text, f"step {text}", kernels or tuple(SECONDS))
+
+
+class Fake(Backend):
+    name = "fake"
+    steps = ()
+    failing = ()
+
+    def kernel_steps(self, function):
+        return self.steps
+
+    def kernel_run(self, text, kernel, seed):
+        if kernel in self.failing:
+            raise ValueError(f"no {kernel} for {text}")
+        return lambda: time.sleep(SECONDS[kernel])
+
+
+class Estimator:
+    """Answers jobs from a table, and keeps what it is told to."""
+
+    options = MeasureOptions()
+
+    def __init__(self, kept=None, fatal=()):
+        self.kept, self.jobs, self.fatal = dict(kept or {}), [], fatal
+
+    def look_up(self, trials):
+        return [self.kept.get((trial.hash, trial.kernel)) for trial in trials]
+
+    def keep(self, trial, cost):
+        self.kept[trial.hash, trial.kernel] = cost
+
+    def run_measuring(self, job):
+        kernels = job.arguments["arguments"]["kernels"]
+        self.jobs.append(kernels)
+        if set(kernels) & set(self.fatal):
+            return Reply("died", message="killed by SIGSEGV"), lambda cost: cost
+        samples = {kernel: [SECONDS[kernel]] * 6 for kernel in kernels}
+        return Reply("ok", {"samples": samples, "failed": {}}), lambda cost: cost
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    backend = Fake()
+    for name in ("get_backend", "find_backend"):
+        monkeypatch.setattr(kernel_trials, name, lambda _: backend)
+    return backend
+
+
+def choose(estimator, parts=1):
+    x = relay.var("x", shape=(4,))
+    function = relay.Function([x], x).with_attr("Compiler", "fake")
+    session = types.SimpleNamespace(estimator=estimator)
+    return {c.label: c.kernel for c in choose_kernels(session, [function] * parts)}
+
+
+def test_each_step_is_measured_once_and_runs_by_the_fastest(fake):
+    fake.steps = [step("a"), step("b", "slow", "even"), step("one kernel", "slow"), step("a")]
+    estimator = Estimator()
+    assert choose(estimator, parts=3) == {"step a": "fast", "step b": "slow"}
+    assert estimator.jobs == [("slow", "fast", "even"), ("slow", "even")]
+    assert len(estimator.kept) == 5
+
+
+def test_what_the_store_knows_is_not_measured(fake):
+    fake.steps = [step("a")]
+    first = Estimator()
+    choose(first)
+    again = Estimator(first.kept)
+    assert choose(again) == {"step a": "fast"} and again.jobs == []
+    first.kept.popitem()
+    partly = Estimator(first.kept)
+    assert choose(partly) == {"step a": "fast"} and len(partly.jobs) == 1
+
+
+def test_a_kernel_that_takes_its_worker_along_is_found_by_itself(fake):
+    fake.steps = [step("a")]
+    estimator = Estimator(fatal=["fast"])
+    assert choose(estimator) == {"step a": "slow"}
+    assert estimator.jobs == [("slow", "fast", "even"), ("slow",), ("fast",), ("even",)]
+    statuses = [cost.status for cost in estimator.kept.values()]
+    assert statuses == ["measured", "crashed", "measured"]
+
+
+def test_a_fault_of_the_machine_is_not_kept(fake):
+    fake.steps = [step("a")]
+    estimator = Estimator()
+    fault = Reply("died", message="out of memory", fault="memory")
+    estimator.run_measuring = lambda job: (fault, lambda cost: cost)
+    assert choose(estimator) == {"step a": "slow"} and not estimator.kept
+
+
+def test_a_backend_that_cannot_list_its_kernels_has_none(fake, caplog):
+    def fails(function):
+        raise RuntimeError("not today")
+
+    fake.kernel_steps = fails
+    assert choose(Estimator()) == {}
+    assert "not today" in caplog.text
+
+
+def test_what_slows_a_round_says_nothing_of_a_kernel(fake):
+    """Rounds differ by a factor of 30, kernels by one of 1.1."""
+    fake.steps = [step("a", "slow", "fast")]
+    estimator = Estimator()
+    load = [1.0, 30.0, 2.0, 5.0] * 3
+    samples = {"slow": [1.1e-3 * each for each in load], "fast": [1e-3 * each for each in load]}
+    answer = Reply("ok", {"samples": samples, "failed": {}})
+    estimator.run_measuring = lambda job: (answer, lambda cost: cost)
+    assert choose(estimator) == {"step a": "fast"}
+    slow, fast = estimator.kept.values()
+    assert fast.seconds == pytest.approx(slow.seconds / 1.1)
+    assert fast.high == pytest.approx(fast.seconds)
+
+
+def test_a_worker_times_each_kernel_and_says_what_failed(fake):
+    fake.failing = ["even"]
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 0, budget_seconds=0.05)
+    assert "no even for a" in found["failed"]["even"]
+    costs = {name: Cost.measured(samples) for name, samples in found["samples"].items()}
+    assert list(costs) == ["slow", "fast"]
+    assert 1e-3 <= costs["fast"].seconds < costs["slow"].seconds
+
+
+def test_a_worker_in_which_all_fail(fake):
+    fake.failing = list(SECONDS)
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 0, budget_seconds=0.05)
+    assert found["samples"] == {} and set(found["failed"]) == set(SECONDS)
