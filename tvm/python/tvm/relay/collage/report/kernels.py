@@ -20,7 +20,7 @@ import tvm
 from ..compile import build_library, host_target, prepare
 from ..costs.build_step import build_module
 from ..costs.candidate import CandidateModule, candidate_module, deployable_module
-from ..costs.kernel import KernelChoice
+from ..costs.kernel import KernelChoice, with_kernels
 from ..costs.options import MeasureOptions
 from ..external import TVM_BACKEND
 from ..measured import build_options, tuning_records
@@ -156,12 +156,14 @@ def _kernels_alone(
     options = MeasureOptions()
     built: dict[Any, list[Kernel]] = {}
     found: list[Kernel] = []
-    for _, mod, candidate in part_candidates(
-        prepared, parts_of(placement), host, placement.kernels
-    ):
+    kernels = placement.kernels
+    for _, mod, candidate in part_candidates(prepared, parts_of(placement), host, kernels):
         key = len(built) if own_weights else candidate.key()
         if key not in built:
-            mod = deployable_module(mod) if own_weights else candidate.instantiate(options.seed)
+            if own_weights:
+                mod = with_kernels(deployable_module(mod), kernels)
+            else:
+                mod = candidate.instantiate(options.seed)
             built[key] = kernels_of(build_module(mod, candidate, options.builder))
         found += built[key]
     return found
