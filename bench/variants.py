@@ -91,7 +91,7 @@ def kernel_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
     chosen = measured_kernels(mod, backend)
     for choice in chosen:
         if not choice.is_usual:
-            print(f"  {choice.Summary()}", flush=True)
+            print(choice.Summary(), flush=True)
     return [files.alone(PREFERRED, mod, backend), files.alone(MEASURED, mod, backend, chosen)]
 
 

@@ -7,7 +7,6 @@ import types
 import pytest
 from tvm import relay
 from tvm.relay.collage.backends import Backend, kernel_trials
-from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.costs.kernel import KernelStep
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.exec.reply import Reply
@@ -135,9 +134,9 @@ def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fake.failing = ["even"]
     found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 0, budget_seconds=0.05)
     assert "no even for a" in found["failed"]["even"]
-    costs = {name: Cost.measured(samples) for name, samples in found["samples"].items()}
-    assert list(costs) == ["slow", "fast"]
-    assert 1e-3 <= costs["fast"].seconds < costs["slow"].seconds
+    fastest = {name: min(samples) for name, samples in found["samples"].items()}
+    assert list(fastest) == ["slow", "fast"]
+    assert 1e-3 <= fastest["fast"] < fastest["slow"], "sleeps that a busy machine makes longer"
 
 
 def test_a_worker_in_which_all_fail(fake):
