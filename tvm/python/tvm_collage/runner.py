@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import os
+import struct
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -182,12 +183,27 @@ def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
 def _load(file: str, given: str = "") -> Any:
     """The module of a library's file, which errors call `given`, as the user did."""
     _library()  # its loader must know the modules of backends before the file names them
+    name = given or file
+    if lacking := _lacking_bytes(file):
+        raise ValueError(f"{name} is cut off: its last {lacking} bytes are missing; copy it again")
     try:
         return tvm.runtime.load_module(file)
     except Exception as error:  # whatever TVM's loaders and the linker raise
         reason = _last_line(error).rpartition(" is false: ")[2]  # of TVM's checks
-        name = given or file
         raise ValueError(f"{name} is no library that can be loaded here: {reason}") from error
+
+
+def _lacking_bytes(file: str) -> int:
+    """How many bytes a library that was cut off lacks: the system's loader does not look, and the
+    process dies of SIGBUS. A linker writes the table of sections last, and the ELF header says
+    where; a file that ends before that is refused by the loader."""
+    with open(file, "rb") as opened:
+        header = opened.read(64)
+    if len(header) < 64 or not header.startswith(b"\x7fELF"):
+        return 0
+    (begin,) = struct.unpack_from("<Q", header, 40)
+    size, count = struct.unpack_from("<2H", header, 58)
+    return max(0, begin + size * count - os.path.getsize(file))
 
 
 def _load_package(file: str) -> Any:
@@ -196,7 +212,11 @@ def _load_package(file: str) -> Any:
     It is called "default".
     """
     with tarfile.open(file) as package, tempfile.TemporaryDirectory() as folder:
-        if not set(_PACKAGE) <= set(package.getnames()):
+        try:
+            names = package.getnames()
+        except (tarfile.ReadError, EOFError) as error:
+            raise ValueError(f"{file} is cut off ({error}): copy it again") from error
+        if not set(_PACKAGE) <= set(names):
             raise ValueError(
                 f"{file} is no package of `tvmc compile` for the graph executor with "
                 f"--output-format so, which holds {', '.join(_PACKAGE)}"

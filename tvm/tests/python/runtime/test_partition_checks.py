@@ -9,24 +9,18 @@ import base64
 import copy
 import functools
 import json
-import os
-import resource
-import signal
 import subprocess
 import sys
-import traceback
 
 import numpy as np
 import pytest
 import tvm
 from onednn_nets import constant, function_of, hand_placed
+from survival import survive
 from tree import child_environment
 from tvm import relay
 from tvm.relay import nn
 from tvm.relay.collage.backends import get_backend
-
-SECONDS = 20  # that one change may take
-BYTES = 4 << 30  # of address space: what asks for more gets an error
 
 
 def var(*shape, name="x", dtype="float32"):
@@ -202,33 +196,6 @@ def cut(module):
     for change in changes:
         node["repr_b64"] = base64.b64encode(change).decode()
         yield json.dumps(saved)
-
-
-def survive(attempt, changes):
-    """Try changes in a process of its own; the one that ends it and how, or None."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-            for change in changes:
-                os.write(write, b".")
-                signal.alarm(SECONDS)
-                try:
-                    attempt(change)
-                except UnicodeDecodeError:
-                    raise  # no answer: the error could not be read
-                except Exception:  # noqa: BLE001 - any other is one
-                    pass
-            os._exit(0)
-        except BaseException:  # noqa: BLE001 - a forked process must not go on
-            traceback.print_exc()
-            os._exit(1)
-    os.close(write)
-    with os.fdopen(read, "rb") as tried:
-        count = len(tried.read())
-    _, status = os.waitpid(child, 0)
-    return None if status == 0 else (changes[count - 1], status)
 
 
 def main(most):

@@ -9,6 +9,8 @@
 
 #include <map>
 
+#include "../partition/printable.h"
+
 namespace tvm {
 namespace collage {
 namespace onnx_model {
@@ -33,7 +35,8 @@ const EngineKind& GetEngineKind(const std::string& name) {
   if (found == kinds.end()) {
     std::string known;
     for (const auto& kind : kinds) known += (known.empty() ? "" : ", ") + kind.first;
-    LOG(FATAL) << "ValueError: nothing runs ONNX models as '" << name << "'; known: " << known;
+    LOG(FATAL) << "ValueError: nothing runs ONNX models as '" << partition::Printable(name)
+               << "'; known: " << known;
   }
   return found->second;
 }

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "../partition/checked_data.h"
+#include "../partition/printable.h"
 #include "../partition/thread_pool.h"
 #include "engine.h"
 
@@ -59,7 +60,7 @@ TensorSpec SpecFromText(const std::string& text) {
   if (!is_good || !is.eof()) {
     LOG(FATAL)
         << "ValueError: a spec of an ONNX partition is float32, int32, int64 or bool, and its "
-        << "extents, not '" << text << "'";
+        << "extents, not '" << partition::Printable(text) << "'";
   }
   spec.dtype = runtime::String2DLDataType(dtype);
   return spec;

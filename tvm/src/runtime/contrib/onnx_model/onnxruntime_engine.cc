@@ -14,6 +14,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "../partition/printable.h"
 #include "../partition/thread_pool.h"
 #include "engine.h"
 #include "onnxruntime_api.h"
@@ -27,7 +28,7 @@ void Check(ort::Status* status, const std::string& what) {
   if (!status) return;
   const std::string message = ort::GetApi().GetErrorMessage(status);
   ort::GetApi().ReleaseStatus(status);
-  LOG(FATAL) << "ValueError: onnxruntime: " << what << ": " << message;
+  LOG(FATAL) << "ValueError: onnxruntime: " << what << ": " << partition::Printable(message);
 }
 
 /*! \brief A handle of the library, released at the end of its life. */

@@ -10,10 +10,12 @@
  */
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "../partition/printable.h"
 #include "../partition/thread_pool.h"
 #include "engine.h"
 #include "openvino_api.h"
@@ -26,9 +28,10 @@ namespace {
 void Check(int status, const std::string& what) {
   if (status == ov::kOk) return;
   const char* message = ov::GetApi().get_last_err_msg();
-  const std::string text = message ? message : "error " + std::to_string(status);
+  std::string text = message ? message : "error " + std::to_string(status);
   if (message) ov::GetApi().free(message);
-  LOG(FATAL) << "ValueError: openvino: " << what << ": " << text;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  LOG(FATAL) << "ValueError: openvino: " << what << ": " << partition::Printable(text);
 }
 
 template <typename T>

@@ -10,8 +10,9 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <sstream>
+
+#include "printable.h"
 
 namespace tvm {
 namespace collage {
@@ -31,14 +32,6 @@ constexpr int kFormat = 2;
 // What libraries take; no tensor of it has more numbers than its size in bytes can say.
 constexpr size_t kMostAxes = 12;
 constexpr int64_t kMostElements = int64_t{1} << 40;
-
-/*! \brief ASCII alone, as Python refuses bytes that are no UTF-8; the reader's end of file is one.
- */
-std::string Printable(std::string text) {
-  const auto is_printable = [](char each) { return each >= ' ' && each <= '~'; };
-  text.erase(std::remove_if(text.begin(), text.end(), std::not_fn(is_printable)), text.end());
-  return text;
-}
 
 void CheckShapes(const std::vector<Dims>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
