@@ -12,7 +12,7 @@ ZOO_VENV ?= .venv-zoo
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.tvm-collage
 BUILD := build/editable
-CPP_TESTS := build/cpp-tests
+SANITIZED := build/sanitized
 LOCKS := $(addprefix requirements,.txt -demo.txt -dev.txt -bench.txt -mkl.txt -peers.txt)
 PIP := -m pip install --disable-pip-version-check --quiet --no-deps
 LOCKED := --only-binary :all: --require-hashes
@@ -27,7 +27,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp fuzz test-upstream demo bench wheel zoo-environment lint clean lock
+.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo bench wheel zoo-environment lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -61,14 +61,24 @@ test: test-cpp test-python
 
 # With the slow tests as well: docs/testing.md lists them.
 test-all: SELECTED =
-test-all: test-cpp test-python
+test-all: test-sanitized test-python
 
 SELECTED = -m "not slow"
 test-python: build
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(SELECTED) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(SELECTED) $(ARGS)
 
 test-cpp: build
-	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(CPP_TESTS)
+	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(BUILD)
+
+# The C++ tests, and tests of damaged files, on what is built once more with sanitizers.
+test-sanitized: build
+	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(SANITIZED) -DCOLLAGE_SANITIZE=ON
+	@PATH="$(abspath $(BIN)):$$PATH" tools/run_sanitized.sh $(SANITIZED)
+
+# What needs torch, which is large: with the packages of the zoo's environment.
+test-torch: build
+	@test -d $(ZOO_VENV) || { echo "make zoo-environment first"; exit 2; }
+	PYTHONPATH="$(abspath $(ZOO_VENV))/lib/python3.11/site-packages" $(BIN)/python -m pytest -k "torch or inductor" $(ARGS)
 
 # For hours: make fuzz ARGS="--seeds 300: --minutes 480".
 fuzz: build

@@ -4,6 +4,7 @@
 The user's store of costs stays out of it: a test that wants a store names one of its own.
 """
 
+import collections
 import os
 import shutil
 import signal
@@ -22,6 +23,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if getattr(sys.modules.get("tvm"), "__file__", None) is None:
     sys.modules.pop("tvm", None)
     import tvm  # noqa: F401
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Files with slow tests first, then those with the most tests: a process takes whole files, and
+    a long one that begins last leaves the others idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    counts = collections.Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -counts[item.path], item.path))
 
 
 @pytest.fixture(scope="session", autouse=True)

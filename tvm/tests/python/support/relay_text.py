@@ -4,7 +4,7 @@
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.relay.collage import MockCostEstimator, dataflow_graph
+from tvm.relay.collage import MockCostEstimator, dataflow_graph, host_target
 from tvm.relay.op.contrib import register_pattern_table
 from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
@@ -13,6 +13,11 @@ T = "Tensor[(2, 4), float32]"
 HOST = "llvm"
 # What runs to be compared: LLVM does not optimise it, which is most of a build's time.
 PLAIN = "llvm -opt-level=0"
+
+
+def plain_host():
+    """The same for this CPU and no other."""
+    return Target(f"{host_target()} -opt-level=0")
 
 
 def parse(text):

@@ -74,33 +74,31 @@ def _autotvm(mod, choice, seconds):
 
 def _ansor_pairs(mod, choice, seconds):
     key = tvm.ir.structural_hash(mod)
-    if key not in _sampled:
+    if key not in _lines:
         tasks, _ = auto_scheduler.extract_tasks(mod["main"], {}, TARGET)
-        _sampled[key] = [_two_states(task) for task in tasks]
+        _lines[key] = [_two_states(task) for task in tasks]
     pairs = []
-    for lines in _sampled[key]:
+    for lines in _lines[key]:
         row = json.loads(lines[choice])
         row["r"] = [[seconds], 0, 0.5, 1]
         pairs.append(load_record_from_string(json.dumps(row)))
     return pairs
 
 
-# By module and task: two lines each. Ansor's samples differ from call to call, whatever the seed.
-_sampled = {}
+# By module and task: the lines of two states.
+_lines = {}
 
 
 def _two_states(task):
-    params = {"sample_init_min_population": 4, "sample_init_use_measured_ratio": 0.0}
+    """The plain loops, and these with the last nest in parallel."""
+    plain, parallel = (task.compute_dag.get_init_state() for _ in range(2))
+    last = parallel.stages[-1]
+    parallel.parallel(last.op, last.iters[0])
     result = auto_scheduler.MeasureResult([1.0], 0, "", 0.5, 1.0)
-    lines = {}
-    while len(lines) < 2:
-        policy = auto_scheduler.SketchPolicy(
-            task, auto_scheduler.RandomModel(), params=params, verbose=0
-        )
-        for state in policy.sample_initial_population():
-            entry = auto_scheduler.MeasureInput(task, state)
-            lines[dump_record_to_string(entry, result)] = None
-    return list(lines)[:2]
+    return [
+        dump_record_to_string(auto_scheduler.MeasureInput(task, state), result)
+        for state in (plain, parallel)
+    ]
 
 
 def _ansor(mod, choice, seconds):

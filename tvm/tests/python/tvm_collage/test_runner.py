@@ -16,7 +16,7 @@ import pytest
 import tvm
 from own_code_backends import IN_PYTHON
 from own_code_backends import net as minus_net
-from relay_text import parse
+from relay_text import PLAIN, parse
 from tvm import relay
 from tvm.driver import tvmc
 from tvm.relay import collage
@@ -50,12 +50,12 @@ def check(outputs, given):
 
 
 def built(mod, **options):
-    return Built.of_library(build_library(mod, "llvm", **options), mod)
+    return Built.of_library(build_library(mod, PLAIN, **options), mod)
 
 
 @pytest.fixture(scope="module")
 def library():
-    return build_library(several(), "llvm")
+    return build_library(several(), PLAIN)
 
 
 @pytest.fixture
@@ -383,7 +383,7 @@ def test_aot_by_the_names_of_the_model():
 
 
 def of_vm(mod):
-    return Built(build_vm(mod, "llvm").mod, mod)
+    return Built(build_vm(mod, PLAIN).mod, mod)
 
 
 def test_vm_with_control_flow_and_a_tuple():

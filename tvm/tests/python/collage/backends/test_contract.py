@@ -19,7 +19,7 @@ import tvm_forks
 from blas_nets import partition
 from onednn_nets import build, constant, function_of, run
 from own_code_backends import IN_C, IN_PYTHON
-from relay_text import is_external
+from relay_text import PLAIN, is_external
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import BUILTIN, get_backend, greedy_partition
@@ -83,7 +83,7 @@ def library_of(name):
 @functools.cache
 def executable_of(name):
     with tvm.transform.PassContext(opt_level=3):
-        return relay.vm.compile(placed(name), "llvm")
+        return relay.vm.compile(placed(name), PLAIN)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tvm
 from own_code_backends import IN_C, IN_PYTHON, InC, net
+from relay_text import PLAIN
 from tvm import relay
 from tvm.relay.collage import (
     CollageOptions,
@@ -34,7 +35,7 @@ def build(backend, mod=None):
     mod = backends.greedy_partition(mod or net(CONSTANT), backend.name)
     assert f'Compiler="{backend.name}"' in str(mod)
     with tvm.transform.PassContext(opt_level=3):
-        return relay.build(mod, target="llvm")
+        return relay.build(mod, target=PLAIN)
 
 
 def run(library, x=X):
@@ -103,7 +104,7 @@ void run(const float* x, const float* first, const float* second, float* out, in
     typed = relay.transform.InferType()(tvm.IRModule({var: function}))[var]
     mod = relay.transform.InferType()(tvm.IRModule({var: typed, "main": main}))
     with tvm.transform.PassContext(opt_level=3):
-        library = relay.build(mod, target="llvm")
+        library = relay.build(mod, target=PLAIN)
     module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
     data = np.float32([10, -20, 30, 40])
     module.set_input("x", data)

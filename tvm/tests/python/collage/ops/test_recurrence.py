@@ -10,6 +10,7 @@ import pytest
 import tvm
 from onnx import helper, numpy_helper
 from onnx_cases import f, layer, typed
+from relay_text import plain_host
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
@@ -98,7 +99,7 @@ def all_layers(*sizes):
 
 def run(mod, arrays, params=None):
     with tvm.transform.PassContext(opt_level=3):
-        library = relay.build(mod, collage.host_target(), params=params)
+        library = relay.build(mod, plain_host(), params=params)
     module = graph_executor.GraphModule(library["default"](tvm.cpu()))
     module.run(**arrays)
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]

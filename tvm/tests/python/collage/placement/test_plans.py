@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from placement_nets import NET, TARGETS, net, optimized
-from relay_text import assert_same_outputs, is_external
+from relay_text import PLAIN, assert_same_outputs, is_external
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
@@ -110,7 +110,7 @@ def saved(monkeypatch, tmp_path):
         monkeypatch.setattr(optimizer, name, fail)
     mod, params = net()
     x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
-    library = build_library(prepare(mod, params, "llvm"), "llvm")
+    library = build_library(prepare(mod, params, PLAIN), PLAIN)
     return str(tmp_path / "net.json"), x, run_graph(library, x)
 
 
@@ -213,7 +213,7 @@ def test_equal_parts_are_compiled_once_and_run_apart(monkeypatch, compiled):
     mod, params = net(TWICE)
     x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
     plain = graph_executor.GraphModule(
-        build_library(prepare(mod, params, "llvm"), "llvm")["default"](tvm.cpu())
+        build_library(prepare(mod, params, PLAIN), PLAIN)["default"](tvm.cpu())
     )
     graph = graph_executor.GraphModule(build_library(result.mod, result.host)["default"](tvm.cpu()))
     assert len(compiled) == 1

@@ -82,14 +82,20 @@ def test_the_bound_is_never_above_the_linear_programs_and_not_far_below(backend)
     assert min(shares) > 0.65 and np.median(shares) > 0.8
 
 
+NETS = {
+    "resnet50": lambda: models.NETS["resnet50"].build(1),
+    "mobilenetv2": lambda: models.NETS["mobilenetv2"].build(1),
+    "bert": lambda: models.bert.bert_base(1, layers=2),
+}
+
+
 @pytest.fixture(scope="module")
 def nets():
     made = {}
 
     def get(name):
         if name not in made:
-            workload = models.to_relay(models.NETS[name].build(1))
-            made[name] = prepare(*workload, Target("llvm"), opt_level=3)
+            made[name] = prepare(*models.to_relay(NETS[name]()), Target("llvm"), opt_level=3)
         return made[name]
 
     return get
@@ -103,7 +109,7 @@ ESTIMATORS = {
 
 
 @pytest.mark.parametrize("costs", ESTIMATORS)
-@pytest.mark.parametrize("name", ["resnet50", "mobilenetv2", "bert"])
+@pytest.mark.parametrize("name", NETS)
 def test_real_nets(name, costs, nets):
     with tvm.transform.PassContext(opt_level=3):
         check(problem_of(nets(name), TARGETS, ESTIMATORS[costs]()))
