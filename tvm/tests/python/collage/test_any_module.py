@@ -16,12 +16,12 @@ from relay_text import (
     make_backend,
     parse,
     partition,
+    plain_host,
     random_args,
     run,
 )
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
-from tvm.relay import collage
 from tvm.relay.backend import vm
 from tvm.relay.collage import CollageOptions, MockCostEstimator
 from tvm.relay.collage.compile import build_library
@@ -36,7 +36,7 @@ from tvm.target import Target
 NAME = "any_test"
 CHEAP = {"llvm": 10, NAME: 1}
 ALONE = [f"{NAME}.NoFusion"]
-HOST = collage.host_target()
+HOST = plain_host()
 
 
 @pytest.fixture(scope="module")

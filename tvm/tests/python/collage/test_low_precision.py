@@ -11,13 +11,13 @@ import tvm
 from models.graph import Graph
 from models.low_precision import halve, in_bfloat16, quantise
 from onednn_nets import run
-from relay_text import is_external
+from relay_text import is_external, plain_host
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
-from tvm.relay.collage.compile import build_library, host_target, prepare
+from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.reference import evaluate
 from tvm.relay.collage.costs.tolerance import OUTPUT, output_tolerance
 from tvm.relay.collage.exec.arrays import as_numbers
@@ -68,12 +68,12 @@ def onnxruntime_outputs(model):
 def prepared(kind):
     mod, params = models.to_relay(net(kind)[0])
     with tvm.transform.PassContext(opt_level=3):
-        return prepare(mod, params, host_target())
+        return prepare(mod, params, plain_host())
 
 
 def outputs(mod):
     with tvm.transform.PassContext(opt_level=3):
-        return run(build_library(mod, host_target()), inputs())
+        return run(build_library(mod, plain_host()), inputs())
 
 
 def operators(mod):
@@ -138,7 +138,7 @@ def test_bfloat16_is_compared_as_numbers_and_not_as_bits(tmp_path):
     (found,) = evaluate(mod, [data], MeasureOptions().builder)
     assert found.dtype == "float32" and output_error([found], [wanted]) < 1e-2
     library, values = str(tmp_path / "net.so"), str(tmp_path / "x.npz")
-    build_library(mod, host_target()).export_library(library)
+    build_library(mod, plain_host()).export_library(library)
     np.savez(values, x=data)
     contestant = library_contestant(library, values)
     contestant.run()
@@ -189,7 +189,7 @@ def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(
     options = CollageOptions(
         measure_seconds=0.01, guard_rounds=6, guard_seconds=0.1, workers=1, progress="quiet"
     )
-    result = collage.optimize(mod, params, [host_target(), "dnnl"], options)
+    result = collage.optimize(mod, params, [plain_host(), "dnnl"], options)
     limit = output_tolerance(prepared(kind))
     assert output_error(run(result.library, inputs()), onnxruntime_outputs(model)) <= limit
     report = result.to_json()

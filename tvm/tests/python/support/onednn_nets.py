@@ -13,7 +13,6 @@ from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
 
 get_backend("dnnl")  # registers relay.ext.dnnl
-HOST = "llvm"
 needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
 
 
@@ -60,8 +59,8 @@ def random_inputs(function, seed=0) -> dict:
     }
 
 
-def build(mod, target=HOST, opt_level=3):
-    """Return the built library."""
+def build(mod, target=PLAIN, opt_level=3):
+    """Return the built library, by default with kernels of TVM's that LLVM does not optimise."""
     # This LLVM refuses the debug info of some common subexpressions (docs/compile.md).
     config = {"tir.disable_cse_tir": True}
     with tvm.transform.PassContext(opt_level=opt_level, config=config):
@@ -79,7 +78,7 @@ def run(library, inputs) -> list[np.ndarray]:
 def reference(function, inputs) -> list[np.ndarray]:
     """Return TVM's own outputs, of kernels that are hardly optimised."""
     # Below level 2 TVM cannot build quantised operators of constants.
-    return run(build(tvm.IRModule.from_expr(function), PLAIN, opt_level=2), inputs)
+    return run(build(tvm.IRModule.from_expr(function), opt_level=2), inputs)
 
 
 def assert_close(got, wanted):

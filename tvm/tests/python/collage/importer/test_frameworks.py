@@ -8,16 +8,16 @@ the graph executor) and compared with the module as imported and with the framew
 import numpy as np
 import pytest
 import tvm
-from relay_text import count_calls, is_external, partition
+from relay_text import count_calls, is_external, partition, plain_host
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import MockCostEstimator
-from tvm.relay.collage.compile import build_library, build_vm, host_target, prepare
+from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.measure import Cost
 from tvm.runtime.vm import VirtualMachine
 from tvm.target import Target
 
-HOST = host_target()
+HOST = plain_host()
 CHEAP = {"llvm": 10, "dnnl": 1}
 
 

@@ -8,8 +8,8 @@ import dataclasses
 
 import numpy as np
 import tvm
+from relay_text import plain_host
 from tvm.contrib import graph_executor
-from tvm.relay import collage
 from tvm.relay.collage import CostEstimator
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.library import build_library
@@ -92,7 +92,7 @@ class RandomCosts(CostEstimator):
 
 def placed(mod: tvm.IRModule, variant: Variant, seed: int) -> tvm.IRModule:
     """The typed module with its parts where the variant has them."""
-    host = collage.host_target()
+    host = plain_host()
     with tvm.transform.PassContext(opt_level=3):
         prepared = prepare(mod, None, host)
         if not variant.targets:
@@ -107,7 +107,7 @@ def placed(mod: tvm.IRModule, variant: Variant, seed: int) -> tvm.IRModule:
 def outputs_of(mod: tvm.IRModule, inputs: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
     """Outputs of the placed module's first run, and of one after a run on nothing but NaN: what is
     left of that must not come back."""
-    library = build_library(mod, collage.host_target())
+    library = build_library(mod, plain_host())
     module = graph_executor.GraphModule(library["default"](tvm.cpu()))
 
     def run(arrays):
