@@ -97,6 +97,7 @@ def tiny_net():
     return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(out), out))
 
 
+@pytest.mark.slow("a net searched, and each of its parts timed")
 def test_plans_of_a_net_are_accounted_for():
     options = argparse.Namespace(
         store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", made_up=None

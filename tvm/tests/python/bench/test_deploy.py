@@ -39,6 +39,7 @@ def build_with_dnnl(side, model, folder, threads, **options):
     return Built({side: library})
 
 
+@pytest.mark.slow("a net timed in four processes")
 def test_a_small_net_wherever_it_is_deployed(tmp_path, monkeypatch, capsys):
     if not shutil.which("g++") or not shutil.which("make"):
         pytest.skip("needs g++ and make")

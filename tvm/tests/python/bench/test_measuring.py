@@ -39,6 +39,7 @@ def run(tmp_path_factory):
     return done.stdout, json.loads(output.read_text())
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_the_phases_add_up_and_the_workers_are_told_apart(run):
     text, [cold, warm] = run
     assert [item["kind"] for item in (cold, warm)] == ["cold", "warm"]
@@ -53,6 +54,7 @@ def test_the_phases_add_up_and_the_workers_are_told_apart(run):
     assert "in workers" in text and "together" in text
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_a_warm_search_starts_no_worker_and_finds_the_same_plan(run):
     _, [cold, warm] = run
     assert cold["answered"]["measured"] >= cold["costs"]["asked"] > 0
@@ -66,6 +68,7 @@ def test_a_warm_search_starts_no_worker_and_finds_the_same_plan(run):
     assert warm["costs"] == cold["costs"] and warm["plan"] == cold["plan"] == "collage"
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_what_a_row_says(run):
     text, [cold, _] = run
     costs = cold["costs"]
@@ -73,6 +76,7 @@ def test_what_a_row_says(run):
     assert costs["asked"] + costs["never_needed"] == costs["distinct"] <= costs["candidates"]
 
 
+@pytest.mark.slow("the benchmark's whole way")
 @pytest.mark.parametrize("kind, limit", measuring.LIMITS.items())
 def test_a_slow_search_is_a_fault_with_the_guard_off_only(run, kind, limit):
     runs = copy.deepcopy(run[1])

@@ -23,6 +23,7 @@ def run(tmp_path_factory):
     return done.returncode, done.stdout, json.loads(output.read_text())
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_the_phases_add_up_to_the_whole_pass(run):
     code, text, [result] = run
     assert code == 0 and "FAULT" not in text
@@ -37,12 +38,14 @@ def test_the_phases_add_up_to_the_whole_pass(run):
         assert row["optimal"] and row["nodes"] > 90
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_random_costs_make_the_search_work(run):
     _, _, [result] = run
     [mock], [random] = result["runs"]["dnnl"], result["runs"]["random"]
     assert random["states"] > 2 * mock["states"]
 
 
+@pytest.mark.slow("the benchmark's whole way")
 @pytest.mark.parametrize(
     "change, fault",
     [
@@ -63,6 +66,7 @@ def test_faults(run, change, fault):
     assert search.faults(result, allow_slow=True) == ([] if "plan_seconds" in change else [line])
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_max_depth_may_cut_and_a_synthetic_net_may_take_long(run):
     result = copy.deepcopy(run[2][0])
     row = result["runs"]["dnnl"][0]

@@ -60,11 +60,13 @@ def saved(tmp_path_factory):
 @pytest.mark.parametrize(
     "name, depth",
     [
-        ("mobilenetv2", 4),
         ("inception", 2),
         ("inception", 4),
         ("separable", 8),
-        ("transformer", 4),
+        *(
+            pytest.param(name, 4, marks=pytest.mark.slow("larger nets"))
+            for name in ("mobilenetv2", "transformer")
+        ),
     ],
 )
 def test_the_plan_costs_no_more_than_the_prototypes(name, depth, prices, saved):

@@ -9,6 +9,7 @@ import thread_pool
 OPTIONS = argparse.Namespace(library="openblas", size=16, tvm_size=16, threads=1, rounds=2)
 
 
+@pytest.mark.slow("the benchmark's whole way")
 def test_both_sides_run_a_mixed_load(monkeypatch):
     monkeypatch.setattr(thread_pool, "LOADS", ("mixed",))
     found = thread_pool.measure(OPTIONS)

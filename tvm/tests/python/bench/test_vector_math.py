@@ -10,6 +10,7 @@ FIGURES = r" +\d+\.\d +\d+\.\d\d \[\S+, \S+\] +(\S+)  at (\S+)"
 FEW = ["--every", "65536", "--count", "65536", "--rounds", "2", "--threads", "1"]
 
 
+@pytest.mark.slow("kernels of each side built and timed")
 def test_functions_on_all_sides(capfd):
     assert vector_math.main(["--functions", "tanh,log2", *FEW]) == 0
     machine, *lines = capfd.readouterr().out.splitlines()

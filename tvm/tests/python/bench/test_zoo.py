@@ -145,6 +145,7 @@ def test_a_net_that_cannot_be_exported_is_data(tmp_path, capsys):
     assert "No such file" in found["failure"]["message"]
 
 
+@pytest.mark.slow("a net searched, built and timed on each side")
 def test_small_nets_at_depth_seconds(tmp_path, small):
     """The whole way, in this process; the broken net fails where it is imported."""
     pytest.importorskip("onnxruntime")
