@@ -19,6 +19,5 @@ ASAN_OPTIONS=$(IFS=:; echo "${options[*]}")
 export ASAN_OPTIONS
 
 # OpenVINO opens libraries in a way (RTLD_DEEPBIND) that the sanitizers refuse.
-tests=tvm/tests/python
 python -m pytest --durations=5 -k "not openvino" \
-  $tests/runtime/test_partition_checks.py $tests/runtime/test_damaged_libraries.py
+  tvm/tests/python/runtime/test_partition_checks.py tvm/tests/python/runtime/test_damaged_libraries.py
