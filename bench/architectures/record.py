@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.sides import ratio_of, row_of
-
 KEY = ("net", "size", "batch", "depth")
 # What depends on the commit beside the code that is hashed in the versions does not count.
 CONDITIONS = ("versions", "machine", "threads", "rounds", "rtol", "backends")
@@ -29,6 +27,8 @@ def rows_of(
     found: Iterable[Any], peers: Sequence[str], failures: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Rows of comparisons (measure.Comparison) and of what could not be built."""
+    from harness.sides import row_of  # here: TVM is not needed to read records
+
     comparisons = list(found)
     by_name = {item.name: item for item in comparisons}
     usable = [by_name[name] for name in peers if name in by_name and by_name[name].cost.is_usable]
@@ -84,5 +84,7 @@ def best_of_ours(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _rounded(above: Any, below: Any) -> list[float | None] | None:
+    from harness.sides import ratio_of
+
     values = ratio_of(above, below)
     return values and [None if value is None else round(value, 3) for value in values]
