@@ -29,6 +29,7 @@ from additivity_plans import Plan, find_plans
 from harness import arguments
 from harness.tables import interval_text, text_table
 from tvm import relay
+from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.inputs import describe_inputs
@@ -37,7 +38,7 @@ from tvm.relay.collage.costs.statistics import ratio_interval
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
-    measuring_session,
+    open_session,
     transition_candidates,
 )
 from tvm.relay.collage.report.kernels import match_kernels
@@ -291,9 +292,9 @@ def run_net(name: str, mod: Any, params: Any, targets: Any, options: Any) -> lis
         opt_level=3,
         config={"relay.collage.store": options.store, "relay.collage.seed": options.seed},
     ):
-        with measuring_session(external_targets=targets.external):
+        with open_session(CollageOptions.current(), targets.external) as session:
             names = arguments.listed(options.plans)
-            plans = find_plans(prepared, targets, names, options.made_up)
+            plans = find_plans(prepared, targets, names, options.made_up, session)
         return [
             {
                 "net": name,

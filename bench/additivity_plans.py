@@ -14,6 +14,7 @@ import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
 from tvm.relay.collage.measure import CandidateModule, Cost
+from tvm.relay.collage.measured import Session
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.placement.describe import placed_parts
 from tvm.relay.collage.placement.replay import rewrite
@@ -43,8 +44,8 @@ class _Single(collage.CostEstimator):
     """Measured costs for TVM; external candidates are free if of `backend`, else out of question:
     the plan then has on that backend all that it can take, in the largest parts."""
 
-    def __init__(self, backend: str, host: tvm.target.Target):
-        super().__init__()
+    def __init__(self, backend: str, host: tvm.target.Target, session: Session | None):
+        super().__init__(session)
         self._backend, self._host = backend, host
 
     def estimate_batch(self, mods, targets, labels):
@@ -90,27 +91,33 @@ class _SingleMadeUp(RandomCosts):
 
 
 def find_plans(
-    prepared: tvm.IRModule, targets: Any, names: list[str] | None = None, made_up: int | None = None
+    prepared: tvm.IRModule,
+    targets: Any,
+    names: list[str] | None = None,
+    made_up: int | None = None,
+    session: Session | None = None,
 ) -> list[Plan]:
     """The plans of a prepared module; one with a part that does not run is left out, with a word
-    on stderr. With a seed `made_up` nothing is measured to find them."""
+    on stderr. `session` measures; with a seed `made_up` nothing is measured to find them."""
     plans = []
     for name in (OP_LEVEL, "tvm", *(target.kind.name for target in targets.external)):
         if names and name not in names:
             continue
-        estimator = _estimator(name, targets.host, made_up)
+        estimator = _estimator(name, targets.host, made_up, session)
         partition(prepared, targets, estimator)
         [report] = [r for r in estimator.reports if r.function == "main"]
         try:
-            plans.append(_plan(name, prepared, report, targets.host, made_up is None))
+            plans.append(_plan(name, prepared, report, targets.host, made_up is None, session))
         except _NoSum as error:
             print(f"plan {name} has no sum: {error}", file=sys.stderr)
     return plans
 
 
-def _estimator(name: str, host: Any, made_up: int | None) -> collage.CostEstimator:
+def _estimator(
+    name: str, host: Any, made_up: int | None, session: Session | None
+) -> collage.CostEstimator:
     if made_up is None:
-        return collage.CostEstimator() if name == OP_LEVEL else _Single(name, host)
+        return collage.CostEstimator(session) if name == OP_LEVEL else _Single(name, host, session)
     if name == OP_LEVEL:
         return _MixedMadeUp(made_up)
     return _SingleMadeUp(name, host, made_up)
@@ -126,6 +133,7 @@ def _plan(
     report: FunctionReport,
     host: tvm.target.Target,
     is_measured: bool,
+    session: Session | None,
 ) -> Plan:
     parts = placed_parts(report.placement)
     candidates, free = [], []
@@ -136,7 +144,7 @@ def _plan(
     seconds = report.seconds if is_measured else None
     if free:
         asked = [list(items) for items in zip(*free, strict=True)]
-        for cost in collage.CostEstimator().estimate_batch(*asked):
+        for cost in collage.CostEstimator(session).estimate_batch(*asked):
             if cost.status != "measured":
                 raise _NoSum(f"{cost.status}: {cost.message}")
             seconds += cost.seconds

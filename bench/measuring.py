@@ -92,7 +92,6 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     import tvm
     from tvm.relay import collage
     from tvm.relay.collage.exec.spent import recording
-    from tvm.relay.collage.measured import measuring_session
     from tvm.relay.collage.report.facts import costs_asked
 
     imported = _minus(_now(), began)
@@ -103,11 +102,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     )
     targets = [collage.host_target(), tvm.target.Target("dnnl")]
     children = _children_cpu()
-    with (
-        tvm.transform.PassContext(opt_level=3),
-        recording() as spent,
-        measuring_session(options) as session,
-    ):
+    with tvm.transform.PassContext(opt_level=3), recording() as spent:
         result = collage.optimize(mod, params, targets, options)
     of_pass = {
         name: [seconds["wall"], seconds["cpu"]]
@@ -126,9 +121,9 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
         "workers": spent.workers,
         "costs": costs_asked(report),
         "answered": {
-            "measured": session.estimator.misses,
-            "store": session.estimator.stored,
-            "memory": session.estimator.hits,
+            "measured": result.costs["measured"],
+            "store": result.costs["from_store"],
+            "memory": result.costs["from_memory"],
         },
         "failed": len(report.failed),
         "load": os.getloadavg()[0],

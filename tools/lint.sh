@@ -17,7 +17,7 @@ mapfile -t cpp < <(find tvm/src tvm/tests/cpp bench demos -name '*.cc' -o -name 
   2>/dev/null | sort)
 check "ruff format" ruff format --quiet --check .
 check "ruff check" ruff check --quiet .
-check "mypy" mypy
+check "types" python tools/check_types.py
 check "sources" python tools/check_sources.py
 check "includes" python tools/check_includes.py
 check "tests" python tools/check_tests.py

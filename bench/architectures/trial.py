@@ -70,8 +70,8 @@ def at_seconds(request: dict[str, Any]) -> Facts:
     """Each backend alone beside each peer, and the slow kernels of each backend."""
     from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import files_of, prepared
-    from tvm.relay.collage.errors import last_line
     from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.messages import last_line
 
     from .kernels import LOGS, probe_machine, slow_kernels
     from .record import rows_of

@@ -19,9 +19,9 @@ import tvm
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.kernel import KernelChoice
-from tvm.relay.collage.errors import last_line
 from tvm.relay.collage.measure import Comparison, Contestant
-from tvm.relay.collage.measured import choose_kernels, measuring_session
+from tvm.relay.collage.measured import choose_kernels, open_session
+from tvm.relay.collage.messages import last_line
 from tvm.relay.collage.plans import TVM_ALONE, Plans
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.timing.comparison import paired_ratio
@@ -91,7 +91,7 @@ def measured_kernels(mod: tvm.IRModule, target: str) -> tuple[KernelChoice, ...]
     """By which kernels the steps of a prepared module on the backend of a target run, each timed
     now."""
     options = collage.CollageOptions(store="none", progress="quiet")
-    with tvm.transform.PassContext(opt_level=3), measuring_session(options) as session:
+    with tvm.transform.PassContext(opt_level=3), open_session(options) as session:
         return choose_kernels(session, _plans(mod, target).parts_with_kernels())
 
 

@@ -10,6 +10,13 @@ import _signal  # what `signal` is made of; the interpreter has it already
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # for mypy alone
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
 # Modules of TVM's command line whose functions ours stand before: relay/collage/tvmc.
 _TVMC = frozenset(
     f"tvm.driver.tvmc.{name}" for name in ("target", "pass_config", "frontends", "compiler")
@@ -19,7 +26,9 @@ _TVMC = frozenset(
 class CollageFinder:
     """Meta-path finder: prepares the process when ``tvm`` is imported and places our package."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: "Any" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         """Return our spec for ``tvm.relay.collage``, one that lets us act at its import for ``tvm``
         and for modules of tvmc, else None."""
         if name == "tvm":
@@ -30,7 +39,13 @@ class CollageFinder:
             return self._find(name, path, target, _TvmcLoader)
         return None
 
-    def _find(self, name, path, target, make_loader):
+    def _find(
+        self,
+        name: str,
+        path: "Any",
+        target: "ModuleType | None",
+        make_loader: "Callable[[Any], Any]",
+    ) -> "ModuleSpec | None":
         """Find a module as the finders after us do, with a loader of ours before its own."""
         others = sys.meta_path
         if self in others:
@@ -52,34 +67,34 @@ class _LoaderBefore:
     the module may.
     """
 
-    def __init__(self, loader):
+    def __init__(self, loader: "Any") -> None:
         self._loader = loader
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._loader, name)
 
 
 class _PreparingLoader(_LoaderBefore):
     """Prepares the process before ``tvm``."""
 
-    def create_module(self, spec):
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
         from tvm_collage.prepare import prepare_process
 
         spec.loader = self._loader
         prepare_process()
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: "ModuleType") -> None:
         self._loader.exec_module(module)
 
 
 class _TvmcLoader(_LoaderBefore):
     """Puts our functions into a module of tvmc before any other has imported TVM's from it."""
 
-    def create_module(self, spec):
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: "Any") -> None:
         from tvm.relay.collage.tvmc import wrap
 
         module.__spec__.loader = module.__loader__ = self._loader
@@ -87,7 +102,7 @@ class _TvmcLoader(_LoaderBefore):
         wrap(module)
 
 
-def _collage_spec():
+def _collage_spec() -> "ModuleSpec | None":
     from importlib.util import spec_from_file_location
 
     from tvm_collage import check_base_version, location
@@ -101,14 +116,14 @@ def _collage_spec():
     )
 
 
-def end_on_interrupt(_number, _frame):
+def end_on_interrupt(_number: int, _frame: "Any") -> None:
     """Ctrl-C where nothing is under way yet that would have to be cleaned up: one line and the
     shells' exit code, also where libraries that are imported would swallow or wrap an exception."""
     os.write(2, b"tvmc: interrupted\n")
     os._exit(130)
 
 
-def is_tvmc_with_collage(words) -> bool:
+def is_tvmc_with_collage(words: list[str]) -> bool:
     """Tell whether a command line is `tvmc compile` with Collage asked for on it."""
     command = words[: words.index("compile")] if "compile" in words else []
     return any(

@@ -20,13 +20,13 @@ from relay_text import (
     random_args,
     run,
 )
+from sessions import shared_session
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.backend import vm
 from tvm.relay.collage import CollageOptions, MockCostEstimator
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.graph_search import GuardUnavailable, guard
-from tvm.relay.collage.measured import measuring_session
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.annotation import on_device
 from tvm.relay.op.op import register
@@ -299,7 +299,7 @@ SHAPE = (1, 4, 8, 8)
 
 @pytest.fixture(scope="module")
 def session():
-    with measuring_session(QUICK):
+    with shared_session(QUICK):
         yield
 
 

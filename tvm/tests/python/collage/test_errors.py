@@ -241,7 +241,7 @@ def test_a_host_target_that_is_no_cpu(good):
 
 @pytest.mark.parametrize("entry", [build, create_executor])
 def test_open_dimensions_are_refused_by_name_before_anything_is_measured(entry, monkeypatch):
-    monkeypatch.setattr("tvm.relay.collage.optimizer.measuring_session", pytest.fail)
+    monkeypatch.setattr("tvm.relay.collage.optimizer.open_session", pytest.fail)
     mod = parse("def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(8), float32]) { %x + %y }")
     assert message(collage.ModuleError, entry, mod, [HOST, "dnnl"]) == (
         "the graph executor takes fixed shapes alone, and inputs have open dimensions (x [?, 8]): "

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import tvm
 from relay_text import plain_host
+from sessions import shared_session
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.backend import vm as vm_backend
 from tvm.relay.collage import CollageOptions, integration, optimizer
 from tvm.relay.collage.exec.arrays import set_inputs
-from tvm.relay.collage.measured import measuring_session
 from tvm.runtime.vm import VirtualMachine
 
 # What one candidate and the guard may take here: the plans are right, their costs rough.
@@ -58,7 +58,7 @@ def targets():
 @pytest.fixture(scope="module", autouse=True)
 def session():
     """One measuring process, and its memory of costs, for the file."""
-    with measuring_session(QUICK) as session:
+    with shared_session(QUICK) as session:
         yield session
 
 

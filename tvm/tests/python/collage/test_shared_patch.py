@@ -12,7 +12,7 @@ from tvm import auto_scheduler, autotvm, relay
 from tvm.relay import collage
 from tvm.relay.backend import te_compiler
 from tvm.relay.collage import ModuleError, module_check
-from tvm.relay.collage.compile.build_info import remembered_build_info
+from tvm.relay.collage.compile.fast_passes import remembered_build_info
 from tvm.relay.collage.interrupts import interrupts_kept
 from tvm.relay.collage.logs import LOGGER, logging_at
 from tvm.relay.collage.shared_patch import SharedPatch

@@ -60,7 +60,7 @@ def at_fault(key, step):
     return perform(deed)
 
 
-def build(candidate, library, builder, seed):
+def build(candidate, library, **_):
     key = f"{candidate['backend']}:{candidate['hash']}"
     event("build", key)
     at_fault(key, "build")

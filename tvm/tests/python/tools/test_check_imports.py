@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The floors of the Python package: imports point down, and the lint sees one that does not."""
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,27 @@ def test_an_import_that_points_up_is_found_inside_a_function_too(tree):
     done = check_imports(tree)
     assert done.returncode == 1
     assert "tvm.relay.collage.costs.cost -> tvm.relay.collage.optimizer" in done.stdout
+
+
+def floors():
+    """The number of each unit's floor, the highest first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = settings["tool"]["importlinter"]["contracts"]
+    rows = [re.findall(r"\w+", row) for row in contract["layers"]]
+    return {unit: number for number, row in enumerate(rows) for unit in row}
+
+
+def test_a_text_that_names_a_function_points_down_as_well():
+    floor, found = floors(), []
+    for file in (ROOT / PACKAGE).rglob("*.py"):
+        unit = file.relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) else None
+            named = isinstance(text, str) and re.match(r"tvm\.relay\.collage\.(\w+)[\w.]*:\w", text)
+            if named and unit != "__init__":
+                found.append((unit, named[1]))
+    assert ("costs", "compile") in found
+    assert [pair for pair in found if floor[pair[0]] > floor[pair[1]]] == []
 
 
 def test_a_unit_without_a_floor_is_found(tree):

@@ -6,11 +6,11 @@ build wrappers in place and leaves all else to the first use. Test: test_package
 """
 
 from . import _native
-from ._lazy import lazy_attributes
+from ._lazy import lazy_attributes, show_in
 
 _native.load()
 
-from . import backends, integration, ops  # noqa: E402, F401 - needs the libraries; registers
+from . import backends, integration, ops, rules  # noqa: E402, F401 - needs the libraries; registers
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,
@@ -26,6 +26,12 @@ from .errors import (  # noqa: E402
 
 backends.register_builtin()
 integration.install()
+# Names that users know by a package below the module that has them.
+show_in(backends, {"greedy_partition": ".greedy"})
+show_in(
+    rules,
+    {"backend_rule": ".backends.rule", "make_byoc_partition_rule": ".backends.rule"},
+)
 
 # Public name -> the submodule that holds it, imported at the first use.
 _LAZY = {
@@ -46,7 +52,7 @@ _LAZY = {
     "register_backend": "backends",
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
-    "update_tuning_log": "tuner.standing_logs",
+    "update_tuning_log": "tuner.session",
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",
@@ -106,5 +112,5 @@ _MODULES = (
 __getattr__ = lazy_attributes(__name__, _LAZY, _MODULES)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_MODULES})

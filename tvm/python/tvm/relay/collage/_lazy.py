@@ -4,17 +4,24 @@
 Test: test_package.py.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import operator
 import sys
+from collections.abc import Callable, Collection, Mapping
+from types import ModuleType
+from typing import Any
 
 
-def lazy_attributes(package, submodules, modules=()):
+def lazy_attributes(
+    package: str, submodules: Mapping[str, str], modules: Collection[str] = ()
+) -> Callable[[str], Any]:
     """Return a module ``__getattr__``: ``submodules`` maps each name to its submodule; ``modules``
     are submodules that are attributes themselves."""
 
-    def getattr_of_package(name):
+    def getattr_of_package(name: str) -> Any:
         if name in modules:
             return importlib.import_module(f".{name}", package)
         if name not in submodules:
@@ -26,13 +33,19 @@ def lazy_attributes(package, submodules, modules=()):
     return getattr_of_package
 
 
-def late_function(package, where):
+def show_in(package: ModuleType, submodules: Mapping[str, str]) -> None:
+    """Have a lazy package show names of modules above it as well."""
+    package._LAZY.update(submodules)
+    package.__all__.extend(submodules)
+
+
+def late_function(package: str, where: str) -> Callable[..., Any]:
     """Return a function that hands over to the one that "submodule:name" names, from its first call
     on."""
     module, _, name = where.partition(":")
 
     @functools.cache
-    def found():
+    def found() -> Callable[..., Any]:
         return operator.attrgetter(name)(importlib.import_module(f".{module}", package))
 
     return lambda *args, **kwargs: found()(*args, **kwargs)

@@ -11,6 +11,8 @@ import tvm_collage
 from tvm._ffi import get_global_func, libinfo
 from tvm.relay.transform import _ffi_api as transform_api
 
+from .messages import last_line
+
 _LIBRARIES = ("tvm_collage_runtime", "tvm_collage")
 
 
@@ -36,7 +38,7 @@ def load() -> None:
     try:
         get_global_func("collage.Init")()
     except Exception as error:  # whatever the base package lacks, the user reads one line
-        raise ImportError(_misfit(str(error).strip().splitlines()[-1])) from error
+        raise ImportError(_misfit(last_line(error))) from error
     # Bound when tvm.relay.transform was imported, just before us.
     transform_api.CollagePartition = get_global_func("relay._transform.CollagePartition")
 

@@ -4,9 +4,14 @@
 Backends differ only by the machines given for them. Test: test_analytic.py.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tvm
+from tvm.target import Target
 
 from .costs.cost import Cost
 from .estimators import CostEstimator
@@ -20,7 +25,9 @@ class AnalyticCostEstimator(CostEstimator):
     that are not above 0.
     """
 
-    def __init__(self, machine=None, machines=None):
+    def __init__(
+        self, machine: Machine | None = None, machines: Mapping[str, Machine] | None = None
+    ) -> None:
         self._machine = Machine() if machine is None else machine
         self._machines = dict(machines or {})
         for name, each in {"machine": self._machine, **self._machines}.items():
@@ -30,24 +37,28 @@ class AnalyticCostEstimator(CostEstimator):
                 raise ValueError(f"{name} needs peaks > 0 and launch_seconds >= 0, not {each}")
         super().__init__()
 
-    def price_batch(self, signatures, works, targets):
+    def price_batch(
+        self, signatures: Sequence[str], works: Sequence[Work], targets: Sequence[Target]
+    ) -> list[Cost]:
         return [self._cost(work, target) for work, target in zip(works, targets, strict=True)]
 
-    def estimate_batch(self, mods, targets, labels):
+    def estimate_batch(
+        self, mods: Sequence[tvm.IRModule], targets: Sequence[Target], labels: Sequence[str]
+    ) -> list[Cost]:
         return [
             self._cost(work_of_module(mod), target)
             for mod, target in zip(mods, targets, strict=True)
         ]
 
-    def transition_seconds(self, types, target):
+    def transition_seconds(self, types: Sequence[Any], target: Target) -> list[float]:
         """A layout transform reads and writes the tensor once."""
         sizes = [math.prod(map(int, t.shape)) * tvm.DataType(t.dtype).bits / 8 for t in types]
         machine = self._machine_of(target)
         return [machine.seconds(Work(1, 0.0, 2.0 * size)) for size in sizes]
 
-    def _cost(self, work, target):
+    def _cost(self, work: Work, target: Target) -> Cost:
         message = f"heuristic: {work.operations:.3g} operations, {work.bytes:.3g} bytes"
         return Cost.estimated(self._machine_of(target).seconds(work), message)
 
-    def _machine_of(self, target):
+    def _machine_of(self, target: Target) -> Machine:
         return self._machines.get(target.kind.name, self._machine)

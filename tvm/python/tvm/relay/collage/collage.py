@@ -4,11 +4,17 @@
 Test: test_package.py.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
+from tvm.target import Target
 
 from . import _ffi_api
 from .backends.rule import make_byoc_partition_rule
@@ -35,7 +41,7 @@ MEASURE_REPEAT = 5
 WARMUP_MIN_REPEAT_MS = 250
 
 
-def arg_for(arg_type, device):
+def arg_for(arg_type: relay.TensorType, device: tvm.runtime.Device) -> tvm.nd.NDArray:
     """Return a random tensor of a static relay.TensorType on ``device``, uniform in [-1, 1)."""
     if not isinstance(arg_type, tvm.ir.TensorType):
         raise TypeError(f"arg_for takes a TensorType, got {type(arg_type).__name__}")
@@ -43,7 +49,9 @@ def arg_for(arg_type, device):
     return tvm.nd.array(values.astype(arg_type.dtype), device=device)
 
 
-def vm_estimate_seconds(device, the_vm, func_name, args):
+def vm_estimate_seconds(
+    device: tvm.runtime.Device, the_vm: Any, func_name: str, args: Mapping[str, Any]
+) -> Any:
     """Return TVM's benchmark result of ``the_vm``'s function, after a warm-up of 250 ms."""
     the_vm.benchmark(
         device, repeat=1, number=1, min_repeat_ms=WARMUP_MIN_REPEAT_MS, func_name=func_name, **args
@@ -54,15 +62,15 @@ def vm_estimate_seconds(device, the_vm, func_name, args):
 
 
 @functools.cache
-def _estimator():
+def _estimator() -> CostEstimator:
     """The process's own, so that workers and costs stay from one call to the next."""
     return CostEstimator()
 
 
-def estimate_seconds(mod, target):
+def estimate_seconds(mod: tvm.IRModule, target: Target) -> float:
     """Return the median seconds of @main on ``target``, infinity when it cannot be run.
 
     The old protocol of one candidate at a time; measured as every candidate is, in a worker.
     """
     [cost] = _estimator().estimate_batch([mod], [target], ["@main"])
-    return cost.seconds if cost.status == "measured" else math.inf
+    return math.inf if cost.seconds is None or cost.status != "measured" else cost.seconds

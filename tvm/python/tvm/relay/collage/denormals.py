@@ -4,6 +4,8 @@
 Test: test_denormals.py.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 
@@ -35,7 +37,7 @@ def flushes_denormals() -> bool:
 
 
 @functools.cache
-def thread_pool():
+def thread_pool() -> ctypes.CDLL | None:
     """The library of the pool that TVM launches into; None for TVM's own."""
     process = ctypes.CDLL(None)
     if not hasattr(process, "CollagePoolFlushDenormals"):

@@ -8,11 +8,6 @@ from tvm._ffi import register_func
 from tvm._ffi.base import ERROR_TYPE, register_error
 
 
-def last_line(error: BaseException) -> str:
-    """The last line of an error's text: what TVM says after its stack; its repr without text."""
-    return (str(error).strip() or repr(error)).splitlines()[-1]
-
-
 class CollageError(Exception):
     """Base of the errors below."""
 
@@ -53,6 +48,14 @@ class OptionError(CollageError, ValueError):
     """An option's value is of the right form, but cannot be used here."""
 
 
+class UnsupportedOpError(CollageError, ValueError):
+    """A partition holds an op, or an attribute of one, that its backend cannot run."""
+
+    def __init__(self, backend: str, op: str, what: str) -> None:
+        super().__init__(f"{backend} cannot run {op}: {what}")
+        self.backend, self.op, self.what = backend, op, what
+
+
 @register_error
 class PlacementError(CollageError, ValueError):
     """A saved placement cannot be used, or none can be saved.
@@ -61,12 +64,12 @@ class PlacementError(CollageError, ValueError):
     "version", "machine", "target", "parts" (what it names cannot be) or "plan" (cannot be saved).
     """
 
-    def __init__(self, message: str, kind: str = "parts"):
+    def __init__(self, message: str, kind: str = "parts") -> None:
         super().__init__(message)
         self.kind = kind
 
 
 @register_func("tvm.relay.collage.raise_error", override=True)
-def _raise_error(kind, message):
+def _raise_error(kind: str, message: str) -> None:
     """Raise what C++ found wrong, as TVM's FFI knows its class."""
     raise {"RuntimeError": RuntimeError, **ERROR_TYPE}[kind](message)

@@ -5,19 +5,31 @@ The pass asks in batches through one C++ class; what answers is a method here. T
 global function of (module, target) that returns seconds, still works. Test: test_estimators.py.
 """
 
+from __future__ import annotations
+
+import contextlib
 import functools
 import json
 import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import tvm
 from tvm import relay
 from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
+from tvm.target import Target
 
 from .costs.cost import MOST_SECONDS, Cost
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
-from .measured import OwnSession, least_seconds, measure_batch, measure_transitions
+from .measured import (
+    OwnSession,
+    Session,
+    least_seconds,
+    measure_batch,
+    measure_transitions,
+)
 from .records import FunctionReport, read_json
 from .work import Work
 
@@ -41,24 +53,24 @@ class CostEstimator(Object):
     __slots__ = ("__dict__",)
 
     # Are layout transforms between parts charged? They are measured, so only where costs are.
-    has_transitions = True
+    has_transitions: ClassVar[bool] = True
 
     # (signatures, Work of each, targets) -> as estimate_batch; signatures are texts that are equal
     # for candidates that must cost the same. None: modules are wanted.
-    price_batch = None
+    price_batch: ClassVar[Any] = None
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "estimate_batch" in vars(cls):
             for name in ("price_batch", "least_seconds"):
                 if name not in vars(cls):
                     setattr(cls, name, None)
 
-    def __init__(self, session=None):
-        """``session``: the search's measured.Session; without it, see measured.OwnSession."""
-        self.reports = []
+    def __init__(self, session: Session | None = None) -> None:
+        """``session``: the search's; without it, see measured.OwnSession."""
+        self.reports: list[FunctionReport] = []
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
-        self.counts = {}
+        self.counts: dict[str, Any] = {}
         self._session, self._own = session, OwnSession()
         # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
         # bound to a twin without a handle that shares self's state.
@@ -73,32 +85,39 @@ class CostEstimator(Object):
             twin._bounds if self.least_seconds is not None else None,
         )
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         # TVM's would ask the C++ object, which the twin of __init__ lacks.
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def close(self):
+    def close(self) -> None:
         """End the worker processes that this estimator started, and forget its costs."""
         self._own.close()
 
-    def estimate_batch(self, mods, targets, labels):
+    @contextlib.contextmanager
+    def _measuring(self) -> Iterator[Session]:
+        """The session to measure with, whose counts are noted."""
+        session = self._session or self._own.get()
+        yield session
+        self.counts = session.estimator.counts()
+
+    def estimate_batch(
+        self, mods: Sequence[tvm.IRModule], targets: Sequence[Target], labels: Sequence[str]
+    ) -> Sequence[Cost]:
         """Return the Cost of each module's @main on its target.
 
         Without a session the workers are this estimator's own, from its first use on.
         """
-        session = self._session or self._own.get()
-        answers = measure_batch(session, mods, targets, labels)
-        self.counts = session.estimator.counts()
-        return answers
+        with self._measuring() as session:
+            return measure_batch(session, mods, targets, labels)
 
     @_carried
-    def _estimate(self, mods, targets, labels):
+    def _estimate(self, mods: Any, targets: Any, labels: Any) -> str:
         return _answers(
             self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         )
 
     @_carried
-    def _estimate_prices(self, questions, targets):
+    def _estimate_prices(self, questions: str, targets: Any) -> str:
         targets = list(targets)
         asked = json.loads(questions)
         return _answers(
@@ -109,32 +128,32 @@ class CostEstimator(Object):
             )
         )
 
-    def transition_seconds(self, types, target):
+    def transition_seconds(
+        self, types: Sequence[relay.TensorType], target: Target
+    ) -> Sequence[float]:
         """Return the seconds of one layout transform of each tensor type on the host target."""
-        session = self._session or self._own.get()
-        seconds = measure_transitions(session, types, target)
-        self.counts = session.estimator.counts()
-        return seconds
+        with self._measuring() as session:
+            return measure_transitions(session, types, target)
 
     @_carried
-    def _transitions(self, types, target):
+    def _transitions(self, types: Any, target: Target) -> str:
         seconds = self.transition_seconds(list(types), target)
         return json.dumps([float(value) for value in seconds])
 
-    def least_seconds(self, works, targets, host):
+    def least_seconds(
+        self, works: Sequence[Work], targets: Sequence[Target], host: Target
+    ) -> Sequence[float]:
         """Return seconds that no candidate's cost is below, 0.0 where nothing is known.
 
         ``works``: what each does at least, on any backend (``Work``, without bytes). None in place
         of this method where an estimator, as one with an ``estimate_batch`` of its own, knows no
         such seconds.
         """
-        session = self._session or self._own.get()
-        seconds = least_seconds(session, works, targets, host)
-        self.counts = session.estimator.counts()
-        return seconds
+        with self._measuring() as session:
+            return least_seconds(session, works, targets, host)
 
     @_carried
-    def _bounds(self, questions, targets, host):
+    def _bounds(self, questions: str, targets: Any, host: Target) -> str:
         targets = list(targets)
         asked = json.loads(questions)
         seconds = self.least_seconds(
@@ -145,7 +164,7 @@ class CostEstimator(Object):
         return json.dumps([float(value) for value in seconds])
 
     @_carried
-    def _observe(self, report):
+    def _observe(self, report: str) -> None:
         self.reports.append(read_json(FunctionReport, report))
 
 
@@ -159,15 +178,17 @@ class FunctionCosts(CostEstimator):
 
     has_transitions = False
 
-    def __init__(self, seconds_of):
+    def __init__(self, seconds_of: Callable[[tvm.IRModule, Target], float | Cost]) -> None:
         super().__init__()
         self._seconds_of = seconds_of
-        self._known = {}
+        self._known: dict[Any, Cost] = {}
 
-    def estimate_batch(self, mods, targets, labels):
+    def estimate_batch(
+        self, mods: Sequence[tvm.IRModule], targets: Sequence[Target], labels: Sequence[str]
+    ) -> list[Cost]:
         return [self._one(mod, target) for mod, target in zip(mods, targets, strict=True)]
 
-    def _one(self, mod, target):
+    def _one(self, mod: tvm.IRModule, target: Target) -> Cost:
         key = (tvm.ir.structural_hash(mod, map_free_vars=True), str(target))
         if key not in self._known:
             self._known[key] = _answer(self._seconds_of(mod, target))
@@ -181,12 +202,14 @@ class MockCostEstimator(FunctionCosts):
     distinct candidates than that are an error.
     """
 
-    def __init__(self, target_costs, max_estimates=0):
+    def __init__(self, target_costs: Mapping[str, int], max_estimates: int = 0) -> None:
         self._target_costs = {str(kind): int(cost) for kind, cost in target_costs.items()}
         self._max_estimates = operator.index(max_estimates)
         super().__init__(self._price_of_module)
 
-    def price_batch(self, signatures, works, targets):
+    def price_batch(
+        self, signatures: Sequence[str], works: Sequence[Work], targets: Sequence[Target]
+    ) -> list[Cost]:
         answers = []
         for signature, work, target in zip(signatures, works, targets, strict=True):
             key = (signature, target.kind.name)
@@ -195,10 +218,10 @@ class MockCostEstimator(FunctionCosts):
             answers.append(self._known[key])
         return answers
 
-    def _price_of_module(self, mod, target):
+    def _price_of_module(self, mod: tvm.IRModule, target: Target) -> float:
         return self._price_of(target, [_count_calls(f.body) for f in mod.functions.values()])
 
-    def _price_of(self, target, counts):
+    def _price_of(self, target: Target, counts: Sequence[int]) -> float:
         """The price of functions of so many calls."""
         if self._max_estimates and len(self._known) >= self._max_estimates:
             raise ValueError(f"more than {self._max_estimates} distinct candidates were generated")
@@ -214,16 +237,16 @@ class MockCostEstimator(FunctionCosts):
 class CustomCostEstimator(FunctionCosts):
     """Costs by the global function of that name: (module, target) -> seconds."""
 
-    def __init__(self, py_fn_estimator="tvm.relay.collage.estimate_seconds_custom"):
+    def __init__(self, py_fn_estimator: str = "tvm.relay.collage.estimate_seconds_custom") -> None:
         self._function = get_global_func(py_fn_estimator)
         super().__init__(self._ask)
 
-    def _ask(self, mod, target):
+    def _ask(self, mod: tvm.IRModule, target: Target) -> float | Cost:
         with interrupts_kept():
             return self._function(mod, target)
 
 
-def _answer(cost):
+def _answer(cost: float | Cost) -> Cost:
     """What a cost function gave, seconds or a Cost, as a Cost."""
     if isinstance(cost, Cost):
         return cost
@@ -232,12 +255,12 @@ def _answer(cost):
     return Cost.failed("unsupported", f"the cost function gave {float(cost)}")
 
 
-def _answers(costs):
+def _answers(costs: Sequence[Cost]) -> str:
     """An estimator's answer as JSON for C++; ValueError when it is none."""
     return json.dumps([_told(cost) for cost in costs])
 
 
-def _told(cost):
+def _told(cost: Cost) -> dict[str, Any]:
     if not isinstance(cost, Cost):
         raise ValueError(f"estimate_batch gives a measure.Cost for each candidate, not {cost!r}")
     return {
@@ -248,11 +271,11 @@ def _told(cost):
     }
 
 
-def _count_calls(body):
+def _count_calls(body: relay.Expr) -> int:
     """Calls of operators in ``body``, each node once, functions inside included."""
     count = 0
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         nonlocal count
         count += isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
 

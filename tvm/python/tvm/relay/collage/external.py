@@ -4,6 +4,8 @@
 Test: compile/test_library.py, backends/test_target_kind.py.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from tvm import relay
@@ -15,7 +17,7 @@ TVM_BACKEND = "tvm"
 TRANSITION = "transition"
 
 
-def is_external(target):
+def is_external(target: Any) -> bool:
     """Tell whether a backend with its own compiler serves the target, rather than TVM."""
     return bool(get_global_func("collage.IsExternalKind")(target.kind))
 

@@ -7,8 +7,11 @@ the pass's own, and no two parts can wait for each other. Test: test_greedy.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 from tvm import IRModule, relay
+from tvm.target import Target
 
 from .backends.registry import require_backend
 from .compile import host_target
@@ -19,6 +22,7 @@ from .external import is_external
 from .records import FunctionReport
 from .run_pass import partition
 from .targets import TargetList, parse_targets
+from .work import Work
 
 # A call that is left to TVM costs more than any number of parts does.
 _CALL, _PART = 1.0, 1e-6
@@ -71,12 +75,14 @@ class _TakesAll(CostEstimator):
         super().__init__()
         self._most_calls = most_calls
 
-    def price_batch(self, signatures, works, targets):
+    def price_batch(
+        self, signatures: Sequence[str], works: Sequence[Work], targets: Sequence[Target]
+    ) -> list[Cost]:
         return [
             self._price(work.num_calls, target) for work, target in zip(works, targets, strict=True)
         ]
 
-    def _price(self, num_calls, target):
+    def _price(self, num_calls: int, target: Target) -> Cost:
         if not is_external(target):
             return Cost.estimated(_CALL * num_calls)
         if self._most_calls is not None and num_calls > self._most_calls:

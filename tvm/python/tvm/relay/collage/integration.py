@@ -7,7 +7,12 @@ hand over to them unchanged, argument for argument, when the option is off.
 Test: test_integration.py.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import tvm
 from tvm.relay import build_module
@@ -41,13 +46,13 @@ _CALLBACKS = {
 _OF_DEVICES = ("open", "submit", "poll")
 
 
-def is_enabled():
+def is_enabled() -> bool:
     """Tell whether the innermost PassContext asks for Collage."""
     value = tvm.transform.PassContext.current().config.get(OPTION, False)
     return bool(getattr(value, "value", value))
 
 
-def install():
+def install() -> None:
     """Put the wrappers in place, once, and register the callbacks."""
     for (module, name), (kept_as, ours) in _WRAPPED.items():
         _wrap(module, name, kept_as, late_function(__package__, ours))
@@ -59,17 +64,17 @@ def install():
         )
 
 
-def _register(name, function):
+def _register(name: str, function: Callable[..., Any]) -> None:
     tvm.register_func(name, carried(function), override=True)
 
 
-def _wrap(module, name, kept_as, ours):
+def _wrap(module: ModuleType, name: str, kept_as: str, ours: Callable[..., Any]) -> None:
     if hasattr(module, kept_as):
         return
     stock = getattr(module, name)
 
     @functools.wraps(stock)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not is_enabled():
             return stock(*args, **kwargs)
         with interrupts_kept():

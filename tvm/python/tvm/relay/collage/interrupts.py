@@ -18,7 +18,8 @@ from tvm._ffi import register_func
 
 from .shared_patch import SharedPatch
 
-_CALLBACK = "Exception ignored on calling ctypes callback function"
+# Where the function is from that ctypes calls for C++: TVM's FFI makes one for each callback.
+_FFI = "tvm._ffi."
 
 
 class _Scope(threading.local):
@@ -71,7 +72,8 @@ def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Ca
 def _keep(before: Callable) -> Callable:
     def hook(unraisable: Any) -> None:
         error = unraisable.exc_value
-        is_ours = _scope.depth > 0 and unraisable.err_msg == _CALLBACK
+        module = getattr(unraisable.object, "__module__", None) or ""
+        is_ours = _scope.depth > 0 and module.startswith(_FFI)
         if is_ours and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
             _scope.lost = error
         else:

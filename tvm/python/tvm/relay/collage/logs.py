@@ -4,8 +4,12 @@
 All loggers stand under `tvm.relay.collage`. Docs: docs/tools.md. Test: test_logs.py.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
+from collections.abc import Iterator
+from typing import Any
 
 from .shared_patch import SharedPatch
 
@@ -22,7 +26,7 @@ def warn_once(message: str) -> None:
 
 
 @contextlib.contextmanager
-def logging_at(level: str):
+def logging_at(level: str) -> Iterator[None]:
     """Log lines of that level ("debug" ... "error") and above for the block, as before after it.
 
     They go where the program sends its logs, to standard error when it has set nothing up. While
@@ -40,17 +44,17 @@ class _ToStderr:
 
     handler: logging.Handler | None = None
 
-    def read(self):
+    def read(self) -> logging.Handler | None:
         return self.handler
 
-    def write(self, handler):
+    def write(self, handler: logging.Handler | None) -> None:
         if self.handler is not None:
             _LOGGER.removeHandler(self.handler)
         self.handler = handler
         if handler is not None:
             _LOGGER.addHandler(handler)
 
-    def make(self, _before, _wants):
+    def make(self, _before: Any, _wants: Any) -> logging.Handler | None:
         if _LOGGER.hasHandlers():
             return None
         handler = logging.StreamHandler()

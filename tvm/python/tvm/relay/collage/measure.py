@@ -15,10 +15,10 @@ from .exec.launch import WorkerStartError
 from .exec.pool import Job, WorkerPool
 from .exec.process import WorkerOptions, WorkerProcess
 from .exec.reply import Reply, Unsupported, WrongResult
-from .exec.text import describe
 from .measured.estimator import MeasuredCostEstimator
 from .measured.progress import Progress, make_progress
 from .measured.runner import LocalRunner, Runner
+from .messages import describe
 from .timing.comparison import Comparison, compare, output_error
 from .timing.interleave import Contestant, Samples, measure_interleaved
 

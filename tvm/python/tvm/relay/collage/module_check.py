@@ -12,12 +12,11 @@ import tvm
 from tvm import relay
 from tvm.ir import diagnostics
 
-from .errors import ModuleError, last_line
+from .errors import ModuleError
+from .messages import is_consequence, last_line
 from .shared_patch import SharedPatch
 
 _OVERRIDE = "diagnostics.OverrideRenderer"
-# What TVM says of each expression around the one that is wrong.
-_GENERIC = "The type inference pass was unable to infer a type for this expression."
 
 
 def check_module(mod: Any) -> None:
@@ -102,7 +101,7 @@ def _collect(context: Any) -> None:
     for item in context.diagnostics:
         is_error = item.level <= diagnostics.DiagnosticLevel.ERROR
         text = str(item.message).strip()
-        if is_error and not text.startswith(_GENERIC) and text not in found:
+        if is_error and not is_consequence(text) and text not in found:
             found.append(text + _place(item.span))
 
 

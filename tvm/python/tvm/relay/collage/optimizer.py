@@ -23,10 +23,18 @@ from .compile import build_library, prepare
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
+from .files import check_report_path, write_report
 from .graph_search import GuardResult, GuardUnavailable, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
-from .measured import choose_kernels, measuring_session, own_backend_modules, tune_whole, tuning
+from .measured import (
+    Session,
+    choose_kernels,
+    open_session,
+    own_backend_modules,
+    tune_whole,
+    tuning,
+)
 from .module_check import check_module
 from .options import CollageOptions
 from .placement import Placement, load_placement
@@ -36,7 +44,6 @@ from .progress import steps
 from .records import FunctionReport
 from .report.facts import costs_asked
 from .report.tables import costs_text
-from .report_file import check_report_path, write_report
 from .result import Result
 from .run_pass import is_all_measured, options_set, partition
 from .sample_inputs import check_samples, load_samples
@@ -107,7 +114,13 @@ def _build(found: Result, context: tvm.transform.PassContext, build_options: dic
 
 
 def _optimize(
-    mod, params, targets: TargetList, options, build_options, placement, samples
+    mod: tvm.IRModule,
+    params: dict[str, Any] | None,
+    targets: TargetList,
+    options: Any,
+    build_options: dict[str, Any],
+    placement: Any,
+    samples: Mapping[str, Any],
 ) -> Result:
     placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
@@ -135,15 +148,15 @@ def _optimize(
             records=given,
         )
     with contextlib.ExitStack() as held:
-        found = held.enter_context(measuring_session(options, targets.external))
-        runner = found.runner
+        measuring = held.enter_context(open_session(options, targets.external))
+        runner = measuring.runner
         if options.measure_kernels and runner.is_here:
             with clock.phase("kernels"):
-                plans.kernels = _choose_kernels(found, plans, targets, options)
-            found = dataclasses.replace(found, kernels=for_candidates(plans.kernels))
+                plans.kernels = _choose_kernels(measuring, plans, targets, options)
+            measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
         with (
             given.in_force(),
-            tuning(found, options, targets.host, targets.external) as session,
+            tuning(measuring, options, targets.host, targets.external) as session,
             clock.phase("partition"),
         ):
             estimator, tuner = CostEstimator(session), session.tuner
@@ -193,7 +206,9 @@ def _optimize(
     )
 
 
-def _choose_kernels(session, plans, targets: TargetList, options) -> tuple[KernelChoice, ...]:
+def _choose_kernels(
+    session: Session, plans: Plans, targets: TargetList, options: Any
+) -> tuple[KernelChoice, ...]:
     """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
     session.estimator.require(own_backend_modules(targets.external))
     parts = plans.parts_with_kernels()
@@ -201,7 +216,7 @@ def _choose_kernels(session, plans, targets: TargetList, options) -> tuple[Kerne
         return choose_kernels(session, parts, on_step)
 
 
-def _add_exact(session, plans, prepared, targets: TargetList) -> None:
+def _add_exact(session: Session, plans: Plans, prepared: tvm.IRModule, targets: TargetList) -> None:
     """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
     exact = dataclasses.replace(targets, external=without_traders(targets.external))
     if exact.external:  # else it is TVM alone
@@ -242,7 +257,12 @@ def _placement_of(given: Any) -> Placement | None:
 
 
 def _replay(
-    prepared, targets: TargetList, options, placement: Placement, given: TuningRecords, clock
+    prepared: tvm.IRModule,
+    targets: TargetList,
+    options: Any,
+    placement: Placement,
+    given: TuningRecords,
+    clock: _Phases,
 ) -> Result:
     """What the placement says, without measuring."""
     external = [target.kind.name for target in targets.external]
@@ -262,7 +282,14 @@ def _replay(
 
 
 def _guard(
-    plans, targets, options, records, opt_level, build_options, runner, samples
+    plans: Plans,
+    targets: TargetList,
+    options: Any,
+    records: TuningRecords,
+    opt_level: int,
+    build_options: dict[str, Any],
+    runner: Any,
+    samples: Mapping[str, Any],
 ) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collage's options in Python, as the C++ table has them. Test: test_options.py."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 from typing import Any, NamedTuple
@@ -25,7 +27,7 @@ def option_table() -> list[Option]:
     return [Option(**row) for row in json.loads(get_global_func("collage.OptionTable")())]
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, tvm.ir.container.Array):
         return [str(item) for item in value]
     if isinstance(value, tvm.runtime.String):
@@ -33,7 +35,7 @@ def _plain(value):
     return getattr(value, "value", value)
 
 
-def check_options(config):
+def check_options(config: Any) -> None:
     """Raise what is wrong with the options of a PassContext's config, or of what is to be one.
 
     TypeError or ValueError that names the first such option, what it takes and what it got.
@@ -41,18 +43,18 @@ def check_options(config):
     get_global_func("collage.CheckOptions")(config)
 
 
-def _field(name, default):
+def _field(name: str, default: Any) -> Any:
     if isinstance(default, list):
         return (name, list, dataclasses.field(default_factory=lambda: list(default)))
     return (name, type(default), dataclasses.field(default=default))
 
 
-def _to_config(self):
+def _to_config(self: Any) -> dict[str, Any]:
     """Return the options as a PassContext's config: {"relay.collage.<name>": value}."""
     return {PREFIX + field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
-def _current(cls):
+def _current(cls: Any) -> Any:
     """Return the options of the innermost PassContext, defaults where it sets none.
 
     ValueError names an option whose value is out of its range.
@@ -63,7 +65,8 @@ def _current(cls):
     return cls(**{name: _plain(config[PREFIX + name]) for name in names if PREFIX + name in config})
 
 
-CollageOptions = dataclasses.make_dataclass(
+# Any: mypy cannot know the fields that C++ names.
+CollageOptions: Any = dataclasses.make_dataclass(
     "CollageOptions",
     [_field(option.name, option.default) for option in option_table()],
     namespace={

@@ -15,9 +15,10 @@ import tvm
 from .backends.kernel_trials import has_kernel_steps
 from .costs.cost import Cost, PartCost
 from .costs.kernel import KernelChoice, choices_of, with_kernels
-from .errors import UnknownBackendError, last_line
+from .errors import UnknownBackendError
 from .external import is_external_function
 from .greedy import take_all
+from .messages import last_line
 from .placement import Machine, PlacedPart, Placement
 from .placement.describe import make_placement, placed_parts
 from .placement.made_with import current_opt_level

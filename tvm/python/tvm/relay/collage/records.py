@@ -167,7 +167,7 @@ def required_fields(cls: type) -> list[str]:
 
 def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
     """What makes a `kind` of a JSON value."""
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_reader(kind)
     if kind is Attribute:
         return _read_attribute

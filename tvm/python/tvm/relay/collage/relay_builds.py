@@ -4,8 +4,12 @@
 Each gets TVM's own function first, then its arguments. Test: test_integration.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import tvm
 
@@ -16,22 +20,23 @@ from .errors import ExecutorError
 from .module_check import check_fixed_shapes
 from .optimizer import optimize
 from .options import CollageOptions
-from .targets import parse_targets, warn_host_alone
-from .tuner.standing_logs import logs_of
+from .targets import TargetList, parse_targets, warn_host_alone
+from .tuner.session import logs_of
+from .tuning import TuningRecords
 
 
 def build(
-    stock,
-    ir_mod,
-    target=None,
-    target_host=None,
-    executor=None,
-    runtime=None,
-    workspace_memory_pools=None,
-    constant_memory_pools=None,
-    params=None,
-    mod_name="default",
-):
+    stock: Callable[..., Any],
+    ir_mod: Any,
+    target: Any = None,
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Any = None,
+    mod_name: str = "default",
+) -> Any:
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
     targets = parse_targets(target, target_host)
     kind = executor.name if executor is not None else "graph"
@@ -61,7 +66,13 @@ def build(
     return library
 
 
-def compile_vm(stock, mod, target=None, target_host=None, params=None):
+def compile_vm(
+    stock: Callable[..., Any],
+    mod: Any,
+    target: Any = None,
+    target_host: Any = None,
+    params: Any = None,
+) -> Any:
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
     level = tvm.transform.PassContext.current().opt_level
@@ -72,7 +83,14 @@ def compile_vm(stock, mod, target=None, target_host=None, params=None):
     return executable
 
 
-def create_executor(stock, kind="debug", mod=None, device=None, target="llvm", params=None):
+def create_executor(
+    stock: Callable[..., Any],
+    kind: str = "debug",
+    mod: Any = None,
+    device: Any = None,
+    target: Any = "llvm",
+    params: Any = None,
+) -> Any:
     """`create_executor` under the option: decides at once, since TVM's executors build later,
     perhaps outside the PassContext."""
     targets = parse_targets(target)
@@ -94,17 +112,17 @@ def create_executor(stock, kind="debug", mod=None, device=None, target="llvm", p
     return executor
 
 
-def _make_tuned(make, records, expr=None):
+def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: Any = None) -> Any:
     """What TVM's executor builds when it is first evaluated, with the tuning records."""
     with records.in_force():
         return make(expr)
 
 
-def _as_module(mod):
+def _as_module(mod: Any) -> Any:
     return tvm.IRModule.from_expr(mod) if isinstance(mod, tvm.relay.Function) else mod
 
 
-def _check_executor(kind, targets):
+def _check_executor(kind: str, targets: TargetList) -> None:
     """Refuse executors that cannot call an external backend's part."""
     if targets.external and kind not in ("graph", "vm"):
         names = ", ".join(item.kind.name for item in targets.external)

@@ -15,13 +15,13 @@ from tvm_collage.runner import Runner
 from .built import Built
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, PlacementError
+from .files import write_whole
 from .graph_search import GuardResult
 from .placement import Placement
 from .plans import TVM_ALONE
 from .records import FunctionReport
 from .report import print_result, result_to_json, to_dot
 from .tuning import TuningRecords
-from .whole_file import write_whole
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -12,12 +12,15 @@ import tvm
 from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
+from .estimators import CostEstimator
 from .options import PREFIX, check_options
 from .records import FunctionReport
 from .targets import TargetList
 
 
-def partition(mod: tvm.IRModule, targets: TargetList, estimator, **options) -> tvm.IRModule:
+def partition(
+    mod: tvm.IRModule, targets: TargetList, estimator: CostEstimator, **options: Any
+) -> tvm.IRModule:
     """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
 
     `options` are further Collage options by name, over those of the current PassContext.

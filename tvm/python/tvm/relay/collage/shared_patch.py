@@ -29,7 +29,7 @@ class SharedPatch:
         self,
         read: Callable[[], Any],
         write: Callable[[Any], object],
-        make: Callable[[Any, set[Hashable]], Any],
+        make: Callable[[Any, set[Any]], Any],
         same: Callable[[Any, Any], bool] = operator.is_,
     ) -> None:
         self._read, self._write, self._make, self._same = read, write, make, same

@@ -4,10 +4,13 @@
 Test: test_errors.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
 import logging
-import re
+from collections.abc import Sequence
+from typing import Any
 
 import tvm
 from tvm.target import Target, codegen
@@ -16,10 +19,9 @@ from .backends import find_backend, list_backends, why_unavailable
 from .compile import host_target
 from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 from .external import is_external
+from .messages import unknown_target_kind
 
 _logger = logging.getLogger(__name__)
-_UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
-
 
 _CPU = 1  # DLPack's number
 
@@ -32,12 +34,12 @@ class TargetList:
     external: tuple
 
     @property
-    def all(self):
+    def all(self) -> list[Target]:
         """Host and backends in the form that TVM's make_compilation_config takes."""
         return [self.host, *self.external]
 
 
-def parse_targets(target, target_host=None):
+def parse_targets(target: Any, target_host: Any = None) -> TargetList:
     """Return the TargetList of whatever ``relay.build`` takes as target.
 
     UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
@@ -67,9 +69,9 @@ def parse_targets(target, target_host=None):
     return TargetList(hosts[0], _each_once(external))
 
 
-def _each_once(external):
+def _each_once(external: Sequence[Target]) -> tuple[Target, ...]:
     """A backend that was named twice is one; with different options it is an error."""
-    found = {}
+    found: dict[str, Target] = {}
     for item in external:
         first = found.setdefault(item.kind.name, item)
         if str(first) != str(item):
@@ -80,7 +82,7 @@ def _each_once(external):
     return tuple(found.values())
 
 
-def available_targets(accuracy_budget=0.0):
+def available_targets(accuracy_budget: float = 0.0) -> list[Target]:
     """Return [host_target(), ...] with a target for each registered backend that can run here.
 
     Those that cannot are left out, which is logged with the reason; so are, unless there is an
@@ -89,7 +91,7 @@ def available_targets(accuracy_budget=0.0):
     return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
 
 
-def warn_host_alone(host, options):
+def warn_host_alone(host: Target, options: Any) -> None:
     """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
     ``tune`` or a placement says what else is wanted of TVM alone."""
     if options.tune or options.placement or host.get_target_device_type() != _CPU:
@@ -110,7 +112,7 @@ def warn_host_alone(host, options):
     )
 
 
-def _available_names(accuracy_budget):
+def _available_names(accuracy_budget: float) -> list[str]:
     """Names of the backends of available_targets."""
     names = []
     for backend in list_backends():
@@ -124,7 +126,7 @@ def _available_names(accuracy_budget):
     return names
 
 
-def _check_hosts(hosts, external):
+def _check_hosts(hosts: Sequence[Target], external: Sequence[Target]) -> None:
     if not hosts:
         names = ", ".join(item.kind.name for item in external)
         raise HostTargetError(
@@ -144,7 +146,7 @@ def _check_hosts(hosts, external):
         )
 
 
-def _check_cpu(host):
+def _check_cpu(host: Target) -> None:
     """HostTargetError for a CPU that LLVM does not know: TVM says so again and again, and then
     compiles for a generic one."""
     if host.kind.name != "llvm" or not host.mcpu or not tvm.runtime.enabled("llvm"):
@@ -163,13 +165,13 @@ def _check_cpu(host):
         )
 
 
-def _as_unknown_backend(error):
+def _as_unknown_backend(error: Exception) -> Exception:
     """The user's error for TVM's, when a target kind is not known; else TVM's own."""
-    found = _UNKNOWN_KIND.search(str(error))
-    if not found:
+    kind = unknown_target_kind(error)
+    if kind is None:
         return error
     known = ", ".join(sorted(backend.name for backend in list_backends()))
     return UnknownBackendError(
-        f"unknown backend or target kind {found.group(1)!r}: registered backends are {known}; "
+        f"unknown backend or target kind {kind!r}: registered backends are {known}; "
         "register your own with collage.register_backend(...)"
     )

@@ -5,9 +5,12 @@ Assumption: a candidate is one kernel that keeps what is inside it in caches, an
 peak of arithmetic or that of memory. Test: test_analytic.py, measured/test_roofline.py.
 """
 
+from __future__ import annotations
+
 import json
 from typing import NamedTuple
 
+import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
 
@@ -41,7 +44,7 @@ class Machine(NamedTuple):
         return self.launch_seconds + max(arithmetic, traffic)
 
 
-def work_of_module(mod):
+def work_of_module(mod: tvm.IRModule) -> Work:
     """The Work of a module's @main, external functions that it calls included, as one candidate."""
     external = [var for var, function in mod.functions_items() if is_external_function(function)]
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)

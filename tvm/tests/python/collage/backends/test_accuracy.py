@@ -8,6 +8,7 @@ import pytest
 import tvm
 from identity_backends import BAD_TRADER, RIGHT, TRADER, Identity
 from relay_text import is_external
+from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
@@ -16,7 +17,6 @@ from tvm.relay.collage.backends.accuracy import limits, traders_in
 from tvm.relay.collage.costs.tolerance import RELATIVE, tolerance_of
 from tvm.relay.collage.graph_search import GuardUnavailable, guard
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.measured import measuring_session
 from tvm.target import Target
 
 
@@ -24,7 +24,7 @@ from tvm.target import Target
 def session():
     """One set of workers, whose costs all tests share."""
     targets = [Target(name) for name in (RIGHT, TRADER, BAD_TRADER)]
-    with measuring_session(options(), targets) as session:
+    with shared_session(options(), targets) as session:
         yield session
 
 

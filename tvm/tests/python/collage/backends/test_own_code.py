@@ -22,7 +22,7 @@ from tvm.relay.collage import (
 )
 from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
-from tvm.relay.collage.measured import measuring_session
+from tvm.relay.collage.measured import open_session
 from tvm.target import Target
 from tvm_collage import library_path
 
@@ -118,8 +118,8 @@ def test_workers_build_measure_and_verify_it():
     parts = [backends.greedy_partition(net(CONSTANT), each.name) for each in (IN_C, IN_PYTHON)]
     targets = [Target(each.name, host="llvm") for each in (IN_C, IN_PYTHON)]
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
-    with measuring_session(options, targets):
-        costs = CostEstimator().estimate_batch(parts, targets, ["c", "python"])
+    with open_session(options, targets) as session:
+        costs = CostEstimator(session).estimate_batch(parts, targets, ["c", "python"])
     assert [(cost.status, cost.unverified) for cost in costs] == [("measured", False)] * 2
 
 

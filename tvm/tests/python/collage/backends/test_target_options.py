@@ -21,7 +21,7 @@ from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.greedy import take_all
 from tvm.relay.collage.measure import Cost, candidate_module
-from tvm.relay.collage.measured import measuring_session
+from tvm.relay.collage.measured import open_session
 from tvm.relay.collage.optimizer import partition as partition_for
 from tvm.relay.collage.placement.describe import placed_parts
 from tvm.relay.collage.placement.replay import rewrite
@@ -75,8 +75,8 @@ def test_they_reach_the_workers():
     target = Target(f"{NAME} -scale=nonsense -rank=7", host=HOST)
     part = backends.greedy_partition(parse(NET), NAME, target=target)
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
-    with measuring_session(options, [target]):
-        [cost] = CostEstimator().estimate_batch([part], [target], ["part"])
+    with open_session(options, [target]) as session:
+        [cost] = CostEstimator(session).estimate_batch([part], [target], ["part"])
     assert cost.status == "compile_failed" and "'nonsense' undeclared" in cost.message
 
 

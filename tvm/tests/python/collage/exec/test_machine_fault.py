@@ -12,8 +12,10 @@ from relay_text import parse
 from store_rows import FAKE_ENVIRONMENT
 from tvm.relay.collage import CollageOptions, doctor, optimize
 from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.backends.registry import why_not_here
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import machine_fault
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.machine.compiler import find_compiler, why_it_does_not_link
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.store import CostStore, StoredCosts
@@ -160,7 +162,7 @@ def test_a_death_where_no_thread_can_be_started_is_the_machines(tmp_path, monkey
 
 def test_a_backend_whose_library_is_gone_is_at_no_fault(monkeypatch):
     def fail():
-        with machine_fault.blaming_the_library("dnnl"):
+        with machine_fault.blaming_the_library("dnnl", path_of(why_not_here)):
             raise ValueError("cannot open shared object file")
 
     with pytest.raises(ValueError, match="cannot open"):

@@ -7,7 +7,7 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, parse
 from tvm.relay.collage import CollageOptions, CostEstimator, backends, optimize
-from tvm.relay.collage.measured import measuring_session
+from tvm.relay.collage.measured import open_session
 from tvm.relay.collage.store import CostStore
 
 TARGETS = ["llvm", fault_backend.NAME]
@@ -38,8 +38,8 @@ def test_each_is_named_with_its_reason_and_kept(options):
     nets = [parse(f"def @main(%x: $T) {{ {op}(%x) }}") for op in EXPECTED]
     parts = [backends.greedy_partition(net, fault_backend.NAME) for net in nets]
     target = tvm.target.Target(fault_backend.NAME, host="llvm")
-    with measuring_session(options, [target]):
-        costs = CostEstimator().estimate_batch(parts, [target] * len(parts), list(EXPECTED))
+    with open_session(options, [target]) as session:
+        costs = CostEstimator(session).estimate_batch(parts, [target] * len(parts), list(EXPECTED))
     for cost, (expected, message) in zip(costs, EXPECTED.values(), strict=True):
         assert cost.status == expected and message in cost.message
     with CostStore(options.store) as store:

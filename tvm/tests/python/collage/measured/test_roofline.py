@@ -6,7 +6,7 @@ import pytest
 import tvm
 from onednn_nets import constant, function_of
 from tvm import relay
-from tvm.relay.collage import measured
+from tvm.relay.collage import CollageOptions, measured
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.relay.collage.measured.roofline import roofline_remark
 from tvm.target import Target
@@ -55,7 +55,7 @@ def test_a_candidates_message_says_so(target, monkeypatch):
     )
     mods = [typed(relay.nn.dense(x(4, 8), constant(k, 8, 8))) for k in range(2)]
     targets = [Target(target, host="llvm")] * 2
-    with measured.measuring_session(external_targets=targets) as session:
+    with measured.open_session(CollageOptions(), targets) as session:
         fast, slow = measured.measure_batch(session, mods, targets, ["a", "b"])
     assert (fast.status, fast.seconds, fast.message) == ("measured", pytest.approx(1e-5), "")
     assert (slow.status, slow.seconds) == ("measured", pytest.approx(1.0))

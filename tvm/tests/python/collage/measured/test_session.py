@@ -10,13 +10,14 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, is_external, parse
 from tvm import relay
-from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, logs, measured
+from tvm.relay import collage
+from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, logs
 from tvm.relay.collage.backends import Backend, greedy_partition, registry
 from tvm.relay.collage.collage import _estimator, estimate_seconds
 from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.measured import (
     default_workers,
-    measuring_session,
+    open_session,
     own_backend_modules,
 )
 from tvm.relay.transform import CollagePartition
@@ -28,7 +29,7 @@ LLVM, DNNL = Target("llvm"), Target("dnnl")
 @pytest.fixture(scope="module", autouse=True)
 def session():
     options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with measuring_session(options) as session:
+    with open_session(options) as session:
         yield session
 
 
@@ -48,8 +49,8 @@ def partition(mod, estimator):
         return CollagePartition(config, estimator)(mod)
 
 
-def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
-    estimator = CostEstimator()
+def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv, session):
+    estimator = CostEstimator(session)
     result = partition(conv, estimator)
     [report] = estimator.reports
     kernels = [part for part in report.parts if part.is_kernel]
@@ -69,17 +70,17 @@ def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv):
 
 
 def test_a_second_pass_of_the_session_measures_nothing_and_decides_the_same(conv, session):
-    first = CostEstimator()
+    first = CostEstimator(session)
     partitioned = partition(conv, first)
-    again = CostEstimator()
+    again = CostEstimator(session)
     assert tvm.ir.structural_equal(partition(conv, again), partitioned)
     assert again.reports[0].seconds == first.reports[0].seconds
 
 
-def test_a_batch_is_answered_in_its_order(conv):
+def test_a_batch_is_answered_in_its_order(conv, session):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
-    costs = CostEstimator().estimate_batch(
+    costs = CostEstimator(session).estimate_batch(
         [relu, dynamic, conv, relu], [LLVM] * 4, ["a", "b", "c", "d"]
     )
     assert [cost.status for cost in costs] == ["measured", "unsupported", "measured", "measured"]
@@ -87,19 +88,19 @@ def test_a_batch_is_answered_in_its_order(conv):
     assert costs[1].seconds is None and "no tensor of a fixed shape" in costs[1].message
 
 
-def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason():
+def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason(session):
     broken = parse(
         """def @part(%a: $T, Primitive=1, Compiler="dnnl", global_symbol="part") -> $T {
           erf(%a)
         }
         def @main(%x: $T) { @part(%x) }"""
     )
-    [cost] = CostEstimator().estimate_batch([broken], [DNNL], ["dnnl(erf)"])
+    [cost] = CostEstimator(session).estimate_batch([broken], [DNNL], ["dnnl(erf)"])
     assert cost.status in {"compile_failed", "unsupported"} and cost.seconds is None
     assert cost.message and "\n  0:" not in cost.message
 
 
-def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
+def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on(session):
     mod = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     tvm.get_global_func("collage.RegisterTargetKind")("measured_test", 1)
     from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -107,7 +108,7 @@ def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
 
     table = [("measured_test.relu", is_op("nn.relu")(wildcard()))]
     register_pattern_table("measured_test", lambda: table)
-    estimator = CostEstimator()
+    estimator = CostEstimator(session)
     with tvm.transform.PassContext(opt_level=3) as context:
         config = make_compilation_config(context, [LLVM, Target("measured_test")])
         result = CollagePartition(config, estimator)(mod)
@@ -118,23 +119,21 @@ def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on():
 
 
 def test_the_old_protocol_gives_seconds_or_infinity(conv):
-    assert 0 < estimate_seconds(conv, LLVM) < math.inf
     dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
-    assert estimate_seconds(dynamic, LLVM) == math.inf
-    assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(conv, LLVM) > 0
+    with quick():
+        assert 0 < estimate_seconds(conv, LLVM) < math.inf
+        assert estimate_seconds(dynamic, LLVM) == math.inf
+        assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(conv, LLVM) > 0
 
 
-def test_sessions_nest_and_share(session):
-    with measuring_session() as inner:
-        assert inner is session
-
-
-@pytest.fixture
-def no_session():
-    """Outside the session of this module's other tests."""
-    token = measured.session._shared.set(None)
-    yield
-    measured.session._shared.reset(token)
+def test_a_session_is_only_used_by_whom_it_is_given_to(session):
+    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
+    before = session.estimator.counts()
+    with open_session(CollageOptions(workers=1, progress="quiet", store="none")) as inner:
+        assert inner.estimator is not session.estimator
+        collage.optimize(relu, None, [LLVM, DNNL], quick_options(guard=False))
+        assert not any(inner.estimator.counts()[name] for name in ("measured", "from_memory"))
+    assert session.estimator.counts() == before
 
 
 @pytest.fixture
@@ -151,12 +150,15 @@ def started(monkeypatch):
     return workers
 
 
+def quick_options(**changes):
+    return CollageOptions(measure_seconds=0.01, workers=1, progress="quiet", **changes)
+
+
 def quick(**changes):
-    options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet", **changes)
-    return tvm.transform.PassContext(opt_level=3, config=options.to_config())
+    return tvm.transform.PassContext(opt_level=3, config=quick_options(**changes).to_config())
 
 
-def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, no_session, started):
+def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, started):
     estimator = CostEstimator()
     with quick() as context:
         config = make_compilation_config(context, [LLVM, DNNL])
@@ -170,7 +172,7 @@ def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, no_ses
     assert not started[0]() or not started[0]().is_alive
 
 
-def test_workers_end_with_their_estimator(no_session, started):
+def test_workers_end_with_their_estimator(started):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     estimator = CostEstimator()
     with quick():
@@ -184,7 +186,7 @@ def test_workers_end_with_their_estimator(no_session, started):
     assert state() is None and started[1]() is None
 
 
-def test_the_old_protocol_keeps_its_workers(no_session, started):
+def test_the_old_protocol_keeps_its_workers(started):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     with quick(seed=7):
         assert estimate_seconds(relu, LLVM) == estimate_seconds(relu, LLVM)
@@ -228,12 +230,12 @@ def replaced():
     registry.register_backend(stock)
 
 
-def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced, no_session):
+def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced):
     text = """def @main(%x: Tensor[(8, 8), float32], %w: Tensor[(8, 8), float32]) {
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
-    with measuring_session(CollageOptions(workers=1, progress="quiet"), [target]):
-        [cost] = CostEstimator().estimate_batch([part], [target], ["dense"])
+    with open_session(CollageOptions(workers=1, progress="quiet"), [target]) as session:
+        [cost] = CostEstimator(session).estimate_batch([part], [target], ["dense"])
     assert cost.status == "compile_failed" and "mine was asked" in cost.message
 
 
@@ -243,21 +245,21 @@ def test_a_script_replaces_no_built_in_backend(replaced, monkeypatch):
         own_backend_modules([Target("cblas")])
 
 
-def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog):
+def test_what_cannot_be_written_down_is_unsupported_and_logged(caplog, session):
     no_main = tvm.IRModule({})
-    [cost] = CostEstimator().estimate_batch([no_main], [LLVM], ["tvm(nothing)"])
+    [cost] = CostEstimator(session).estimate_batch([no_main], [LLVM], ["tvm(nothing)"])
     assert cost.status == "unsupported" and cost.message.startswith("tvm(nothing): ValueError: ")
     [record] = caplog.records
     assert record.levelname == "WARNING" and "tvm(nothing)" in record.getMessage()
 
 
-def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch):
+def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch, session):
     def broken(*_, **__):
         raise KeyError("a bug")
 
     monkeypatch.setattr("tvm.relay.collage.measured.row.candidate_module", broken)
     with pytest.raises(KeyError, match="a bug"):
-        CostEstimator().estimate_batch([tvm.IRModule({})], [LLVM], ["a"])
+        CostEstimator(session).estimate_batch([tvm.IRModule({})], [LLVM], ["a"])
 
 
 @pytest.mark.parametrize("text, workers", [("1", 1), ("3", 3), ("64", 8)])

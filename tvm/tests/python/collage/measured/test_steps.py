@@ -7,17 +7,17 @@ import pytest
 import tvm
 from identity_backends import RIGHT, SUSPECT, WRONG
 from relay_text import is_external
+from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
-from tvm.relay.collage.measured import measuring_session
 from tvm.target import Target
 
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
     options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with measuring_session(options, [Target(n) for n in (RIGHT, WRONG, SUSPECT)]) as session:
+    with shared_session(options, [Target(n) for n in (RIGHT, WRONG, SUSPECT)]) as session:
         yield session
 
 

@@ -137,8 +137,8 @@ def test_failures_are_retried_when_the_option_asks(net, tmp_path, started):
     path = tmp_path / "costs.sqlite"
 
     def status(**changes):
-        with measured.measuring_session(options(path, **changes)):
-            [cost] = CostEstimator().estimate_batch([net], TARGETS[:1], ["net"])
+        with measured.open_session(options(path, **changes)) as session:
+            [cost] = CostEstimator(session).estimate_batch([net], TARGETS[:1], ["net"])
         return cost.status
 
     assert status() == "measured"
@@ -163,7 +163,7 @@ def test_a_named_store_that_will_not_do_ends_the_build_before_anything_is_measur
         config = make_compilation_config(context, TARGETS)
         with pytest.raises(StoreForeignError, match="this is no SQLite file"):
             CollagePartition(config, CostEstimator())(net)
-    assert started == [] and measured.session._shared.get() is None
+    assert started == []
 
 
 def test_versions_of_onednn_tell_its_instructions_apart(monkeypatch):

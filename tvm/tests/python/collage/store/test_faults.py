@@ -25,7 +25,7 @@ from store_rows import KEY, row, sql
 from tvm.relay.collage import CollageError, CollageOptions
 from tvm.relay.collage import store as stores
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.measured import measuring_session
+from tvm.relay.collage.measured import open_session
 from tvm.relay.collage.store import CostStore, StoredCost, StoredCosts
 from tvm.relay.collage.store.salvage import salvage
 from tvm.relay.collage.store.schema import VERSION
@@ -47,13 +47,13 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
         assert words in str(caught.value)
 
     # Named by the user it is an error before anything is measured; else a warning, and no store.
-    with pytest.raises(getattr(stores, kind)), measuring_session(CollageOptions(store=str(path))):
+    with pytest.raises(getattr(stores, kind)), open_session(CollageOptions(store=str(path))):
         pass
     monkeypatch.delenv("COLLAGE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
     for _ in range(2):
-        with measuring_session(CollageOptions()) as session:
+        with open_session(CollageOptions()) as session:
             assert "store" not in session.estimator.Summary()
     [record] = caplog.records
     assert record.levelname == "WARNING" and str(path) in record.getMessage()

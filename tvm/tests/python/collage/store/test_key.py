@@ -20,7 +20,7 @@ from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
 from tvm.relay.collage.measured import TRANSITION, TVM_BACKEND, stored_version
 from tvm.relay.collage.store import Environment
-from tvm.relay.collage.store.environment import measuring_text
+from tvm.relay.collage.store.key import measuring_text
 from tvm_collage.threads import CpuSet
 
 

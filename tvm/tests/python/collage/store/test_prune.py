@@ -10,7 +10,7 @@ from store_rows import FAILED, at, row, sql
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.measured import stored_version
 from tvm.relay.collage.store import CostStore, Environment, StoreBusyError, StoreReadOnlyError
-from tvm.relay.collage.store.prune import measured_before, of_other_versions
+from tvm.relay.collage.store.explain import measured_before, of_other_versions
 from tvm.relay.collage.store.row import StoredCost, utc
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}

@@ -11,7 +11,9 @@ from tuning_nets import KINDS, TARGET, conv, dense, in_mode, kernel_source, some
 from tvm import autotvm
 from tvm import meta_schedule as ms
 from tvm.relay.collage import logs, measured
+from tvm.relay.collage.backends.registry import why_not_here
 from tvm.relay.collage.costs.build_step import build_candidate
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import candidate_module
 from tvm.relay.collage.tuning import TuningRecords, records_in_force
 
@@ -25,6 +27,12 @@ def build_and_note(mod, target, **options):
     library = build_library(mod, target, **options)
     built.append(library.get_lib().get_source("asm"))
     return library
+
+
+def build(candidate, file):
+    build_candidate(
+        candidate, str(file), f"{__name__}:build_and_note", 0, why_unavailable=path_of(why_not_here)
+    )
 
 
 def found(kind, mod, **more):
@@ -48,7 +56,7 @@ def test_a_worker_builds_the_kernels_that_a_build_in_the_users_context_does(kind
     assert candidate.records == records.to_json() and list(candidate.records) == [kind]
     # As in a worker: JSON is all that it gets, and none of the contexts.
     candidate = json.loads(json.dumps(candidate.to_json()))
-    build_candidate(candidate, str(tmp_path / "candidate.so"), f"{__name__}:build_and_note", 0)
+    build(candidate, tmp_path / "candidate.so")
     assert built.pop() == tuned
 
 
@@ -155,5 +163,5 @@ def test_a_candidate_without_a_record_builds_in_the_tuners_mode(kind, tmp_path):
     mod = conv()
     with in_mode(kind):
         candidate = candidate_module(mod, "tvm", TARGET, measured.build_options(), "conv")
-    build_candidate(candidate.to_json(), str(tmp_path / "c.so"), f"{__name__}:build_and_note", 0)
+    build(candidate.to_json(), tmp_path / "c.so")
     assert built.pop()

@@ -5,6 +5,8 @@ Imported with ``tvm.relay`` in every process, so that ``Target("dnnl")`` is know
 everything but the target kinds waits for its first use. Test: backends/test_registry.py.
 """
 
+from typing import Any
+
 from tvm._ffi import get_global_func, register_func
 
 from .._lazy import late_function, lazy_attributes
@@ -22,7 +24,7 @@ BUILTIN = {
     "mkl": (_CPU, ".blas", "MklBackend"),
 }
 
-# Public name -> the submodule that holds it; with a leading dot, a module above this package.
+# Public name -> the submodule that holds it; with a leading dot, a module below this package.
 _LAZY = {
     "Backend": "interface",
     "add_pattern_rule": "extend",
@@ -31,12 +33,11 @@ _LAZY = {
     "c_source_module": "own_code",
     "GRAPH_LEVEL": "interface",
     "OP_LEVEL": "interface",
-    "BackendUnavailableError": "errors",
-    "UnknownBackendError": "errors",
-    "UnsupportedOpError": "errors",
+    "BackendUnavailableError": ".errors",
+    "UnknownBackendError": ".errors",
+    "UnsupportedOpError": ".errors",
     "find_backend": "registry",
     "get_backend": "registry",
-    "greedy_partition": ".greedy",
     "list_backends": "registry",
     "register_backend": "registry",
     "registered_function_module": "own_code",
@@ -47,7 +48,7 @@ _LAZY = {
 __all__ = ["BUILTIN", "register_builtin", *_LAZY]
 
 
-def register_builtin():
+def register_builtin() -> None:
     """Make target kinds and ``relay.ext.<name>`` known for each backend that comes with Collage.
 
     Cheap: the backend itself is imported when TVM first asks it to compile something.
@@ -59,8 +60,8 @@ def register_builtin():
     serve_tvms_partitioning(BUILTIN)
 
 
-def _register_late(global_name, backend, method):
-    def late(*args):
+def _register_late(global_name: str, backend: str, method: str) -> None:
+    def late(*args: Any) -> Any:
         return getattr(_get_backend(backend), method)(*args)
 
     register_func(global_name, carried(late), override=True)

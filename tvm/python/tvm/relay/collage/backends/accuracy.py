@@ -4,6 +4,14 @@
 Docs: docs/accuracy.md. Test: backends/test_accuracy.py.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
 from ..errors import OptionError
 from ..external import is_external_function
 from .registry import find_backend
@@ -12,7 +20,7 @@ from .target_options import options_in, options_of
 OPTION = "relay.collage.accuracy_budget"
 
 
-def trades_accuracy(target):
+def trades_accuracy(target: Target) -> str:
     """The type that the target's backend computes in for less accuracy; "" when it does not."""
     backend = find_backend(target.kind.name)
     if backend is None:
@@ -20,24 +28,26 @@ def trades_accuracy(target):
     return backend.with_options(options_of(backend, target)).trades_accuracy
 
 
-def traders_in(mod):
+def traders_in(mod: tvm.IRModule) -> dict[str, str]:
     """The backends with parts in a partitioned module that trade accuracy: {name: type}."""
     found = {}
     for _, function in mod.functions_items():
         if is_external_function(function):
             backend = find_backend(str(function.attrs["Compiler"]))
-            kind = backend and backend.with_options(options_in(function)).trades_accuracy
+            if backend is None:
+                continue
+            kind = backend.with_options(options_in(function)).trades_accuracy
             if kind:
                 found[backend.name] = kind
     return found
 
 
-def without_traders(external):
+def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
     """Those of the targets whose backends do not trade accuracy."""
     return tuple(target for target in external if not trades_accuracy(target))
 
 
-def check_budget(external, options, *, is_guarded=True):
+def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool = True) -> None:
     """OptionError when a target trades accuracy that the options do not allow.
 
     is_guarded: do whole plans have to be compared? Then the guard must be on.
@@ -61,7 +71,9 @@ def check_budget(external, options, *, is_guarded=True):
             )
 
 
-def limits(plans, budget, tolerance):
+def limits(
+    plans: Mapping[str, tvm.IRModule], budget: float, tolerance: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
     """How far each plan's outputs may be off: the budget where it trades accuracy, else tolerance.
 
     ({plan: limit}, {plan: what to add to the message of one that is off by more}).
@@ -73,6 +85,6 @@ def limits(plans, budget, tolerance):
     )
 
 
-def _remark(found):
+def _remark(found: Mapping[str, str]) -> str:
     who = ", ".join(f"{name} computes in {kind}" for name, kind in sorted(found.items()))
     return f"the limit is option {OPTION}, since {who}"

@@ -6,7 +6,10 @@ added is offered to the backend's codegen, which has to know its composites: whe
 candidate fails with the codegen's message. Test: backends/test_extend.py.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..rules import PatternRule
 from ..rules.pattern_entry import check_entries
@@ -38,7 +41,12 @@ def add_patterns(backend_name: str, entries: Iterable[tuple]) -> Backend:
 
 
 def add_pattern_rule(
-    backend_name, op_rule, fusion_rule=None, verify=None, *, name: str = "rule"
+    backend_name: str,
+    op_rule: Callable[..., Any],
+    fusion_rule: Callable[..., Any] | None = None,
+    verify: Callable[..., Any] | None = None,
+    *,
+    name: str = "rule",
 ) -> Backend:
     """Add all sub-graphs that the functions describe, as composites ``<backend_name>.<name>``.
 

@@ -4,6 +4,8 @@
 Test: backends/test_registry.py.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -52,8 +54,8 @@ class Backend:
     can_be_wrong: bool = False
     trades_accuracy: str = ""
     local_predicates: bool = False
-    op_predicates: dict[str, Callable[[relay.Call], bool]] = {}
-    annotate_predicates: dict[str, Callable[[relay.Call], bool]] = {}
+    op_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}
+    annotate_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}
     options: dict[str, Any] = {}
     restrictions: tuple[str, ...] = ()
     set_options: dict[str, Any] = {}
@@ -78,7 +80,7 @@ class Backend:
         """
         return []
 
-    def with_options(self, values: Mapping[str, Any]) -> "Backend":
+    def with_options(self, values: Mapping[str, Any]) -> Backend:
         """Return the backend, itself or a copy, with these of its options set."""
         if not values:
             return self
@@ -92,7 +94,7 @@ class Backend:
         """Return its own patterns, then those that were added to it."""
         return [*self.patterns(), *self.added_patterns]
 
-    def partition_rule(self, options):
+    def partition_rule(self, options: Any) -> Any:
         """Return the rule that finds the backend's candidates, a rule of ``collage.rules``.
 
         By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may
@@ -110,7 +112,7 @@ class Backend:
         """Return the runtime module that defines the function's ``global_symbol``."""
         raise TypeError(f"backend {self.name!r} compiles nothing: define compile(function)")
 
-    def cost(self, candidate: IRModule) -> "float | Cost | None":
+    def cost(self, candidate: IRModule) -> float | Cost | None:
         """Return the seconds of one run of the module's main, which holds a part of this backend.
 
         None (the default) has it measured. Seconds are labelled ``estimated``; a ``measure.Cost``
@@ -120,7 +122,7 @@ class Backend:
         """
         return None
 
-    def kernel_steps(self, function: relay.Function) -> "Sequence[KernelStep]":
+    def kernel_steps(self, function: relay.Function) -> Sequence[KernelStep]:
         """Return the steps of a part of which it has several kernels; none by default.
 
         They are timed, and the fastest is written into the functions that ``compile`` gets:
@@ -167,3 +169,36 @@ def why_unavailable(backend: Backend) -> str | None:
     if reason is not None and not isinstance(reason, str):
         return f"available() returns None, or a text that says why not; got {reason!r}"
     return reason or None
+
+
+def describe_backend(backend: Backend) -> dict[str, Any]:
+    """The backend as JSON values.
+
+    version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
+    it is; patterns are the names of its composites, those of added rules too, bare_operators what
+    it takes outside of them; options are those of its target, with their defaults; trades_accuracy
+    is the type that it computes in for less accuracy, "" for none.
+    """
+    reason = why_unavailable(backend)
+    return {
+        "name": backend.name,
+        "kind": backend.kind,
+        "version": _version(backend) if reason is None else "",
+        "is_available": reason is None,
+        "reason": reason or "",
+        "patterns": [*(entry[0] for entry in backend.all_patterns()), *backend.added_rules],
+        "options": dict(backend.options),
+        "bare_operators": sorted(backend.op_predicates),
+        "restrictions": list(backend.restrictions),
+        "trades_accuracy": backend.trades_accuracy,
+        "defined_in": type(backend).__module__,
+    }
+
+
+def _version(backend: Backend) -> str:
+    try:
+        return backend.version()
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a backend's own code; it is listed all the same
+        return f"? ({type(error).__name__}: {error})"

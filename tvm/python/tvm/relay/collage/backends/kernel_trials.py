@@ -5,10 +5,17 @@ The kernels of a step are timed in rounds, each in turn and in an order of chanc
 happens to the machine happens to all of them. Test: measured/test_kernels.py.
 """
 
+from __future__ import annotations
+
 import math
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..exec.text import describe
+from tvm import relay
+
+from ..costs.kernel import KernelStep
+from ..messages import describe
 from ..timing.rounds import ROUNDS_BEFORE_GIVING_UP, run_rounds
 from .interface import Backend
 from .registry import find_backend, get_backend
@@ -21,26 +28,34 @@ _MOST_ROUNDS = 10 * ROUNDS_BEFORE_GIVING_UP
 _GIVE_UP_RATIO = 1.15
 
 
-def has_kernel_steps(name):
+def has_kernel_steps(name: str) -> bool:
     """Whether the backend of that name, if there is one, ever lets its kernels be chosen."""
     backend = find_backend(name)
     return backend is not None and type(backend).kernel_steps is not Backend.kernel_steps
 
 
-def steps_of_part(function):
+def steps_of_part(function: relay.Function) -> list[KernelStep]:
     """The KernelSteps of a part's function, of those kernels that there are several of."""
     backend = get_backend(str(function.attrs["Compiler"]))
     steps = backend.with_options(options_in(function)).kernel_steps(function)
     return [step for step in steps if len(step.kernels) > 1]
 
 
-def time_kernels(backend, text, kernels, seed, budget_seconds, sample_seconds=_SAMPLE_SECONDS):
+def time_kernels(
+    backend: str,
+    text: str,
+    kernels: Sequence[str],
+    seed: int,
+    budget_seconds: float,
+    sample_seconds: float = _SAMPLE_SECONDS,
+) -> dict[str, Any]:
     """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
 
     One that fails, or gives no run, is a message; the others are timed all the same.
     """
     own = get_backend(backend)
-    runs, failed = {}, {}
+    runs: dict[str, Callable[[], None]] = {}
+    failed: dict[str, str] = {}
     for kernel in kernels:
         try:
             run = own.kernel_run(text, kernel, seed)
@@ -65,7 +80,7 @@ def time_kernels(backend, text, kernels, seed, budget_seconds, sample_seconds=_S
     return {"samples": samples, "failed": failed}
 
 
-def _seconds(run, number):
+def _seconds(run: Callable[[], None], number: int) -> float:
     start = time.perf_counter()
     for _ in range(number):
         run()

@@ -5,16 +5,19 @@ Both run in memory, are exported with the model and get the function's constants
 tensors of static shape on the CPU; Linux. Test: backends/test_own_code.py.
 """
 
+from __future__ import annotations
+
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import tvm
 from tvm import relay
 from tvm.contrib import cc
 
+from ..messages import error_lines, undefined_symbols
 from .partition.description import to_json
 from .partition.graph import Graph, Node
 
@@ -35,10 +38,6 @@ _C_TYPES = {
 _COMPILE_SECONDS = 60
 # For this CPU, as TVM's own kernels are.
 FLAGS = ("-O3", "-march=native")
-
-# GNU's linkers say "undefined reference to `f'", LLVM's "undefined symbol: f".
-_MISSING = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
-_SAYS_WHY = re.compile(r"error|cannot find|" + _MISSING.pattern)
 
 
 class CompilerError(RuntimeError):
@@ -83,7 +82,9 @@ def registered_function_module(function: relay.Function, name: str) -> tvm.runti
     return _module("global_function", function, _graph_of(function), {"function": name})
 
 
-def _module(kind, function, graph, strings):
+def _module(
+    kind: str, function: relay.Function, graph: Graph, strings: dict[str, str]
+) -> tvm.runtime.Module:
     graph.nodes[0].attrs = {"strings": strings}
     symbol = str(function.attrs["global_symbol"])
     names = [f"{symbol}_const_{i}" for i in range(len(graph.constants))]  # as TVM names them
@@ -109,7 +110,7 @@ def _graph_of(function: relay.Function) -> Graph:
     return graph
 
 
-def _constants(function):
+def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
     """In the order of TVM's ConstantUpdater, which names them."""
     found = []
     relay.analysis.post_order_visit(
@@ -118,7 +119,7 @@ def _constants(function):
     return found
 
 
-def _tensor(graph, kind, what):
+def _tensor(graph: Graph, kind: Any, what: str) -> int:
     is_static = isinstance(kind, relay.TensorType) and all(
         isinstance(extent, tvm.tir.IntImm) for extent in kind.shape
     )
@@ -156,12 +157,11 @@ def _compile(source: str, flags: Sequence[str]) -> bytes:
         # Wrong numbers or types of arguments are errors, whatever the compiler's version.
         command += ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
         errors = _errors(command, source)
-        missing = set(_MISSING.findall(errors or ""))
+        missing = undefined_symbols(errors or "")
         if missing and all(name.startswith("TVM") for name in missing):
             errors = _errors([*command, "-Wl,-z,undefs"], source)  # the process has TVM's runtime
         if errors is not None:
-            lines = [line for line in errors.splitlines() if _SAYS_WHY.search(line)]
-            text = "; ".join((lines or errors.splitlines())[:3])
+            text = "; ".join(error_lines(errors)[:3])
             raise CompilerError(f"{os.path.basename(compiler)} refused the C source: {text}")
         with open(file, "rb") as library:
             return library.read()

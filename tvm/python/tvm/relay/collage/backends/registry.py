@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The known backends, by name. Test: backends/test_registry.py."""
 
+from __future__ import annotations
+
 import difflib
 import importlib
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tvm
+from tvm import relay
 from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
 from ..costs.tolerance import RELATIVE
-from ..errors import last_line
+from ..errors import BackendUnavailableError, UnknownBackendError
 from ..external import TRANSITION, TVM_BACKEND, is_external
 from ..interrupts import carried
+from ..messages import last_line
 from ..rules.pattern_entry import check_entries
 from ..rules.predicates import never_raises
 from . import BUILTIN
-from .errors import BackendUnavailableError, UnknownBackendError
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
 from .target_options import check_options, options_in, register_options
 
@@ -73,7 +78,7 @@ def register_backend(backend: Backend) -> Backend:
     return backend
 
 
-def _owner_of(name):
+def _owner_of(name: str) -> str:
     """Whose a name is that a target list, the store or a report could not tell from a backend's;
     "" when it is free."""
     if name in tvm.target.Target.list_kinds() and not is_external(tvm.target.Target(name)):
@@ -81,7 +86,7 @@ def _owner_of(name):
     return _NAMES_IN_USE.get(name, "")
 
 
-def _patterns_of(backend):
+def _patterns_of(backend: Backend) -> list[tuple]:
     """Its patterns; ValueError, naming it, for what making them raises (an op that is none)."""
     try:
         return backend.all_patterns()
@@ -92,10 +97,10 @@ def _patterns_of(backend):
         raise ValueError(f"backend {backend.name}: making its patterns failed: {what}") from error
 
 
-def _of_part(backend, method):
+def _of_part(backend: Backend, method: str) -> Callable[..., Any]:
     """The method, of the backend with the options that the part was found with."""
 
-    def call(function, *args):
+    def call(function: relay.Function, *args: Any) -> Any:
         found = getattr(backend.with_options(options_in(function)), method)(function, *args)
         if method == "compile" and not isinstance(found, tvm.runtime.Module):
             raise TypeError(
@@ -113,7 +118,7 @@ def tell_tvm(backend: Backend) -> None:
     tvm.get_global_func("collage.SetLocalPredicates")(backend.name, backend.local_predicates)
 
 
-def _table_for_tvm(backend):
+def _table_for_tvm(backend: Backend) -> list[tuple]:
     """The patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
     return [
         (
@@ -126,7 +131,7 @@ def _table_for_tvm(backend):
     ]
 
 
-def _check_predicates(backend, attribute):
+def _check_predicates(backend: Backend, attribute: str) -> None:
     known = set(tvm.ir.Op.list_op_names())
     for op, predicate in getattr(backend, attribute).items():
         if op not in known:
@@ -140,23 +145,24 @@ def _check_predicates(backend, attribute):
             )
 
 
-def _guarded(backend, attribute):
+def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
     return {
         op: never_raises(f"{backend.name}: {op}", predicate)
         for op, predicate in getattr(backend, attribute).items()
     }
 
 
-def _register_op_predicates(backend):
+def _register_op_predicates(backend: Backend) -> None:
     """Put the backend's predicates where AnnotateTarget looks, in place of any others, and those
     that give reasons where our rules look first."""
     for_tvm = {**backend.op_predicates, **_guarded(backend, "annotate_predicates")}
-    for_rules = {op: each.with_reason for op, each in backend.op_predicates.items()}
+    guarded: dict[str, Any] = backend.op_predicates
+    for_rules = {op: each.with_reason for op, each in guarded.items()}
     for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
         _set_op_attrs(f"{key}.{backend.name}", predicates)
 
 
-def _set_op_attrs(key, values):
+def _set_op_attrs(key: str, values: Mapping[str, Any]) -> None:
     for name in tvm.ir.Op.list_op_names():
         op = tvm.ir.Op.get(name)
         # TVM refuses to read an attribute that no op has ever had.

@@ -4,6 +4,11 @@
 Test: rules/test_pattern_entry.py, rules/test_target.py.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
 from tvm._ffi import get_global_func
 from tvm.relay.op import contrib
 from tvm.target import Target
@@ -13,12 +18,12 @@ from ..options import CollageOptions
 from ..rules.pattern_entry import make_labelled_dfpattern_partition_rule_wrapper
 from ..rules.rule import Composite, PartitionRule
 from .accuracy import check_budget
-from .interface import GRAPH_LEVEL
+from .interface import GRAPH_LEVEL, Backend
 from .registry import find_backend
 from .target_options import attrs_with_options, entries_with_options, options_of
 
 
-def make_byoc_partition_rule(compiler, target=None):
+def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> PartitionRule:
     """Return the partition rule of the external target kind ``compiler``.
 
     A backend registered with Collage says it itself; any other with a pattern table in TVM gets the
@@ -51,7 +56,7 @@ def make_byoc_partition_rule(compiler, target=None):
     return get_global_func("collage.MakePatternBackendRule")(compiler, entries)
 
 
-def backend_rule(backend):
+def backend_rule(backend: Backend) -> PartitionRule:
     """Return the rule of a registered backend's patterns and op predicates, as its kind has it.
 
     Its limits are those of the current options.
@@ -64,5 +69,5 @@ def backend_rule(backend):
     return get_global_func("collage.MakeBackendRule")(backend.name, entries, "NoFusion", regions)
 
 
-def _entries(compiler, table):
+def _entries(compiler: str, table: Iterable[tuple]) -> list[Any]:
     return [make_labelled_dfpattern_partition_rule_wrapper(compiler, row) for row in table]

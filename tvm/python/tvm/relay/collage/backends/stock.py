@@ -5,6 +5,11 @@ that is built with the library gets an answer.
 Cheap, as it runs in every process. Test: backends/dnnl/test_stock.py.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import tvm
 import tvm.relay.op.contrib  # which registers TVM's predicates
 from tvm import ir, relay
@@ -15,7 +20,7 @@ _LETTERS = "abcdef"
 _get_backend = late_function(__package__, "registry:get_backend")
 
 
-def serve_tvms_partitioning(backends):
+def serve_tvms_partitioning(backends: Iterable[str]) -> None:
     """Make TVM's op predicates of these backends ours; answer AlterOpLayout's layout queries."""
     for backend in backends:
         _replace_predicates(backend)
@@ -25,7 +30,7 @@ def serve_tvms_partitioning(backends):
         setattr(relay._ffi_api, query, tvm.get_global_func(f"relay.ir.{query}"))
 
 
-def _replace_predicates(backend):
+def _replace_predicates(backend: str) -> None:
     attribute = f"target.{backend}"
     for op in map(ir.Op.get, ir.Op.list_op_names()):
         if op.has_attr(attribute):
@@ -33,8 +38,8 @@ def _replace_predicates(backend):
             ir.register_op_attr(op.name, attribute, _late_predicate(backend, op, attribute))
 
 
-def _late_predicate(backend, op, attribute):
-    def late(call):
+def _late_predicate(backend: str, op: Any, attribute: str) -> Callable[[relay.Call], Any]:
+    def late(call: relay.Call) -> Any:
         _get_backend(backend)  # which puts its own predicates in place
         predicate = op.get_attr(attribute)
         return predicate is not None and predicate(call)
@@ -42,7 +47,7 @@ def _late_predicate(backend, op, attribute):
     return late
 
 
-def _own_layouts(data_layout, kernel_layout, *_):
+def _own_layouts(data_layout: str, kernel_layout: str, *_: object) -> str:
     """Return data's, weights' and result's layouts as oneDNN writes them ("acdb" for NHWC).
 
     They are those that the convolution has: oneDNN chooses blocked ones when our runtime loads a

@@ -6,6 +6,8 @@ with them, in measuring, placements and deployment alike. So they are part of wh
 hence of its cost's key. Test: backends/test_target_options.py.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping
@@ -72,7 +74,7 @@ def options_in(function: relay.Function) -> Mapping[str, Any]:
     """The options with which a part's composites were found."""
     found: dict[str, Any] = {}
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         if isinstance(node, relay.Function) and node.attrs and TARGET_OPTIONS in node.attrs:
             found.update(json.loads(str(node.attrs[TARGET_OPTIONS])))
 

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from ..backends import get_backend, list_backends
-from ..backends.listing import describe_backend
+from ..backends.interface import describe_backend
 from ..errors import CollageError
 
 

@@ -16,11 +16,9 @@ from typing import Any
 from ..costs.cost import STATUSES
 from ..errors import CollageError
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
-from ..store.explain import explain, summary_lines
-from ..store.prune import measured_before, of_other_versions
-from ..store.row import StoredCost
+from ..store.explain import explain, measured_before, of_other_versions, summary_lines
+from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
-from ..store.transfer import read_lines, to_line
 
 
 def add_parser(commands: Any) -> None:

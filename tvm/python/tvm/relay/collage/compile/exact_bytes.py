@@ -12,6 +12,7 @@ Test: compile/test_exact_bytes.py
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from tvm import te, tir
@@ -94,7 +95,7 @@ _PATCHES = [
 
 
 @contextlib.contextmanager
-def exact_bytes():
+def exact_bytes() -> Iterator[None]:
     """Context in which kernels of 8-bit products are scheduled to be exact."""
     with contextlib.ExitStack() as stack:
         for patch in _PATCHES:

@@ -25,6 +25,7 @@ Test: compile/test_library.py
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -32,8 +33,9 @@ from typing import Any
 import tvm
 from tvm import relay
 from tvm.ir.instrument import pass_instrument
+from tvm.relay.backend import te_compiler
 
-from .build_info import remembered_build_info
+from ..shared_patch import SharedPatch
 from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
@@ -182,3 +184,13 @@ def _joined(context: tvm.transform.PassContext, instrument: FastPasses) -> Itera
         yield
     finally:
         set_instruments(context, inherited)
+
+
+# TVM 0.19 asks for the whole table of how it was compiled (a hundred FFI calls) for every dimension
+# of every kernel's output; the table is fixed.
+_BUILD_INFO = SharedPatch.of_attribute(te_compiler, "libinfo", functools.lru_cache(maxsize=1))
+
+
+def remembered_build_info() -> contextlib.AbstractContextManager[object]:
+    """Context in which TVM's kernel compiler reads the table once."""
+    return _BUILD_INFO.inside()

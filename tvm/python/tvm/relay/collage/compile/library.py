@@ -16,6 +16,7 @@ from typing import Any
 import tvm
 
 from ..external import is_external_function
+from ..messages import is_debug_info_failure
 from .constants import mend_constants
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile
@@ -24,7 +25,6 @@ _LOG = logging.getLogger(__name__)
 
 # LLVM 22 refuses the debug information of let-bound floats and vectors. `debug_lets` prevents the
 # ones seen; should another appear, a build without hoisting is the way round.
-_DEBUG_INFO_FAILURE = "#dbg_declare must be a pointer or int"
 _WITHOUT_HOISTING = {"tir.disable_cse_tir": True}
 
 
@@ -86,11 +86,6 @@ def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
                 result = mod.clone()
             result.update_func(var, func.with_attr("Inline", tvm.tir.IntImm("int32", 1)))
     return result
-
-
-def is_debug_info_failure(error: BaseException) -> bool:
-    """Whether a build failed by the debug information of a hoisted vector expression."""
-    return _DEBUG_INFO_FAILURE in str(error)
 
 
 def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:

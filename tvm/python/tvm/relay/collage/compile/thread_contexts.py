@@ -25,6 +25,10 @@ class _Entered(threading.local):
 class _OfThreads:
     """What stands in TVM's class for the contexts of several threads."""
 
+    def here(self) -> Any:
+        """This thread's own context, or what was in force before."""
+        raise NotImplementedError
+
 
 def of_this_thread(context: Any) -> Any:
     """The context that this thread's builds ask where `context` is what TVM has in force."""

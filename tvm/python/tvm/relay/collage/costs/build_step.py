@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's build of one candidate into a library file.
 
-The default builder, `build_library`, is what builds whole networks too.
-Test: timing/test_timing.py, timing/test_kernels.py.
+The default builder, `build_library`, is what builds whole networks too. The library is linked
+without C++'s, which half of the linker's work is for: TVM's own kernels call C, mathematics and the
+compiler's conversions of half floats at most. What else a library may be made of (C++ sources, a
+backend's archives) is linked as TVM does; the code is the same either way.
+Test: timing/test_timing.py, timing/test_kernels.py, costs/test_link.py.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -18,12 +22,16 @@ from ..exec.spent import phase
 from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
-from .link import export
 from .pass_context import context_from_json
 
 
 def build_candidate(
-    candidate: dict[str, Any], library: str, builder: str, seed: int, compiler: str = ""
+    candidate: dict[str, Any],
+    library: str,
+    builder: str,
+    seed: int,
+    why_unavailable: str,
+    compiler: str = "",
 ) -> dict[str, Any]:
     """Build a candidate (its JSON form) with the function that `builder` names ("module:function",
     called as builder(mod, target, **build_options) in the PassContext that the build option
@@ -31,14 +39,15 @@ def build_candidate(
     the file `library`, linked by the given C++ compiler or else the usual one.
 
     Returns the build's seconds, the backend, the device type and the inputs' descriptions.
-    MachineFault where it is the machine that keeps it from being built.
+    MachineFault where it is the machine that keeps it from being built; `why_unavailable` names the
+    function that tells of a backend.
     """
     start = time.perf_counter()
     module = CandidateModule.from_json(candidate)
     with phase("weights"):
         mod = module.instantiate(seed)
         inputs = describe_inputs(mod)  # refuses what cannot be fed before it is built
-    with blaming_the_library(module.backend), blaming_the_compiler(compiler):
+    with blaming_the_library(module.backend, why_unavailable), blaming_the_compiler(compiler):
         with phase("compile"):
             factory = build_module(mod, module, builder)
         with phase("export"):
@@ -58,3 +67,25 @@ def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) ->
     records = TuningRecords.from_json(candidate.records)
     with context_from_json(options.pop("pass_context", {})), records.in_force():
         return resolve(builder)(mod, tvm.target.Target(candidate.target), **options)
+
+
+_WITHOUT_CPP = ("-nostdlib", "-lgcc", "-lm", "-lc")
+
+
+def export(factory: Any, library: str, **keywords: Any) -> None:
+    """factory.export_library(library, **keywords), faster where the library allows it."""
+    if can_leave_cpp_out(factory):
+        try:
+            factory.export_library(library, options=list(_WITHOUT_CPP), **keywords)
+            return
+        except RuntimeError:  # a compiler without these options or libraries
+            pass
+    factory.export_library(library, **keywords)
+
+
+def can_leave_cpp_out(factory: Any) -> bool:
+    """Whether all objects of the library come from TVM's own LLVM."""
+    module = getattr(factory, "module", None)
+    if sys.platform != "linux" or module is None:
+        return False
+    return all(part.type_key == "llvm" for part in module._collect_dso_modules())

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars, post_order_visit
 from tvm.relay.function import Function
@@ -144,7 +145,7 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
     external: dict[Any, _expr.GlobalVar] = {}  # literal or old global -> new global
     functions: dict[tvm.ir.GlobalVar, Any] = {}
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         called = mod[node] if isinstance(node, tvm.ir.GlobalVar) else node
         if node in external or not is_external_function(called):
             return

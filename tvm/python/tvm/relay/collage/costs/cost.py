@@ -134,8 +134,8 @@ class Cost:
         if bad or not samples:
             return cls.failed("run_failed", f"timings that are no positive seconds: {bad[:3]}")
         interval = median_interval(samples)
-        bounds = interval[1:] if interval.is_bounded else (None, None)
-        cost = cls("measured", interval.value, *bounds, len(samples), border_seconds)
+        low, high = interval[1:] if interval.is_bounded else (None, None)
+        cost = cls("measured", interval.value, low, high, len(samples), border_seconds)
         if not (cost.is_noisy and by_quartile):
             return cost
         return dataclasses.replace(cost, seconds=upper_quartile(samples), median=cost.seconds)
@@ -191,7 +191,9 @@ class Cost:
         median = self.seconds if self.median is None else self.median
         if not median:
             return 0.0
-        return (self.high - self.low) / median if self.low is not None else math.inf
+        if self.low is None or self.high is None:
+            return math.inf
+        return (self.high - self.low) / median
 
     @property
     def is_failure(self) -> bool:
@@ -200,12 +202,12 @@ class Cost:
     def Summary(self) -> str:
         """One line for logs and tables."""
         busy = f", machine busy (others took {self.load:.0%})" if self.is_busy else ""
-        if not self.is_usable:
+        if not self.is_usable or self.seconds is None:
             return (f"{self.status}: {self.message}" if self.message else self.status) + busy
         text = f"{self.status} {format_seconds(self.seconds)}"
         if self.median is not None:
             text += f", median {format_seconds(self.median)}"
-        if self.low is not None and self.high > self.low:
+        if self.low is not None and self.high is not None and self.high > self.low:
             text += f" [{format_seconds(self.low)}, {format_seconds(self.high)}]"
         if self.rounds:
             text += f", {self.rounds} rounds"

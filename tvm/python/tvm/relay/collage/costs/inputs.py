@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tvm
@@ -59,10 +60,12 @@ def random_weights(
     return values
 
 
-def random_tensor(description: dict, generator: np.random.Generator) -> np.ndarray:
+def random_tensor(description: dict[str, Any], generator: np.random.Generator) -> np.ndarray:
     """A numpy array for one description of describe_inputs."""
     shape, dtype = tuple(description["shape"]), np.dtype(description["dtype"])
-    low, high, form = (description.get(name) for name in ("low", "high", "form"))
+    low: Any = description.get("low")
+    high: Any = description.get("high")
+    form = description.get("form")
     if form == "pointers":
         return np.linspace(low, high, math.prod(shape)).astype(dtype).reshape(shape)
     if form in ("regions", "boxes") and dtype.kind == "f":
@@ -123,10 +126,12 @@ def _describe(param: _expr.Var, needs: dict[_expr.Var, Need]) -> dict:
 
 def _limits(need: Need, dtype: str) -> tuple[float, float]:
     """Both limits of a need of which one at least is given, within those of the type."""
-    low = need.low if need.low is not None else min(0, need.high)
-    high = need.high if need.high is not None else max(low, _LARGE_INTEGER)
+    low, high = need.low, need.high
+    if low is None:
+        low = 0 if high is None else min(0, high)
+    if high is None:
+        high = max(low, _LARGE_INTEGER)
     if not dtype.startswith(("int", "uint")):
         return low, high
     limits = np.iinfo(dtype)
-    low, high = (int(min(max(value, limits.min), limits.max)) for value in (low, high))
-    return low, high
+    return int(min(max(low, limits.min), limits.max)), int(min(max(high, limits.min), limits.max))

@@ -122,7 +122,7 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
     """The usual kernel of a step, or the fastest where that is surely faster."""
     usual = step.kernels[0]
     working = [name for name in step.kernels if costs[name].is_usable]
-    best = min(working, key=lambda name: costs[name].seconds, default=usual)
+    best = min(working, key=lambda name: costs[name].seconds or 0.0, default=usual)
     if usual in working and not _is_surely_faster(costs[best], costs[usual]):
         best = usual
     tried = tuple(TriedKernel(name, _part_cost(costs[name])) for name in step.kernels)
@@ -131,9 +131,9 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
 
 def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
     """By a share that counts, and by more than either is uncertain."""
-    ends = (cost.high, usual.low)
-    is_apart = None not in ends and ends[0] < ends[1]
-    return is_apart and cost.seconds < _SHARE * usual.seconds
+    if cost.high is None or usual.low is None or cost.high >= usual.low:
+        return False
+    return (cost.seconds or 0.0) < _SHARE * (usual.seconds or 0.0)
 
 
 def _part_cost(cost: Cost) -> PartCost:

@@ -26,8 +26,8 @@ class MeasureOptions:
     narrowest interval counts. imports:
     modules that workers import; name the one that registers a backend of your own. builder:
     "module:function", called as builder(mod, target, **build_options).
-    build_step, reference_step, measure_step: what a worker does for one candidate; tests put fakes
-    there.
+    build_step, reference_step, measure_step: what a worker does for one candidate, the last empty
+    for timing.measure_library; tests put fakes there.
     """
 
     workers: int = 2
@@ -46,7 +46,7 @@ class MeasureOptions:
     builder: str = "tvm.relay.collage.compile.library:build_library"
     build_step: str = f"{__package__}.build_step:build_candidate"
     reference_step: str = f"{__package__}.reference:make_reference"
-    measure_step: str = "tvm.relay.collage.timing.timing:measure_library"
+    measure_step: str = ""
 
     def __post_init__(self) -> None:
         for name in ("workers", "batch"):

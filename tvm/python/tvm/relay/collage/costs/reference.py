@@ -21,11 +21,11 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from ..exec.arrays import as_numbers
+from ..exec.arrays import as_numbers, save_arrays
 from ..exec.reply import Unsupported, WrongResult
 from ..exec.resolve import resolve
 from ..exec.spent import phase
-from ..exec.text import describe
+from ..messages import describe
 from .candidate import CandidateModule
 from .inputs import describe_inputs, random_inputs
 from .tolerance import Tolerance, mismatch, tolerance_of
@@ -52,7 +52,7 @@ def make_reference(candidate: dict[str, Any], file: str, builder: str, seed: int
         outputs = evaluate(mod, inputs, builder)
     if not any(np.isfinite(array).any() or not array.size for array in outputs):
         raise Unsupported("TVM's own outputs hold no finite number")
-    np.savez(file, **{f"output_{i}": array for i, array in enumerate(outputs)})
+    save_arrays(file, {f"output_{i}": array for i, array in enumerate(outputs)})
     return {"tolerance": tolerance_of(mod, made.computes_in)}
 
 
@@ -61,7 +61,8 @@ def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[floa
     make_reference's file within its tolerance."""
     with np.load(file, allow_pickle=False) as arrays:
         truth = [arrays[name] for name in arrays.files]
-    text = mismatch(outputs, truth, Tolerance(*tolerance))
+    relative, steps = tolerance
+    text = mismatch(outputs, truth, Tolerance(relative, int(steps)))
     if text:
         raise WrongResult(text)
 

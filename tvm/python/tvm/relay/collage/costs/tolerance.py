@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
@@ -114,7 +115,7 @@ def operator_calls(mod: tvm.IRModule) -> list[_expr.Call]:
     """Calls of operators in all functions of a module, functions inside included."""
     found: list[_expr.Call] = []
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         if isinstance(node, _expr.Call) and isinstance(node.op, tvm.ir.Op):
             found.append(node)
 

@@ -9,9 +9,11 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
@@ -29,7 +31,7 @@ _PREFIX = "collage_weight_"
 WeightNames = dict[str, list[str]]
 
 
-def is_weight(node) -> bool:
+def is_weight(node: relay.Expr) -> bool:
     """Whether a Relay node is a constant whose values do not belong to a candidate's identity,
     unless it is one of kept_constants."""
     if not isinstance(node, _expr.Constant):
@@ -61,7 +63,7 @@ def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
             continue
         variables: dict[_expr.Constant, _expr.Var] = {}
 
-        def visit(node, variables=variables):
+        def visit(node: relay.Expr, variables: dict[Any, Any] = variables) -> None:
             if is_weight(node) and node not in kept and node not in variables:
                 kind = tvm.ir.TensorType(node.data.shape, node.data.dtype)
                 variables[node] = _expr.var(f"{_PREFIX}{len(variables)}", kind)
@@ -103,7 +105,7 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     """
     done = dict(replacement)
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         if node not in done:
             changed = _rebuild(node, done)
             if changed is not None:
@@ -113,10 +115,10 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     return done.get(root, root)
 
 
-def _rebuild(node, done: dict):
+def _rebuild(node: relay.Expr, done: dict) -> Any:
     """`node` over its children's replacements, or None when none of them was replaced."""
 
-    def new(child):
+    def new(child: Any) -> Any:
         return done.get(child, child)
 
     if isinstance(node, _expr.Call):
@@ -141,5 +143,5 @@ def _rebuild(node, done: dict):
     return None
 
 
-def _with_body(function: Function, params, body) -> Function:
+def _with_body(function: Function, params: Iterable[Any], body: Any) -> Function:
     return Function(list(params), body, function.ret_type, function.type_params, function.attrs)

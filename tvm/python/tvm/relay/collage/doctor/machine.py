@@ -20,7 +20,7 @@ from tvm_collage.prepare import openmp_runtimes
 from tvm_collage.threads import cgroup_quota, default_threads
 
 from ..backends import list_backends
-from ..backends.listing import describe_backend
+from ..backends.interface import describe_backend
 from ..compile import host_target
 from ..denormals import thread_pool
 from ..machine.compiler import find_compiler, why_it_does_not_link

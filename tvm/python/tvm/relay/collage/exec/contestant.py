@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import numbers_of, set_inputs
+from .arrays import numbers_of, save_arrays, set_inputs
 from .resolve import resolve
 
 
@@ -52,7 +52,7 @@ class Stage:
         """Write the outputs of a run to an .npz file: arrays output_0, output_1, ..."""
         self._opened().run()
         outputs = self._opened().outputs()
-        np.savez(file, **{f"output_{i}": np.asarray(a) for i, a in enumerate(outputs)})
+        save_arrays(file, {f"output_{i}": np.asarray(a) for i, a in enumerate(outputs)})
 
     def _opened(self) -> Runnable:
         if self._model is None:

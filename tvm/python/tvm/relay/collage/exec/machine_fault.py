@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from ..errors import MachineError
 from ..machine.compiler import why_it_does_not_link
+from ..messages import describe
 from .reply import Unsupported
 from .resolve import resolve
-from .text import describe
 
 MEMORY, KILLED = "memory", "killed"
 FOLDER, RESOURCES, COMPILER, LIBRARY = "folder", "resources", "compiler", "library"
@@ -34,8 +34,6 @@ ADVICE = {
     COMPILER: "install g++, or set CXX to a C++ compiler that works",
     LIBRARY: "install what is missing, or leave the backend out of the target list",
 }
-# Who knows of backends, which stand above measuring: a function of a backend's name, as text.
-_WHY_UNAVAILABLE = "tvm.relay.collage.backends.registry:why_not_here"
 # Those that need not hit the next candidate as well.
 PASSING = (MEMORY, KILLED)
 
@@ -133,12 +131,13 @@ def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def blaming_the_library(backend: str) -> Iterator[None]:
-    """Around a backend's work: MachineFault where the backend cannot run here any more."""
+def blaming_the_library(backend: str, why_unavailable: str) -> Iterator[None]:
+    """Around a backend's work: MachineFault where the backend cannot run here any more, of which
+    the function that `why_unavailable` names ("module:function") gives the reason."""
     try:
         yield
     except Exception as error:
-        reason = resolve(_WHY_UNAVAILABLE)(backend)
+        reason = resolve(why_unavailable)(backend)
         if reason is not None:
             raise MachineFault(LIBRARY, f"backend {backend!r}: {reason}") from error
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,7 +84,7 @@ class WorkerPool:
                 on_reply(index, reply)
 
         for index, job in enumerate(jobs):
-            self.submit(job, lambda reply, index=index: end(index, reply))
+            self.submit(job, functools.partial(end, index))
         drive(self, concurrency=concurrency)
         return [replies[index] for index in range(len(jobs))]
 

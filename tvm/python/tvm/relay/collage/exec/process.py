@@ -131,7 +131,7 @@ class WorkerProcess:
             fault = fault_of_death(self._exit_code(), self._scratch.path, self._kills)
             self.kill()
             text = how_it_ended(self._process.returncode) + self._printed()
-            return self._on_end("died", text, fault=fault)
+            return self._on_end("died", text, fault=fault, code=self._process.returncode)
         if time.monotonic() > self._deadline:
             if self._replies not in self._open:
                 self.kill()
@@ -165,7 +165,9 @@ class WorkerProcess:
         self._awaited = None
         return Reply("ok", reply["value"])
 
-    def _on_end(self, outcome: str, message: str, kind: str = "", fault: str = "") -> Reply:
+    def _on_end(
+        self, outcome: str, message: str, kind: str = "", fault: str = "", code: int | None = None
+    ) -> Reply:
         if self._is_starting:
             self.kill()
             modules = ", ".join(["tvm", *self._options.imports])
@@ -175,7 +177,7 @@ class WorkerProcess:
                 f"({self._memory_limit} bytes)"
             )
         self._awaited = None
-        return Reply(outcome, None, kind, message, fault)
+        return Reply(outcome, None, kind, message, fault, code)
 
     def _write(self) -> None:
         while self._to_send:

@@ -24,7 +24,7 @@ class Reply:
     `type`), "timeout" or "died" with a message.
 
     fault: the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for
-    what is the candidate's own doing.
+    what is the candidate's own doing. code: the return code of a process that ended by itself.
     """
 
     outcome: str
@@ -32,6 +32,7 @@ class Reply:
     type: str = ""
     message: str = ""
     fault: str = ""
+    code: int | None = None
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:

@@ -17,15 +17,15 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..machine.memory import be_first_to_go
+from ..messages import describe
 from .contestant import Stage
 from .machine_fault import fault_of, kills_for_memory
 from .resolve import resolve
 from .spent import phase, recording
-from .text import describe
 
 _PR_SET_PDEATHSIG = 1
 
@@ -58,7 +58,7 @@ class Commands:
         self._stage.save_outputs(file)
 
 
-def serve(requests, replies) -> None:
+def serve(requests: Iterable[str], replies: Any) -> None:
     """Answer requests until they end; an exception is an answer, only a death is not."""
     commands = Commands()
     for line in requests:

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,17 @@ from ..backends import accuracy
 from ..costs.cost import Cost
 from ..costs.inputs import describe_inputs, random_tensor
 from ..costs.tolerance import output_tolerance
-from ..errors import MachineError, last_line
+from ..errors import MachineError
 from ..exec.arrays import save_arrays
 from ..exec.launch import make_scratch
 from ..exec.machine_fault import blaming_the_compiler, machine_errors
 from ..exec.reply import Unsupported
 from ..exec.spent import phase
-from ..exec.text import describe
 from ..external import is_external_function
 from ..interrupts import interrupts_kept
 from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_building
+from ..messages import describe, last_line
 from ..progress import OnStep
 from ..sample_inputs import ADVICE
 from ..timing.comparison import Comparison, compare
@@ -213,16 +213,18 @@ def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
     usable = {item.name: item for item in comparisons if item.cost.is_usable}
     best = next(iter(usable.values()), None)
     for name in simplest_first:
-        if name in usable and may_ship(usable[name].samples, best.samples):
+        if best is not None and name in usable and may_ship(usable[name].samples, best.samples):
             return name
     raise RuntimeError(f"no plan of the model could be built and run ({_reasons(comparisons)})")
 
 
-def _reasons(comparisons):
+def _reasons(comparisons: Iterable[Comparison]) -> str:
     return "; ".join(f"{item.name}: {item.cost.Summary()}" for item in comparisons)
 
 
-def _why_unverified(comparisons, winner, used, wanted, advice):
+def _why_unverified(
+    comparisons: Iterable[Comparison], winner: str, used: str | None, wanted: str, advice: str
+) -> str:
     """What the winner's outputs lack of a comparison with those of the wanted reference; with
     `advice` if that was built, but does not run."""
     if used == wanted:
@@ -237,7 +239,11 @@ def _why_unverified(comparisons, winner, used, wanted, advice):
     return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
 
 
-def _build_all(plans, build, on_plan):
+def _build_all(
+    plans: Mapping[str, tvm.IRModule],
+    build: Callable[[tvm.IRModule], Any],
+    on_plan: Callable[[str, int], None],
+) -> tuple[dict[str, Any], list[Comparison]]:
     """Libraries by plan, and a failed comparison for each plan that does not build."""
     libraries, failures = {}, []
     for done, (name, module) in enumerate(plans.items()):
@@ -252,7 +258,9 @@ def _build_all(plans, build, on_plan):
     return libraries, failures
 
 
-def _link_all(libraries, folder, compiler):
+def _link_all(
+    libraries: Mapping[str, Any], folder: str, compiler: str
+) -> tuple[dict[str, str], list[Comparison]]:
     """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
     files, failures = {}, []
     for index, (name, library) in enumerate(libraries.items()):
@@ -272,7 +280,7 @@ def _link_all(libraries, folder, compiler):
     return files, failures
 
 
-def _random_inputs(mod, seed):
+def _random_inputs(mod: tvm.IRModule, seed: int) -> dict[str, np.ndarray]:
     """Normal random inputs of the module's main, by name. Raises Unsupported."""
     generator = np.random.default_rng(seed)
     return {row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
@@ -281,7 +289,13 @@ def _random_inputs(mod, seed):
 class _Libraries(Mapping):
     """Libraries by plan: one is kept, the others are built again in the guard's PassContext."""
 
-    def __init__(self, modules, build, kept, library) -> None:
+    def __init__(
+        self,
+        modules: Mapping[str, tvm.IRModule],
+        build: Callable[[tvm.IRModule], Any],
+        kept: str,
+        library: Any,
+    ) -> None:
         self._modules, self._build, self._kept, self._library = modules, build, kept, library
         self._context = tvm.transform.PassContext.current()
 

@@ -20,7 +20,8 @@ import tvm
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
-from ..errors import ModelError, last_line
+from ..errors import ModelError
+from ..messages import last_line
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
 from .folds import Folds
@@ -120,7 +121,7 @@ class _Scope:
         except Exception as error:
             node = self._node
             where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
-            why = _last_words(error)
+            why = last_line(error)
             raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
         self._node = outer
 
@@ -153,12 +154,6 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._graph, name)
-
-
-def _last_words(error: BaseException) -> str:
-    """The last line of an error's text that says something; its repr where none does."""
-    lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
-    return lines[-1].strip() if lines else repr(error)
 
 
 class _Set(list):

@@ -2,9 +2,8 @@
 """What the partitioner sees in a module, for authors of patterns and backends: graphs, candidates,
 matches of a pattern, refusals. Nothing is searched or measured unless an estimator is given."""
 
-from .look import candidates, dataflow_graph, partition_specs
+from .look import Refusal, candidates, dataflow_graph, partition_specs, refusals
 from .matches import Match, find_matches
-from .refusal import Refusal, refusals
 
 __all__ = [
     "Match",

@@ -2,13 +2,18 @@
 """The pass's batches answered by the measuring workers, which live as long as a session does."""
 
 from ..external import TRANSITION, TVM_BACKEND
-from ..store.versions import stored_version
-from .as_built import build_options, tuning_records
+from ..store.key import stored_version
 from .batch import measure_batch
 from .bounds import least_seconds
-from .from_options import default_workers, own_backend_modules
 from .kernels import choose_kernels
-from .session import OwnSession, Session, measuring_session
+from .row import build_options, tuning_records
+from .session import (
+    OwnSession,
+    Session,
+    default_workers,
+    open_session,
+    own_backend_modules,
+)
 from .transitions import measure_transitions, transition_candidates
 from .tuned import tune_whole, tuning
 
@@ -23,7 +28,7 @@ __all__ = [
     "least_seconds",
     "measure_batch",
     "measure_transitions",
-    "measuring_session",
+    "open_session",
     "own_backend_modules",
     "stored_version",
     "transition_candidates",

@@ -4,23 +4,33 @@
 Precondition: candidates carry their weights as constants. Test: measured/test_session.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import logging
+from collections.abc import Sequence
+
+import tvm
+from tvm.target import Target
 
 from ..backends.own_cost import own_cost
 from ..costs.cost import Cost
 from ..exec.spent import phase
-from .as_built import build_options, tuning_records
-from .from_options import own_backend_modules
 from .roofline import roofline_remark
-from .row import Row, written_down
+from .row import Row, build_options, tuning_records, written_down
+from .session import Session, own_backend_modules
 from .tuned import tune_rows
 
 _logger = logging.getLogger(__name__)
 
 
-def measure_batch(session, mods, targets, labels):
+def measure_batch(
+    session: Session,
+    mods: Sequence[tvm.IRModule],
+    targets: Sequence[Target],
+    labels: Sequence[str],
+) -> list[Cost]:
     """The Cost of each module's @main on its target (labels are for people).
 
     Equal candidates are measured once, those that their backend has a cost for not at all. What
@@ -50,8 +60,8 @@ def measure_batch(session, mods, targets, labels):
     return [_with_roofline(row, costs[k]) for k, row in enumerate(rows)]
 
 
-def _with_roofline(row, cost):
-    remark = roofline_remark(row.mod, cost.seconds) if cost.status == "measured" else ""
+def _with_roofline(row: Row, cost: Cost) -> Cost:
+    remark = roofline_remark(row.mod, cost.seconds or 0.0) if cost.status == "measured" else ""
     if not remark:
         return cost
     return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))

@@ -6,31 +6,49 @@ else runs; the search that follows finds its candidates built with the outcome.
 Test: measured/test_kernels.py.
 """
 
+from __future__ import annotations
+
 import functools
 import logging
 import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from tvm import relay
 
 from ..backends.kernel_trials import steps_of_part, time_kernels
 from ..costs.cost import MACHINE_FAULT, MOST_SECONDS, Cost
 from ..costs.failure import failed_cost
-from ..costs.kernel import KernelTrial, choose
-from ..errors import last_line
+from ..costs.kernel import KernelChoice, KernelStep, KernelTrial, choose
+from ..costs.options import MeasureOptions
 from ..exec.pool import Job
+from ..exec.reply import Reply
 from ..exec.resolve import path_of
+from ..messages import last_line
+from ..progress import OnStep
 from ..timing.comparison import paired_ratio
+from .estimator import MeasuredCostEstimator
+from .session import Session
 
 _logger = logging.getLogger(__name__)
+
+
+def _untold(step: str, done: int, total: int) -> None:
+    """An OnStep that shows nothing."""
+
 
 # Timed seconds of all kernels of a step together; those that are far slower drop out before.
 _BUDGET_SECONDS = 0.5
 
 
-def choose_kernels(session, functions, on_step=lambda step, done, total: None):
+def choose_kernels(
+    session: Session, functions: Iterable[relay.Function], on_step: OnStep = _untold
+) -> tuple[KernelChoice, ...]:
     """The KernelChoices of all steps of these parts that have several kernels.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
-    steps = {}
+    steps: dict[str, KernelStep] = {}
     for function in functions:
         try:
             steps.update((step.key, step) for step in steps_of_part(function))
@@ -49,15 +67,19 @@ def choose_kernels(session, functions, on_step=lambda step, done, total: None):
     return choices
 
 
-def _known(estimator, steps):
+def _known(
+    estimator: MeasuredCostEstimator, steps: Iterable[KernelStep]
+) -> dict[str, dict[str, Cost]]:
     """Costs by kernel of those steps all of whose kernels the store knows."""
     trials = {step.key: [KernelTrial(step, kernel) for kernel in step.kernels] for step in steps}
-    found = iter(estimator.look_up([trial for each in trials.values() for trial in each]))
+    found: Iterator[Any] = iter(
+        estimator.look_up([trial for each in trials.values() for trial in each])
+    )
     rows = {key: {trial.kernel: next(found) for trial in each} for key, each in trials.items()}
     return {key: row for key, row in rows.items() if None not in row.values()}
 
 
-def _measure(estimator, step):
+def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Cost]:
     """Costs by kernel, now. A kernel that takes its worker along is found by itself."""
     job = functools.partial(_job, estimator.options, step)
     costs = _costs_of(*estimator.run_measuring(job(step.kernels)), step.kernels)
@@ -71,7 +93,7 @@ def _measure(estimator, step):
     return costs
 
 
-def _job(options, step, kernels):
+def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> Job:
     arguments = {
         "backend": step.backend,
         "text": step.text,
@@ -83,7 +105,9 @@ def _job(options, step, kernels):
     return Job("call", call, options.run_timeout)
 
 
-def _costs_of(reply, with_load, kernels):
+def _costs_of(
+    reply: Reply, with_load: Callable[[Cost], Cost], kernels: Sequence[str]
+) -> dict[str, Cost]:
     """What a worker's reply says of each kernel."""
     if reply.outcome != "ok":
         return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", "run_failed")))
@@ -96,14 +120,14 @@ def _costs_of(reply, with_load, kernels):
     }
 
 
-def _beside(usual, samples):
+def _beside(usual: Sequence[float] | None, samples: Sequence[float]) -> Cost:
     """The cost of a kernel whose samples are from the same rounds as the usual one's: that one's
     time by the ratio of both, round by round, as its bounds are. What slowed the machine in a round
     cancels out so; if the usual one does not run, a kernel's time is its own."""
     if usual is None:
         return Cost.measured(samples, by_quartile=False)
     seconds = statistics.median(usual)
-    bounds = [seconds * each for each in paired_ratio(samples, usual)]
-    if not all(0 < each < MOST_SECONDS for each in bounds):  # too few rounds have no interval
-        bounds[1:] = None, None
-    return Cost("measured", *bounds, len(samples))
+    value, low, high = (seconds * each for each in paired_ratio(samples, usual))
+    if not all(0 < each < MOST_SECONDS for each in (value, low, high)):  # too few rounds
+        return Cost("measured", value, rounds=len(samples))
+    return Cost("measured", value, low, high, len(samples))

@@ -7,6 +7,8 @@ more, so that what is marked is slow on any machine; what a cache would do is no
 is said of recurrent layers, whose products `work` does not count. Test: measured/test_roofline.py.
 """
 
+from __future__ import annotations
+
 import tvm
 from tvm import relay
 
@@ -19,7 +21,7 @@ _LAUNCH_SECONDS = 2e-5
 _FAR = 10.0
 
 
-def roofline_remark(mod, seconds):
+def roofline_remark(mod: tvm.IRModule, seconds: float) -> str:
     """What is to be said of a candidate's measured time; "" where its kernels may be good ones."""
     if seconds < _FAR * _LAUNCH_SECONDS or _has_recurrence(mod):
         return ""
@@ -33,10 +35,10 @@ def roofline_remark(mod, seconds):
     )
 
 
-def _has_recurrence(mod):
+def _has_recurrence(mod: tvm.IRModule) -> bool:
     ours, found = {kind.operator for kind in KINDS.values()}, []
 
-    def visit(node):
+    def visit(node: relay.Expr) -> None:
         if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
             found.append(node.op.name in ours)
 

@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A candidate as the pass gives it, and as text for workers. Test: measured/test_session.py."""
+"""A candidate as the pass gives it, and what of it goes to workers as text, so that they build what
+this process would. Test: measured/test_session.py, costs/test_pass_context.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tvm
+from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
-from ..costs.candidate import candidate_module
+from ..costs.candidate import CandidateModule, candidate_module
+from ..costs.kernel import KernelChoice
+from ..costs.pass_context import context_to_json
 from ..exec.reply import Unsupported
-from ..exec.text import describe
 from ..external import TVM_BACKEND, is_external
+from ..logs import warn_once
+from ..messages import describe
 from ..options import CollageOptions
+from ..tuner.tuner import Tuner
+from ..tuning import TuningRecords, records_in_force
 
 
 class Row:
     """A candidate as the pass gives it."""
 
-    def __init__(self, mod, target, label):
+    def __init__(self, mod: tvm.IRModule, target: Target, label: str) -> None:
         self.mod, self.target, self.label = mod, target, label
         self.external = is_external(target)
         self.backend = target.kind.name if self.external else TVM_BACKEND
@@ -23,10 +35,15 @@ class Row:
         self.build_target = str(target.host if self.external or target.host else target)
 
 
-def written_down(row, keywords, records_for, kernels=()):
-    """A row's CandidateModule, or why it cannot be one; ``records_for`` is asked its target.
+def written_down(
+    row: Row,
+    keywords: dict[str, Any],
+    records_for: Callable[[str], TuningRecords],
+    kernels: Sequence[KernelChoice] = (),
+) -> CandidateModule | str:
+    """A row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
 
-    ``kernels``: the KernelChoices of the search."""
+    `kernels`: those of the search."""
     try:
         mode = CollageOptions.current().verify
         return candidate_module(
@@ -44,7 +61,34 @@ def written_down(row, keywords, records_for, kernels=()):
         return f"{row.label}: {describe(error)}"
 
 
-def _is_verified(backend, mode):
+def build_options() -> dict[str, Any]:
+    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    context = tvm.transform.PassContext.current()
+    fields, left_out = context_to_json(context)
+    for name in left_out:
+        warn_once(
+            f"the PassContext's {name} holds code, which cannot go to worker processes: candidates "
+            "are measured without it"
+        )
+    return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
+
+
+def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
+    """The tuning records that a build for the target would use, and what a search's tuner has
+    found, for workers."""
+    records, left_out = records_in_force(target)
+    for name in left_out:
+        warn_once(
+            f"{name} does not show its records, which therefore cannot go to worker processes: "
+            "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
+            "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
+        )
+    if tuner is None or str(tuner.target) != str(target):
+        return records
+    return type(records)([*records, *tuner.records])
+
+
+def _is_verified(backend: str, mode: str) -> bool:
     """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
     no option helps it."""
     found = find_backend(backend)

@@ -5,7 +5,7 @@ Test: measured/test_estimator.py."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..costs.candidate import CandidateModule
 from ..exec.pool import Job, OnReply, WorkerPool, drive
@@ -41,7 +41,9 @@ class Runner(Protocol):
     def drive(self, builds: WorkerPool) -> None:
         """Run the builds, and the measuring jobs that their replies submit, to the end."""
 
-    def compare(self, contestants: Sequence[Contestant], *args, **options) -> list[Comparison]:
+    def compare(
+        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+    ) -> list[Comparison]:
         """measure.compare, where candidates are measured."""
 
     def require(self, modules: Sequence[str]) -> None:
@@ -93,7 +95,9 @@ class LocalRunner:
         finally:
             self._queue.clear()
 
-    def compare(self, contestants: Sequence[Contestant], *args, **options) -> list[Comparison]:
+    def compare(
+        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+    ) -> list[Comparison]:
         return compare(contestants, *args, **options)
 
     def require(self, modules: Sequence[str]) -> None:

@@ -1,24 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one search measures with, made once and handed down. Test: measured/test_session.py."""
+"""What one search measures with, as Collage's options say, made once and handed down.
+
+Test: measured/test_session.py.
+"""
+
+from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
 import logging
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from tvm.target import Target
+
+from ..backends import BUILTIN, find_backend
 from ..costs.kernel import KernelChoice
-from ..errors import DeviceError
+from ..costs.options import MeasureOptions
+from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
+from ..logs import warn_once
 from ..options import CollageOptions
-from ..rpc import DeviceRunner
+from ..rpc import DeviceInfo, DeviceRunner
+from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
+from ..store.key import stored_version
 from ..tuner.tuner import Tuner
 from .estimator import MeasuredCostEstimator
-from .from_options import measure_options, own_backend_modules
 from .progress import make_progress
-from .stored import open_store
+from .runner import Runner
 
 _logger = logging.getLogger(__name__)
-_shared = contextvars.ContextVar("collage_measuring_session", default=None)
+
+# More builds at once gain little and each holds a TVM in memory.
+_MOST_WORKERS = 8
 
 # Options of a session that are none of measuring.
 _OF_SESSION = (
@@ -35,70 +50,145 @@ _OF_SESSION = (
 @dataclasses.dataclass(frozen=True)
 class Session:
     """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, a tuner where it tunes, and the kernels that candidates' steps run by. It is made once
-    and handed down."""
+    or here, a tuner where it tunes, and the kernels that candidates' steps run by."""
 
     estimator: MeasuredCostEstimator
     tuner: Tuner | None = None
     kernels: tuple[KernelChoice, ...] = ()
 
     @property
-    def runner(self):
+    def runner(self) -> Runner:
         return self.estimator.runner
 
 
 @contextlib.contextmanager
-def measuring_session(options=None, external_targets=()):
-    """Keep worker processes and their memory of costs for the block, which gets the Session.
+def open_session(options: Any, external_targets: Iterable[Target] = ()) -> Iterator[Session]:
+    """A Session by these CollageOptions for the block, after which its workers end.
 
-    Searches in the block use its workers, nested blocks too: `relay.build` has no argument by which
-    several builds could share them. Workers import the modules of the user's own backends among
-    ``external_targets``.
+    Workers import the modules of the user's own backends among `external_targets`. Raises
+    StoreError for a store that the options name and that will not do, and DeviceError.
     """
-    if _shared.get() is not None:
-        yield _shared.get()
-        return
-    with _new_estimator(options or CollageOptions.current(), external_targets) as estimator:
-        session = Session(estimator)
-        token = _shared.set(session)
+    with _new_estimator(options, external_targets) as estimator:
         try:
-            yield session
+            yield Session(estimator)
         finally:
-            _shared.reset(token)
             _logger.info("costs: %s", estimator.Summary())
 
 
 class OwnSession:
-    """The session of an estimator that was given none: that of the `measuring_session` around its
-    use, else one of its own, from the first use outside of any on.
+    """The session of a CostEstimator that was given none, as one of TVM's API is.
 
-    Its workers end with ``close()``, with this object and with the interpreter; other measuring
-    options start them anew.
+    Its options come with the PassContext of the pass that asks, so it is made when it is first
+    asked for; other measuring options make another. Its workers end with close(), with this object
+    and with the interpreter.
     """
 
-    def __init__(self):
-        self._session = None
-        self._options = None
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._options: tuple[Any, ...] = ()
 
-    def get(self):
-        """The session to measure with now."""
-        if _shared.get() is not None:
-            return _shared.get()
+    def get(self) -> Session:
+        """The session of the current PassContext's options."""
         current = CollageOptions.current()
         options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
-        if options != self._options:
+        if self._session is None or options != self._options:
             self.close()
             self._session, self._options = Session(_new_estimator(current, ())), options
         return self._session
 
-    def close(self):
+    def close(self) -> None:
         """End the workers and forget the costs; the next measurement starts again."""
         if self._session is not None:
             self._session.estimator.close()
-        self._session = self._options = None
+        self._session = None
 
 
-def _new_estimator(options, external_targets):
+def measure_options(options: Any) -> MeasureOptions:
+    """How CollageOptions say that candidates are measured."""
+    return MeasureOptions(
+        workers=options.workers or default_workers(),
+        build_timeout=options.measure_timeout,
+        run_timeout=options.measure_timeout,
+        budget_seconds=options.measure_seconds,
+        seed=options.seed,
+        compiler=options.rpc_compiler,
+    )
+
+
+def default_workers() -> int:
+    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
+    return min(int(text), _MOST_WORKERS)
+
+
+def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
+    """The modules that define the user's own backends of these targets, for workers to import.
+
+    A script itself is none: its backends cannot be measured, which is logged. In place of one that
+    comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
+    """
+    modules = set()
+    for name in {target.kind.name for target in external_targets}:
+        backend = find_backend(name)
+        if backend is None or _is_ours(type(backend).__module__):
+            continue
+        module = type(backend).__module__
+        if module != "__main__":
+            modules.add(module)
+            continue
+        message = (
+            f"backend {name!r} is defined in the script that runs (__main__), which worker "
+            "processes cannot import, so none of its candidates can be measured: move the "
+            "backend and its registration into a module of their own and import that"
+        )
+        if name in BUILTIN:
+            raise BackendUnavailableError(message)
+        warn_once(message)
+    return tuple(sorted(modules))
+
+
+def open_store(
+    options: Any, measuring: MeasureOptions, device: DeviceInfo | None
+) -> StoredCosts | None:
+    """The store of costs that the options name, None for none; keys are those of the device.
+
+    A file that the user named must do: StoreError otherwise. Without the default one, a search
+    just measures.
+    """
+    path, is_named = store_path(options.store)
+    if path is None:
+        return None
+    try:
+        store = CostStore(path)
+    except StoreError as error:
+        if is_named:
+            raise
+        warn_once(f"{error}; costs are measured and not kept")
+        return None
+    environment, version_of = None, stored_version
+    if device is not None:
+        environment = Environment.of_device(device.cpu, device.threads, measuring)
+
+        def version_of(backend: str) -> str | None:
+            return stored_version(backend) and device.backends.get(backend)
+
+    return StoredCosts(
+        store,
+        measuring,
+        version_of,
+        retry_failed=options.retry_failed,
+        environment=environment,
+    )
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is of Collage's own package, which workers have."""
+    return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
+
+
+def _new_estimator(options: Any, external_targets: Iterable[Target]) -> MeasuredCostEstimator:
     imports = own_backend_modules(external_targets)
     measuring = dataclasses.replace(measure_options(options), imports=imports)
     runner = _device_runner(options, measuring)
@@ -115,7 +205,7 @@ def _new_estimator(options, external_targets):
         raise
 
 
-def _device_runner(options, measuring):
+def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | None:
     """The devices to measure on, None for this machine. Raises DeviceError."""
     if not options.rpc_tracker:
         if options.rpc_key:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ..backends.registry import why_not_here
 from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..costs.failure import failed_cost
 from ..costs.options import MeasureOptions
 from ..exec.pool import Job
 from ..exec.reply import Reply
+from ..exec.resolve import path_of
 from ..external import TVM_BACKEND
+from ..timing.timing import measure_library
 
 
 def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
@@ -24,6 +27,7 @@ def build_job(options: MeasureOptions, candidate: CandidateModule, library: str)
         "library": library,
         "builder": options.builder,
         "seed": options.seed,
+        "why_unavailable": path_of(why_not_here),
     }
     if options.compiler:
         arguments["compiler"] = options.compiler
@@ -56,9 +60,11 @@ def measure_job(
         "budget_seconds": options.budget_seconds,
         "interval_width": options.interval_width,
         "sample_seconds": options.sample_seconds,
+        "why_unavailable": path_of(why_not_here),
     }
     files = (library,) if reference is None else (library, reference)
-    return _call(options.measure_step, arguments, options.run_timeout, files)
+    step = options.measure_step or path_of(measure_library)
+    return _call(step, arguments, options.run_timeout, files)
 
 
 def reference_of(library: str) -> str:

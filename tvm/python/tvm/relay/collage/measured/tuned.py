@@ -4,19 +4,27 @@
 Test: tuner/test_search.py.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tvm
+from tvm.target import Target
 
 from ..tuner.session import tuning_session
-from ..tuning import records_in_force
-from .as_built import build_options
-from .from_options import default_workers, own_backend_modules
-from .row import Row, written_down
+from ..tuning import TuningRecords, records_in_force
+from .row import Row, build_options, written_down
+from .session import Session, default_workers, own_backend_modules
 
 
 @contextlib.contextmanager
-def tuning(session, options, target, external_targets):
+def tuning(
+    session: Session, options: Any, target: Target, external_targets: Sequence[Target]
+) -> Iterator[Session]:
     """The session with the tuner that the options ask for, which tunes TVM's candidates before they
     are measured in the block.
 
@@ -34,7 +42,7 @@ def tuning(session, options, target, external_targets):
         yield dataclasses.replace(session, tuner=tuner)
 
 
-def tune_rows(session, rows):
+def tune_rows(session: Session, rows: Sequence[Row]) -> None:
     """Let the session's tuner, if it has one, tune the candidates that TVM compiles."""
     tuner = session.tuner
     if tuner is None:
@@ -45,7 +53,7 @@ def tune_rows(session, rows):
         if row.external or row.build_target != str(tuner.target):
             continue
         given, _ = records_in_force(row.build_target)
-        plain = written_down(row, keywords, lambda _, given=given: given)
+        plain = written_down(row, keywords, lambda _, given=given: given)  # type: ignore[misc]
         if not isinstance(plain, str):
             candidates.append(
                 (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
@@ -53,11 +61,13 @@ def tune_rows(session, rows):
     tuner.tune(candidates, session.estimator.estimate)
 
 
-def tune_whole(session, mod, target):
+def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
     """Let the session's tuner tune a whole module, as one candidate of TVM's."""
     tune_rows(session, [Row(mod, target, "whole module")])
 
 
-def _with_records(records, row, keywords, given):
+def _with_records(
+    records: TuningRecords, row: Row, keywords: dict[str, Any], given: TuningRecords
+) -> Any:
     """The candidate of a row with more records than those in force."""
     return written_down(row, keywords, lambda _: type(records)([*given, *records]))

@@ -99,8 +99,8 @@ def _register(kind: str) -> None:
 
     registry.register(name, f"All steps of a layer of kind {kind} behind its inputs' projection.")
     operator = registry.get(name)
-    operands = ("projected", "weights", "bias", "lengths", "state", "cell")
-    operands = operands[: 4 + KINDS[kind].states]
+    every = ("projected", "weights", "bias", "lengths", "state", "cell")
+    operands = every[: 4 + KINDS[kind].states]
     operator.set_num_inputs(len(operands))
     for operand in operands:
         operator.add_argument(operand, "Tensor", "See tvm.relay.collage.ops.recurrence.")

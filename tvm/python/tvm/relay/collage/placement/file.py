@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from ..errors import PlacementError
-from ..whole_file import write_whole
+from ..files import write_whole
 from .json_form import from_json, to_json
 from .types import Placement
 

@@ -60,7 +60,7 @@ def schema() -> dict[str, Any]:
 def _describe(kind: Any, limits: Any, defs: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type of types.py; classes go to `defs`."""
     limits = {key: limits[key] for key in ("minimum", "pattern", "enum") if key in limits}
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if kind.__name__ not in defs:
             defs[kind.__name__] = {}  # taken, before fields of the same class ask for it
             defs[kind.__name__] = _describe_class(kind, defs)

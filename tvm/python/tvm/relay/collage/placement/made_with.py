@@ -84,9 +84,9 @@ def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[
     if now.target != then.target:
         yield "target", f"the host target is {now.target!r}, not {then.target!r}"
     if then.tuning is not None:
-        here = tuning_of(records_in_force(host)[0], mod)
-        if here != then.tuning:
-            yield "tuning", _tuning_difference(here, then.tuning)
+        tuning = tuning_of(records_in_force(host)[0], mod)
+        if tuning != then.tuning:
+            yield "tuning", _tuning_difference(tuning, then.tuning)
 
 
 def _tuning_difference(now: Tuning, then: Tuning) -> str:

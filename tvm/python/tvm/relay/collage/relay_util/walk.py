@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a walk over Relay expressions.
-Test: compile/test_fold.py, backends/onnx_model/test_export.py."""
+"""Steps of a walk over Relay expressions, and an evaluation bottom up.
+Test: compile/test_fold.py, backends/onnx_model/test_export.py, backends/dnnl/test_codegen.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import relay
@@ -46,3 +46,39 @@ def rebuild(expr: Any, new: Sequence[Any]) -> Any:
     if isinstance(expr, relay.Let):
         return relay.expr.LetWithFields(expr, None, new[0], new[1])
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
+
+
+def evaluate(body: relay.Expr, scope: dict, visit: Callable) -> Any:
+    """Return what `visit` gives for body; without recursion, since partitions can be deep.
+
+    `visit(expr, values)` is called once for each expression, with the values of its operands;
+    composites (calls of a function written there) and tuples are seen through. `scope` holds the
+    values of the parameters by `key_of`, and is filled with all others. Precondition: no control
+    flow, no functions but those called on the spot.
+    """
+    stack: list[tuple[Any, list[Any] | None]] = [(body, None)]
+    while stack:
+        expr, children = stack.pop()
+        if key_of(expr) in scope:
+            continue
+        if children is None:
+            children = operands_of(expr)
+            missing = [child for child in children if key_of(child) not in scope]
+            if missing:
+                stack.append((expr, children))
+                stack.extend((child, None) for child in reversed(missing))
+                continue
+        values = [scope[key_of(child)] for child in children]
+        scope[key_of(expr)] = _value(expr, values, visit)
+    return scope[key_of(body)]
+
+
+def _value(expr: relay.Expr, values: list[Any], visit: Callable[..., Any]) -> Any:
+    if isinstance(expr, relay.Tuple):
+        return tuple(values)
+    if isinstance(expr, relay.TupleGetItem):
+        return values[0][expr.index]
+    if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
+        inner = dict(zip((key_of(param) for param in expr.op.params), values))
+        return evaluate(expr.op.body, inner, visit)
+    return visit(expr, values)

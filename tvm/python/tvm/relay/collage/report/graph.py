@@ -94,6 +94,7 @@ class _Drawing:
         return lines
 
     def _call(self, call: relay.Call) -> str:
+        colour: int | str
         name = call.op.name_hint if isinstance(call.op, relay.GlobalVar) else None
         if name in self._parts:
             part = self._parts[name]

@@ -90,15 +90,20 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(width=_NO_WIDTH)
 
 
+def _table(*columns: str) -> Table:
+    """A table with these columns; those that begin with > stand to the right, as numbers do."""
+    table = Table()
+    for name in columns:
+        is_right = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if is_right else "left")
+    return table
+
+
 def plan_table(rows: list[dict[str, Any]]) -> Table:
     """Latency of plans (rows of compare_plans) with intervals and ratios to the best backend."""
-    table = Table()
-    table.add_column("plan")
-    table.add_column("median", justify="right")
-    table.add_column("95 % interval")
-    table.add_column("speed-up over best backend")
-    table.add_column("output error", justify="right")
-    table.add_column("")
+    table = _table(
+        "plan", ">median", "95 % interval", "speed-up over best backend", ">output error", ""
+    )
     for row in rows:
         if row["seconds"] is None:
             interval, median = row["status"], "-"
@@ -122,11 +127,7 @@ def plan_table(rows: list[dict[str, Any]]) -> Table:
 
 def placement_table(report: dict[str, Any]) -> Table:
     """What the shipped module runs on each backend."""
-    table = Table()
-    table.add_column("backend")
-    table.add_column("parts", justify="right")
-    table.add_column("operators", justify="right")
-    table.add_column("which")
+    table = _table("backend", ">parts", ">operators", "which")
     for row in report["placement"][:_MOST_ROWS]:
         parts = "" if row["parts"] is None else str(row["parts"])
         table.add_row(escape(row["backend"]), parts, str(row["operators"]), escape(row["ops"]))
@@ -136,13 +137,7 @@ def placement_table(report: dict[str, Any]) -> Table:
 
 def parts_table(function: dict[str, Any]) -> Table:
     """Parts of the op-level plan with their measured time, equal parts in one row."""
-    table = Table()
-    table.add_column("backend")
-    table.add_column("operators")
-    table.add_column("count", justify="right")
-    table.add_column("each", justify="right")
-    table.add_column("together", justify="right")
-    table.add_column("share", justify="right")
+    table = _table("backend", "operators", ">count", ">each", ">together", ">share")
     for row in function["parts"][:_MOST_ROWS]:
         is_known = row["status"] in ("measured", "estimated")
         each = format_seconds(row["seconds"]) if is_known else row["status"]
@@ -173,9 +168,7 @@ def parts_table(function: dict[str, Any]) -> Table:
 
 def failures_table(function: dict[str, Any]) -> Table:
     """Candidates without a cost, and why."""
-    table = Table()
-    for name in ("backend", "operators", "count", "status", "message"):
-        table.add_column(name, justify="right" if name == "count" else "left")
+    table = _table("backend", "operators", ">count", "status", "message")
     for row in function["failures"][:_MOST_ROWS]:
         table.add_row(
             *(escape(str(row[k])) for k in ("backend", "ops", "count", "status", "message"))
@@ -186,9 +179,7 @@ def failures_table(function: dict[str, Any]) -> Table:
 
 def unplaced_table(function: dict[str, Any]) -> Table:
     """Operators on TVM, and why each other backend did not get them, the dearest first."""
-    table = Table()
-    for name in ("operators", "backend", "why they are not there"):
-        table.add_column(name)
+    table = _table("operators", "backend", "why they are not there")
     rows = by_region(function["unplaced"])
     for row in rows[:_MOST_REASONS]:
         table.add_row(*(escape(cell) for cell in (row["ops"], row["backend"], reason_text(row))))
@@ -218,9 +209,7 @@ def _tried(row: dict[str, Any]) -> str:
 
 def costs_table(report: dict[str, Any]) -> Table:
     """How many costs were wanted for all functions, where they came from, how good they are."""
-    table = Table()
-    for name in ("costs", "count", "what they are"):
-        table.add_column(name, justify="right" if name == "count" else "left")
+    table = _table("costs", ">count", "what they are")
     searched = [row["costs"] for row in report["functions"] if not row["skipped"]]
     if searched:
         counts = {name: sum(row[name] for row in searched) for name in searched[0]}

@@ -15,6 +15,7 @@ from typing import Any
 from ..costs.cost import Cost
 from ..costs.statistics import Interval
 from ..exec.pool import Job, drive
+from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
@@ -54,7 +55,7 @@ def compare_on_device(
         "options": options,
     }
     call = {"function": path_of(compare_here), "arguments": arguments}
-    replies = []
+    replies: list[Reply] = []
     pool.submit(Job("call", call, _LONGEST_SECONDS, tuple(sorted(files))), replies.append)
     drive(pool)
     (reply,) = replies

@@ -16,7 +16,7 @@ import tvm_collage
 from tvm.target import codegen
 
 from ..backends import list_backends
-from ..backends.listing import describe_backend
+from ..backends.interface import describe_backend
 from ..compile.target import hidden_features, maskable_features
 from ..compile.target import host_target as local_host_target
 from ..costs.options import MEASURING_VERSION

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import signal
 import time
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..exec.pool import ATTEMPTS, Job, Task, WorkerPool
 from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
+from ..messages import is_end_of_session
 from .device_info import DeviceInfo, check_alike
 from .session import SILENCE_SECONDS, open_device, run_on_device
 from .tracker import Address, Tracker
@@ -27,11 +29,6 @@ _logger = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0 * SILENCE_SECONDS
 _LOOK_SECONDS = 0.1
 _SETTLING_SECONDS = 1.0
-# What the end of a local worker or of TVM's RPC says -> what it means.
-_SIGNS = {
-    "SIGALRM": f"it did not answer for {SILENCE_SECONDS} s",
-    "kShutdown": "its session ended",
-}
 
 
 class DevicePool(WorkerPool):
@@ -199,7 +196,7 @@ def _reply_of(reply: Reply) -> Reply:
     """A job's reply on the device, or "lost" with the reason why there is none."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
-    for word, meaning in _SIGNS.items():
-        if word in reply.message:
-            return Reply("lost", message=meaning)
-    return Reply("lost", message=reply.message)
+    if reply.code == -signal.SIGALRM:
+        return Reply("lost", message=f"it did not answer for {SILENCE_SECONDS} s")
+    message = "its session ended" if is_end_of_session(reply.message) else reply.message
+    return Reply("lost", message=message)

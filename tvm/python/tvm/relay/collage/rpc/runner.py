@@ -73,7 +73,7 @@ class DeviceRunner:
         candidates = list(candidates)
         for target in dict.fromkeys(candidate.target for candidate in candidates):
             self.info.check_target(tvm.target.Target(target))
-        self.info.check_backends(dict.fromkeys(candidate.backend for candidate in candidates))
+        self.info.check_backends(list(dict.fromkeys(each.backend for each in candidates)))
 
     def check_compiler(self, compiler: str) -> None:
         """DeviceError when `compiler` ("" for this machine's own) cannot link for the devices."""

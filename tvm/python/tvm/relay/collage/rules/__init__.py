@@ -11,11 +11,9 @@ A backend brings its own by overriding ``Backend.partition_rule``; a target by i
 
 from .._lazy import lazy_attributes
 
-# Submodule (with a leading dot, another unit's, whose names users know by this one) -> its public
-# names; all wait for their first use, since tvm.relay imports this package
+# Submodule -> its public names; all wait for their first use, since tvm.relay imports this package
 # before itself is complete.
 _NAMES = {
-    ".backends.rule": ("backend_rule", "make_byoc_partition_rule"),
     "combiners": (
         "ByKind",
         "Combiner",

@@ -9,8 +9,7 @@ from tvm._ffi import get_global_func
 
 from ..interrupts import carried
 from ..views import DataflowGraph, SubGraph
-from .checks import check
-from .rule import PartitionRule
+from .rule import PartitionRule, check
 
 _logger = logging.getLogger(__name__)
 

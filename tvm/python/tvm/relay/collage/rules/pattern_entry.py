@@ -63,7 +63,7 @@ def check_entries(backend: str, entries: Iterable[Any]) -> None:
             )
 
 
-def make_labelled_dfpattern_partition_rule_wrapper(compiler, pattern_tuple):
+def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple: Any) -> Any:
     """Return the rule of one pattern-table entry of ``compiler``.
 
     ValueError or TypeError, naming the backend and the entry, for one that is none.

@@ -5,17 +5,19 @@ Grows sets upwards from the operator whose value is used outside, so each has on
 is used both inside and outside. Test: backends/test_extend.py.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from tvm import relay
 
 from ..options import CollageOptions
 from ..views import DataflowGraph, Node, SubGraph
-from .checks import check, check_function
 from .custom import Custom
 from .predicates import never_raises
-from .rule import PartitionRule
+from .rule import PartitionRule, check, check_function
 
 _logger = logging.getLogger(__name__)
 
@@ -57,11 +59,17 @@ def PatternRule(
 class _Growth:
     """The sets of one graph."""
 
-    def __init__(self, name, graph, op_rule, fusion_rule) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: DataflowGraph,
+        op_rule: Callable[..., Any],
+        fusion_rule: Callable[..., Any] | None,
+    ) -> None:
         options = CollageOptions.current()
         self._max_depth, self._most = options.byoc_max_depth, options.max_candidates_per_node
         self._name, self._graph = name, graph
-        self._joins = fusion_rule and never_raises(f"{name}: fusion_rule", fusion_rule)
+        self._joins: Any = fusion_rule and never_raises(f"{name}: fusion_rule", fusion_rule)
         takes = never_raises(f"{name}: op_rule", op_rule)
         self._nodes = {
             node.index: node

@@ -6,6 +6,8 @@ An interrupt or a want of memory is no error of the predicate's and ends the pas
 Test: test_greedy.py, backends/test_registry.py, inspect/test_refusal.py.
 """
 
+from __future__ import annotations
+
 import functools
 import logging
 from collections.abc import Callable
@@ -24,7 +26,7 @@ class _Fault(str):
     """The reason of a refusal that the user's function has not given: it raised, or its answer is
     none."""
 
-    def __new__(cls, text: str) -> "_Fault":
+    def __new__(cls, text: str) -> _Fault:
         return super().__new__(cls, f"unsupported: its {text}")
 
 
@@ -41,7 +43,7 @@ def attrs_or_reason(getter: Callable) -> Callable:
 def _guarded(function: Callable, what: str, as_answer: Callable) -> Callable:
     @carried
     @functools.wraps(function)
-    def guarded(*args):
+    def guarded(*args: Any) -> Any:
         return _ask(function, args, what, as_answer)
 
     return guarded
@@ -87,7 +89,7 @@ def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
     predicate = getattr(predicate, "asked", predicate)
 
     @functools.wraps(predicate)
-    def guarded(*args) -> bool:
+    def guarded(*args: Any) -> bool:
         answer = _ask(predicate, args, "predicate", _verdict)
         # A reason may be TVM's String too, which is a str.
         if not isinstance(answer, str):
@@ -97,6 +99,7 @@ def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
             _LOGGER.log(level, "%s refused: %s", name, answer)
         return not answer
 
-    guarded.asked = predicate
-    guarded.with_reason = raised_is_reason(predicate)
-    return guarded
+    found: Any = guarded
+    found.asked = predicate
+    found.with_reason = raised_is_reason(predicate)
+    return found

@@ -14,7 +14,6 @@ from tvm._ffi import get_global_func
 from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
-from .checks import check, check_function, check_limit
 from .combiners import Combiner
 from .predicates import attrs_or_reason, raised_is_reason
 
@@ -177,3 +176,25 @@ def _limits(rule: str, max_depth: int, max_exits: int, allow_taps: bool) -> tupl
         check_limit(rule, "max_exits", max_exits),
         check(rule, "allow_taps", allow_taps, bool, "a bool"),
     )
+
+
+def check(rule: str, argument: str, value: Any, kinds: Any, wanted: str) -> Any:
+    """Return ``value``; TypeError that names rule and argument when it is of none of ``kinds``."""
+    if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
+        raise TypeError(f"rule {rule}: {argument} is {wanted}, got {type(value).__name__}")
+    return value
+
+
+def check_function(rule: str, argument: str, value: Any) -> Any:
+    """Return ``value``, a function or None; TypeError otherwise."""
+    if value is not None and not callable(value):
+        raise TypeError(f"rule {rule}: {argument} is a function, got {type(value).__name__}")
+    return value
+
+
+def check_limit(rule: str, argument: str, value: Any, least: int = 0) -> int:
+    """Return ``value``; ValueError when it is an int below ``least``, TypeError when it is none."""
+    check(rule, argument, value, int, "an int")
+    if value < least:
+        raise ValueError(f"rule {rule}: {argument} is an int >= {least}, got {value}")
+    return value

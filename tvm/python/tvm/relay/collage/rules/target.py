@@ -5,17 +5,19 @@
 in C++ (docs/rules.md); ``set_partition_rule`` is for all targets of a kind.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import os
 from collections.abc import Callable
+from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
 
 from ..interrupts import carried
-from .checks import check
-from .rule import PartitionRule
+from .rule import PartitionRule, check
 
 
 def register_rule(name: str, rule: PartitionRule) -> PartitionRule:
@@ -71,7 +73,7 @@ def set_partition_rule(
 def _named_when_it_raises(kind: str, make: Callable[[], PartitionRule]) -> Callable:
     @carried
     @functools.wraps(make, updated=())
-    def named():
+    def named() -> Any:
         try:
             return make()
         except MemoryError:

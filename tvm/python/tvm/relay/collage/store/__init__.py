@@ -2,8 +2,8 @@
 """The persistent store of measured costs: one SQLite file that several searches may share. What
 reads and writes it during a search is StoredCosts. Docs: docs/store.md."""
 
+from .connect import NO_STORE, VARIABLE, default_path, store_path
 from .database import CostStore
-from .environment import Environment
 from .errors import (
     StoreBusyError,
     StoreCorruptError,
@@ -16,8 +16,7 @@ from .errors import (
     StoreOlderError,
     StoreReadOnlyError,
 )
-from .key import CostKey
-from .location import NO_STORE, VARIABLE, default_path, store_path
+from .key import CostKey, Environment
 from .row import StoredCost
 from .stored_costs import StoredCosts
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a store's file: writable where it can be, checked before anything relies on it.
-
-Test: store/test_faults.py.
+"""A store's file: where it lies, and how it is opened, writable where it can be, checked before
+anything relies on it. Test: store/test_database.py, store/test_faults.py.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+import platformdirs
+
 from .errors import (
     StoreCorruptError,
     StoreFolderError,
@@ -18,9 +19,27 @@ from .errors import (
     StoreOlderError,
     StoreReadOnlyError,
 )
-from .location import default_path
 from .row import COLUMNS
 from .schema import check_version
+
+VARIABLE = "COLLAGE_STORE"
+# A name instead of a path: nothing is looked up or kept.
+NO_STORE = "none"
+
+
+def default_path() -> Path:
+    """The user's own store, e.g. ~/.cache/tvm-collage/costs.sqlite."""
+    return Path(platformdirs.user_cache_dir("tvm-collage", appauthor=False), "costs.sqlite")
+
+
+def store_path(option: str = "") -> tuple[Path | None, bool]:
+    """The file that `option` (relay.collage.store) stands for, None for no store; and whether the
+    user named it, by the option or by the variable COLLAGE_STORE."""
+    name = option or os.environ.get(VARIABLE, "")
+    if name == NO_STORE:
+        return None, True
+    return (Path(name).expanduser(), True) if name else (default_path(), False)
+
 
 # A write takes milliseconds; past this something holds the file.
 BUSY_SECONDS = 15.0

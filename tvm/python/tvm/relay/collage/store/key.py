@@ -1,13 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's key: all that decides what a candidate costs. Test: store/test_key.py."""
+"""The store's key: all that decides what a candidate costs, of the candidate, its backend, the
+machine, this installation and the way of measuring. Test: store/test_key.py.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..backends import find_backend
+from ..costs.options import MEASURING_VERSION, MeasureOptions
 from ..costs.protocols import Stored
-from .environment import Environment
+from ..external import TRANSITION, TVM_BACKEND
+from ..logs import warn_once
+from ..machine.environment import cpu_model, thread_text, tvm_build
+
+# Options of measuring that change what is measured. How long it takes is a row's allowed_seconds,
+# since a careful measurement also serves who asks for less. imports are none: what those modules
+# register is told by its backend's name and version.
+_DECISIVE = (
+    "builder",
+    "build_step",
+    "reference_step",
+    "measure_step",
+    "seed",
+    "memory_limit_bytes",
+    "sample_seconds",
+)
+
+
+class Environment(NamedTuple):
+    """Key parts that are the same for all candidates of a search; meanings in schema.CREATE."""
+
+    device: str
+    cpu: str
+    threads: str
+    tvm: str
+    measuring: str
+
+    @classmethod
+    def here(cls, options: MeasureOptions | None = None) -> Environment:
+        """This machine, as the worker processes see it."""
+        return cls(
+            "cpu", cpu_model(), thread_text(), tvm_build(), measuring_text(options or _DEFAULTS)
+        )
+
+    @classmethod
+    def of_device(cls, cpu: str, threads: str, options: MeasureOptions) -> Environment:
+        """A device elsewhere, of this software: what it says of itself, in the words of here."""
+        return cls("cpu", cpu, threads, tvm_build(), measuring_text(options))
+
+
+_DEFAULTS = MeasureOptions()
+
+
+def measuring_text(options: MeasureOptions) -> str:
+    """The way of measuring: its version, then decisive options that are not at their defaults."""
+    chosen = {
+        name: getattr(options, name)
+        for name in _DECISIVE
+        if getattr(options, name) != getattr(_DEFAULTS, name)
+    }
+    text = str(MEASURING_VERSION)
+    return f"{text} {json.dumps(chosen, sort_keys=True)}" if chosen else text
 
 
 class CostKey(NamedTuple):
@@ -56,3 +112,23 @@ class CandidateKeys:
             options=candidate.options_text(),
             **self._environment._asdict(),
         )
+
+
+def stored_version(backend: str) -> str | None:
+    """The version that keys a backend's stored costs; None when they cannot be stored.
+
+    TVM's own candidates are keyed by TVM's build.
+    """
+    if backend in (TVM_BACKEND, TRANSITION):
+        return ""
+    found = find_backend(backend)
+    # What is defined in a script fails in workers: true now, wrong once it has a module of its own.
+    if found is None or type(found).__module__ == "__main__":
+        return None
+    try:
+        return found.version() or None
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its rows alone
+        warn_once(f"backend {backend!r} has no version, so its costs are not stored: {error}")
+        return None

@@ -19,9 +19,8 @@ from ..costs.options import MeasureOptions
 from ..costs.protocols import Stored
 from ..exec.spent import phase
 from .database import CostStore
-from .environment import Environment
 from .errors import StoreError
-from .key import CandidateKeys, CostKey
+from .key import CandidateKeys, CostKey, Environment
 from .row import StoredCost, now
 
 _logger = logging.getLogger(__name__)

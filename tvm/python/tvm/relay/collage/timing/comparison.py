@@ -141,7 +141,7 @@ def _wrong_results(
             f"its output is off by {error:.3g} of the largest value (limit {limits[name]:g})",
         )
         for name, error in errors.items()
-        if error is not None and limits[name] is not None and not error <= limits[name]
+        if error is not None and (limit := limits[name]) is not None and not error <= limit
     }
 
 

@@ -72,7 +72,7 @@ def kernels_of(library: Any) -> list[Kernel]:
         lowered = next((f for _, f in info.tir_primfuncs.items()), None)
         if lowered is None:
             backend, code, constants = external.describe(name)
-            arrays, ops = [*arrays, *constants], ()
+            arrays, ops = [*arrays, *constants], tuple[str, ...]()
         else:
             backend, code = TVM_BACKEND, _code_of(lowered)
             ops = _operators(next(f for _, f in info.relay_primfuncs.items()))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..costs.statistics import fewest_samples, ratio_interval, relative_to_fastest
 
@@ -35,7 +35,9 @@ class Further(NamedTuple):
 class _Rounds:
     """The contestants that still run, with the samples of all."""
 
-    def __init__(self, names, sample, leave, seed) -> None:
+    def __init__(
+        self, names: Iterable[str], sample: Callable[[str], float | None], leave: Any, seed: int
+    ) -> None:
         self.samples: dict[str, list[float]] = {name: [] for name in names}
         self._sample, self._leave = sample, leave
         self._running = list(names)

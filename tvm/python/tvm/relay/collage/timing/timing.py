@@ -34,14 +34,16 @@ def measure_library(
     budget_seconds: float,
     interval_width: float,
     sample_seconds: float,
+    why_unavailable: str,
 ) -> dict[str, Any]:
     """Time a library that build_candidate made (`build` is its reply) on random inputs.
 
     Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
     the first run's outputs are not those in the file `reference`, if any, within the tolerance;
-    MachineFault when its backend cannot run here any more.
+    MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
+    names tells.
     """
-    with blaming_the_library(build["backend"]):
+    with blaming_the_library(build["backend"], why_unavailable):
         factory = tvm.runtime.load_module(library)
         device = tvm.device(build["device"], 0)
         executor = GraphModule(factory["default"](device))

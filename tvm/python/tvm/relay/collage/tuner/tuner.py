@@ -113,7 +113,9 @@ class Tuner:
                     candidate,
                     trials.get(workload, 0),
                     limit,
-                    on_wait=lambda text, done=done: on_step(text, done, len(owners)),
+                    on_wait=lambda text, done=done: on_step(  # type: ignore[misc]
+                        text, done, len(owners)
+                    ),
                 )
         self._judge(owners, estimate)
 
@@ -250,9 +252,9 @@ class Tuner:
 
 def _is_better(after: Cost, before: Cost) -> bool:
     """Whether the tuned candidate is usable and faster; a failed one never is."""
-    if not after.is_usable:
+    if not after.is_usable or after.seconds is None:
         return False
-    return not before.is_usable or after.seconds < before.seconds
+    return not before.is_usable or before.seconds is None or after.seconds < before.seconds
 
 
 def _reason(reply: Reply) -> str:

@@ -108,7 +108,7 @@ def _contexts() -> list[Any]:
     return contexts
 
 
-def _record(target, name: str, args: tuple | None, state: Any, cost: float) -> Record:
+def _record(target: Any, name: str, args: tuple | None, state: Any, cost: float) -> Record:
     key = name if args is None else json.dumps([name, *args])
     # Version and hardware parameters are those of any line: a build looks at the state alone.
     row = {

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -66,7 +67,8 @@ def best_lines(lines: Iterable[Line]) -> list[Line]:
     best: dict[tuple[str, ...], Line] = {}
     for line in lines:
         old = best.get(line[:3])
-        if line.seconds is not None and (old is None or line.seconds < old.seconds):
+        least = math.inf if old is None or old.seconds is None else old.seconds
+        if line.seconds is not None and line.seconds < least:
             best[line[:3]] = line
     return list(best.values())
 

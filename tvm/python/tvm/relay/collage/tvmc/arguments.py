@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from ..integration import OPTION
@@ -33,7 +32,7 @@ class _Unset(str):
     """The default of --target, which its value alone does not tell from one that was given."""
 
 
-def wrap(module: ModuleType, parsers: list[Callable]) -> None:
+def wrap(module: Any, parsers: list[Callable]) -> None:
     """Put ours in the place of tvm.driver.tvmc.compiler's maker of the parser."""
     stock = module.add_compile_parser
     module.add_compile_parser = _with_group(stock)
@@ -91,7 +90,7 @@ def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callabl
 
 def _with_group(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def add_compile_parser(subparsers, main_parser, json_params):
+    def add_compile_parser(subparsers: Any, main_parser: Any, json_params: Any) -> Any:
         made = stock(subparsers, main_parser, json_params)
         parser = subparsers.choices["compile"]
         if parser.get_default("target") == _DEFAULT_HOST:
@@ -131,9 +130,9 @@ def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> No
     import, for which no other command of tvmc should wait."""
     stock = parser.parse_known_args
 
-    def parse_known_args(args=None, namespace=None):
+    def parse_known_args(args: Any = None, namespace: Any = None) -> Any:
         if parser.parse_known_args is parse_known_args:
-            parser.parse_known_args = stock
+            parser.parse_known_args = stock  # type: ignore[method-assign]
             _add_backend_options(group)
         return stock(args, namespace)
 

@@ -13,19 +13,19 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import tvm
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 from ..cli import INTERRUPTED
-from ..errors import CollageError, ExecutorError, ModuleError, last_line
+from ..errors import CollageError, ExecutorError, ModuleError
+from ..files import check_file_path
 from ..integration import OPTION
 from ..machine.compiler import require_compiler
+from ..messages import last_line
 from ..module_check import open_inputs, shapes_text
 from ..options import PREFIX
-from ..report_file import check_file_path
 from . import arguments
 from .compilation import Compilation, current, under_way
 from .pass_config import enables, options_in
@@ -37,7 +37,7 @@ _TUNING_LOG = PREFIX + "tuning_log"
 _OF_MODULE = ("relay", "tir")
 
 
-def wrap(module: ModuleType) -> None:
+def wrap(module: Any) -> None:
     """Put ours before tvm.driver.tvmc.compiler."""
     from tvm.driver.tvmc.main import REGISTERED_PARSER
 
@@ -49,7 +49,7 @@ def wrap(module: ModuleType) -> None:
 
 def _drive_compile(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def drive_compile(args):
+    def drive_compile(args: Any) -> int:
         from tvm.driver.tvmc import TVMCException
 
         if not arguments.is_asked_for(args):
@@ -138,7 +138,7 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
     signature = inspect.signature(stock)
 
     @functools.wraps(stock)
-    def compile_model(*args, **kwargs):
+    def compile_model(*args: Any, **kwargs: Any) -> Any:
         call = signature.bind(*args, **kwargs)
         config = options_in(call.arguments.get("pass_context_configs"))
         if not enables(config):
@@ -192,7 +192,7 @@ def _build(stock: Callable) -> Callable:
     signature = inspect.signature(stock)
 
     @functools.wraps(stock)
-    def build(*args, **kwargs):
+    def build(*args: Any, **kwargs: Any) -> Any:
         compilation = current()
         if compilation is None:
             return stock(*args, **kwargs)

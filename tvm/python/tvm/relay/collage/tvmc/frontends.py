@@ -9,22 +9,22 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
-from ..errors import last_line
+from ..messages import last_line
 from .compilation import current
 
 _logger = logging.getLogger("TVMC")
 
 
-def wrap(module: ModuleType) -> None:
+def wrap(module: Any) -> None:
     """Put ours before tvm.driver.tvmc.frontends."""
     module.load_model = _with_errors(module.load_model)
 
 
 def _with_errors(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def load_model(path, *args, **kwargs):
+    def load_model(path: Any, *args: Any, **kwargs: Any) -> Any:
         if current() is None:
             return stock(path, *args, **kwargs)
         from tvm.driver.tvmc import TVMCException

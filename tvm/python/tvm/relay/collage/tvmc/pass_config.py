@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any
 
 from ..integration import OPTION
@@ -18,7 +17,7 @@ from .compilation import current
 _BOOLS = {"0": False, "1": True, "false": False, "true": True}
 
 
-def wrap(module: ModuleType) -> None:
+def wrap(module: Any) -> None:
     """Put ours before tvm.driver.tvmc.pass_config."""
     module.parse_configs = _with_options(module.parse_configs)
 
@@ -77,7 +76,7 @@ def _typed(row: Option, text: str) -> Any:
 
 def _with_options(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def parse_configs(input_configs):
+    def parse_configs(input_configs: Any) -> Any:
         ours = options_in(input_configs)
         theirs = [
             text for text in input_configs or () if text.partition("=")[0].strip() not in ours

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import ModuleType
+from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
@@ -23,8 +23,9 @@ from tvm.target import Target, TargetKind
 from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
 from ..compile import host_target
-from ..errors import CollageError, last_line
+from ..errors import CollageError
 from ..external import is_external
+from ..messages import last_line
 from ..targets import parse_targets
 from .compilation import current
 
@@ -39,7 +40,7 @@ _WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
 _ANY_HOST = "llvm"
 
 
-def wrap(module: ModuleType) -> None:
+def wrap(module: Any) -> None:
     """Put our view into tvm.driver.tvmc.target."""
     for name in ("generate_target_args", "reconstruct_target_args", "parse_target"):
         setattr(module, name, _with_stock_kinds(getattr(module, name)))
@@ -48,7 +49,7 @@ def wrap(module: ModuleType) -> None:
     _hide_from_lists()
 
 
-def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
+def split_target(text: str, module: Any) -> tuple[str, list[str]]:
     """What of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
@@ -63,7 +64,7 @@ def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
             pieces.append([])
         else:
             pieces[-1].append(word)
-    theirs, backends = [], []
+    theirs, backends = list[str](), list[str]()
     for words in filter(None, pieces):
         (backends if _is_backend(words[0], module) else theirs).append(" ".join(words))
     composites = module.get_codegen_names()
@@ -85,17 +86,17 @@ def make_backends(texts: list[str]) -> list[Target]:
     return targets
 
 
-def _is_backend(name: str, module: ModuleType) -> bool:
+def _is_backend(name: str, module: Any) -> bool:
     if name in module.get_codegen_names():
         return False
     return name not in Target.list_kinds() or is_external(Target(name))
 
 
-def _with_backends(stock: Callable, module: ModuleType) -> Callable:
+def _with_backends(stock: Callable, module: Any) -> Callable:
     """tvmc's target_from_cli, which during a compilation with Collage leaves it the backends."""
 
     @functools.wraps(stock)
-    def target_from_cli(target, additional_target_options=None):
+    def target_from_cli(target: Any, additional_target_options: Any = None) -> Any:
         compilation = current()
         if compilation is None:
             return stock(target, additional_target_options)
@@ -117,7 +118,7 @@ def _with_stock_kinds(stock: Callable) -> Callable:
     """A function of tvmc that sees the target kinds of TVM alone."""
 
     @functools.wraps(stock)
-    def seeing_stock_kinds(*args, **kwargs):
+    def seeing_stock_kinds(*args: Any, **kwargs: Any) -> Any:
         token = _is_stock.set(True)
         try:
             return stock(*args, **kwargs)
@@ -138,10 +139,10 @@ def _hide_from_lists() -> None:
     }
     list_kinds, options_from_name = Target.list_kinds, TargetKind.options_from_name
 
-    def listed():
+    def listed() -> Any:
         return list(stock) if _is_stock.get() else list_kinds()
 
-    def options_of(kind_name: str):
+    def options_of(kind_name: str) -> Any:
         return dict(stock[kind_name]) if _is_stock.get() else options_from_name(kind_name)
 
     Target.list_kinds = staticmethod(functools.wraps(list_kinds)(listed))

@@ -10,9 +10,9 @@ Handles on the C++ objects that the pass itself works with; nothing is computed 
 """
 
 from .graph import DataflowGraph, Node
+from .handle import IndexSet, OpKind, TensorType
 from .partition import CandidatePartition, PartitionSpec
 from .sub_graph import NestedSubGraph, SubGraph, SubGraphConfig
-from .values import IndexSet, OpKind, TensorType
 
 __all__ = [
     "CandidatePartition",

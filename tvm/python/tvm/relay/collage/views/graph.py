@@ -12,8 +12,7 @@ from tvm import relay
 from tvm._ffi import register_object
 
 from ..records import read_json
-from .handle import View, call, ints
-from .values import IndexSet, OpKind, TensorType
+from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
 if TYPE_CHECKING:
     from .sub_graph import SubGraph

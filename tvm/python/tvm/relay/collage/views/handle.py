@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles on objects of the C++ library. Test: views/test_views.py."""
+"""Handles on objects of the C++ library; kinds, types and sets of nodes as plain values.
+Test: views/test_views.py."""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import functools
 import json
 from collections.abc import Iterable
@@ -39,3 +42,37 @@ def call(name: str, *args: Any) -> Any:
 
 def ints(indices: Iterable[int]) -> list[int]:
     return [int(index) for index in indices]
+
+
+class OpKind(enum.IntEnum):
+    """What TVM can fuse; the numbers are those of ``tvm.relay.op.OpPattern``."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorType:
+    """A tensor's type; a dimension that is not known at compile time is None."""
+
+    shape: tuple[int | None, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"{self.dtype}[{dims}]"
+
+
+class IndexSet(frozenset):
+    """Node indexes of one graph, as C++ keeps them in a bitset; a frozenset in Python."""
+
+    def Summary(self) -> str:
+        """Runs shortened, "{0,3..7,9}"; count and ends alone when that would be long."""
+        return str(call("IndexSetSummary", sorted(self)))
+
+    __repr__ = Summary

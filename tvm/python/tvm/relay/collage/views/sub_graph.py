@@ -10,8 +10,7 @@ from tvm._ffi import register_object
 
 from ..records import read
 from .graph import DataflowGraph
-from .handle import View, call
-from .values import IndexSet, OpKind
+from .handle import IndexSet, OpKind, View, call
 
 
 @dataclasses.dataclass(frozen=True)

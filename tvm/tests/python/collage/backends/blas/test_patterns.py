@@ -7,10 +7,10 @@ import relay_text
 import tvm
 from blas_nets import assert_equal, backend, require, values  # noqa: F401
 from onednn_nets import build, constant, function_of, run
+from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
-from tvm.relay.collage.measured import measuring_session
 
 nn = relay.nn
 
@@ -154,9 +154,9 @@ def test_measured_build_with_three_backends():
         enable_collage=True, measure_seconds=0.01, guard_rounds=3, workers=1, progress="quiet"
     )
     config = options.to_config()
-    with measuring_session(options), tvm.transform.PassContext(opt_level=3, config=config):
+    with shared_session(options) as session, tvm.transform.PassContext(opt_level=3, config=config):
         library = relay.build(mod, target=targets)
-        costs = collage.candidates(mod, targets, estimator=collage.CostEstimator())
+        costs = collage.candidates(mod, targets, estimator=collage.CostEstimator(session))
     assert_equal(run(library, {"x": a})[0], np.maximum(a @ b.T, 0))
     found = [each for each in costs if each.backend == "cblas"]
     assert found and all(each.cost.status == "measured" for each in found)

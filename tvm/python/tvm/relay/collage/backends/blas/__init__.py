@@ -4,7 +4,10 @@
 They differ in the library only. Test: test_blas_*.py.
 """
 
+from __future__ import annotations
+
 import tvm
+from tvm import relay
 
 from ..interface import OP_LEVEL, Backend
 from ..partition import PartitionCodegen
@@ -19,7 +22,7 @@ class BlasBackend(Backend):
     local_predicates = True
     restrictions = ("types other than float32 and float64", "dynamic shapes", "the AOT executor")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._codegen = PartitionCodegen(
             self.name, lambda function: lower_function(function, self.name)
         )
@@ -36,10 +39,10 @@ class BlasBackend(Backend):
     def patterns(self) -> list[tuple]:
         return pattern_table(self.name)
 
-    def compile(self, function):
+    def compile(self, function: relay.Function) -> tvm.runtime.Module:
         return self._codegen.compile(function)
 
-    def constants(self, function, symbol):
+    def constants(self, function: relay.Function, symbol: str) -> dict:
         """None are asked for: the module holds them."""
         return {}
 

@@ -6,11 +6,15 @@ predicates run it too, so pattern table and codegen cannot disagree.
 Test: backends/blas/test_lower.py, backends/blas/test_errors.py.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from tvm import relay
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
 from ..partition import Graph, Node, flatten
 
 _MAX_SIZE = 2**31 - 1
@@ -37,12 +41,12 @@ def lower(graph: Graph) -> Graph:
     return graph
 
 
-def _check(graph, node, condition, attribute, value):
+def _check(graph: Graph, node: Node, condition: object, attribute: str, value: object) -> None:
     if not condition:
         raise UnsupportedOpError(graph.backend, node.op, f"{attribute}={value} is not supported")
 
 
-def _check_tensors(graph, node):
+def _check_tensors(graph: Graph, node: Node) -> None:
     dtype = graph.dtypes[node.output]
     _check(graph, node, dtype in _DTYPES, "dtype", dtype)
     for tensor in [*node.inputs, node.output]:
@@ -51,7 +55,7 @@ def _check_tensors(graph, node):
         _check(graph, node, all(0 < extent <= _MAX_SIZE for extent in shape), "shape", shape)
 
 
-def _product(graph, node, transpose_a, transpose_b):
+def _product(graph: Graph, node: Node, transpose_a: Any, transpose_b: Any) -> Node:
     out_dtype = str(node.attrs.out_dtype)
     same = out_dtype in ("", graph.dtypes[node.output])
     _check(graph, node, same, "out_dtype", out_dtype)
@@ -61,13 +65,13 @@ def _product(graph, node, transpose_a, transpose_b):
     return Node("matmul", list(node.inputs), node.output, {"ints": ints})
 
 
-def _dense(graph, node):
+def _dense(graph: Graph, node: Node) -> Node:
     rank = len(graph.shapes[node.inputs[0]])
     _check(graph, node, rank >= 2, "number of axes", rank)
     return _product(graph, node, False, True)
 
 
-def _matmul(graph, node):
+def _matmul(graph: Graph, node: Node) -> Node:
     shapes = [graph.shapes[tensor] for tensor in node.inputs]
     ranks = [len(shape) for shape in shapes]
     _check(graph, node, ranks in ([2, 2], [3, 3]), "numbers of axes", ranks)
@@ -77,12 +81,13 @@ def _matmul(graph, node):
 _PRODUCTS = {"nn.dense": _dense, "nn.matmul": _matmul, "nn.batch_matmul": _matmul}
 
 
-def _with_epilogue(graph, node, products, users):
+def _with_epilogue(
+    graph: Graph, node: Node, products: dict[int, Node], users: dict[int, list[Node]]
+) -> Node:
     """Return the product that this node's work moves into; it is taken out of ``products``."""
     source, bias = _source_and_bias(graph, node, products)
     product = products.get(source)
-    alone = product and len(users[source]) == 1 and source not in graph.outputs
-    if not alone:
+    if product is None or len(users[source]) != 1 or source in graph.outputs:
         raise UnsupportedOpError(graph.backend, node.op, "it does not end a matrix product")
     ints = product.attrs["ints"]
     if bias is not None:
@@ -96,7 +101,7 @@ def _with_epilogue(graph, node, products, users):
     return product
 
 
-def _source_and_bias(graph, node, products):
+def _source_and_bias(graph: Graph, node: Node, products: dict[int, Node]) -> tuple[int, int | None]:
     """Return the product's result that a node reads, and its bias; None for a relu."""
     if node.op == "nn.relu":
         return node.inputs[0], None
@@ -116,6 +121,6 @@ def _source_and_bias(graph, node, products):
     return first, second
 
 
-def _is_row(shape, result) -> bool:
+def _is_row(shape: Sequence[int], result: Sequence[int]) -> bool:
     """Tell whether a tensor holds one number for each element of the result's last axis."""
     return math.prod(shape) == result[-1] == (shape[-1] if shape else 1)

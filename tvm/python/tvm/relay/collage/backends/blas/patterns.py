@@ -5,10 +5,14 @@ A predicate lowers what was matched and accepts it only if that gives one produc
 Test: backends/blas/test_patterns.py.
 """
 
-from tvm import relay
-from tvm.relay.dataflow_pattern import is_op, wildcard
+from __future__ import annotations
 
-from ..partition.calls import flatten_calls, takes_any
+from collections.abc import Callable, Iterator, Sequence
+
+from tvm import relay
+from tvm.relay.dataflow_pattern import DFPattern, is_op, wildcard
+
+from ..partition.flatten import flatten_calls, takes_any
 from .lower import lower
 
 ANCHORS = {"dense": "nn.dense", "matmul": "nn.matmul", "batch_matmul": "nn.batch_matmul"}
@@ -24,16 +28,16 @@ def pattern_table(backend: str) -> list[tuple]:
     ]
 
 
-def _pattern(op, chain):
+def _pattern(op: str, chain: Sequence[str]) -> DFPattern:
     result = is_op(op)(wildcard(), wildcard())
     if "bias" in chain:
         result = is_op("add")(result, wildcard()) | is_op("nn.bias_add")(result, wildcard())
     return is_op("nn.relu")(result) if "relu" in chain else result
 
 
-def _predicate(chain, backend):
-    def accepts(expr) -> bool | str:
-        def is_product(calls) -> bool:
+def _predicate(chain: Sequence[str], backend: str) -> Callable[[relay.Expr], bool | str]:
+    def accepts(expr: relay.Expr) -> bool | str:
+        def is_product(calls: list[relay.Call]) -> bool:
             return len(lower(flatten_calls(backend, expr, calls)).nodes) == 1
 
         return takes_any(_matched_calls(expr, chain), is_product)
@@ -41,7 +45,7 @@ def _predicate(chain, backend):
     return accepts
 
 
-def _matched_calls(expr, chain):
+def _matched_calls(expr: relay.Expr, chain: Sequence[str]) -> Iterator[list[relay.Call]]:
     """Yield the calls that the pattern may have matched, from expr to the product.
 
     A sum of two products fits twice: the pattern does not say which one is meant.
@@ -57,5 +61,5 @@ def _matched_calls(expr, chain):
             yield [*calls, operand]
 
 
-def _is_product(call) -> bool:
+def _is_product(call: relay.Call) -> bool:
     return getattr(call.op, "name", None) in ANCHORS.values()

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oneDNN backend, named ``dnnl`` as in TVM. Test: test_onednn_*.py."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import tvm
+from tvm import relay
 
+from ...costs.kernel import KernelStep
 from ..interface import GRAPH_LEVEL, Backend
 from .codegen import WINOGRAD_CHOICES, codegen, lower_function
 from .kernels import kernel_run, kernel_steps
@@ -26,7 +32,7 @@ class DnnlBackend(Backend):
     # Which 3x3 convolutions run by our Winograd kernel: those it is expected to be faster on.
     options = {"winograd": "auto"}
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.op_predicates = bare_op_predicates()
         # TVM's partitioning prunes small regions where there are several: a cast would be one more.
         self.annotate_predicates = {
@@ -34,7 +40,7 @@ class DnnlBackend(Backend):
             "cast": lambda call: False,
         }
 
-    def with_options(self, values):
+    def with_options(self, values: Mapping[str, Any]) -> Backend:
         """As of any backend; ValueError for a winograd that is none of WINOGRAD_CHOICES."""
         wanted = values.get("winograd", "auto")
         if wanted not in WINOGRAD_CHOICES:
@@ -59,15 +65,15 @@ class DnnlBackend(Backend):
     def patterns(self) -> list[tuple]:
         return list(pattern_table())
 
-    def compile(self, function):
+    def compile(self, function: relay.Function) -> tvm.runtime.Module:
         return codegen(self.options["winograd"]).compile(function)
 
-    def kernel_steps(self, function):
+    def kernel_steps(self, function: relay.Function) -> list[KernelStep]:
         return kernel_steps(lower_function(function, self.options["winograd"]))
 
-    def kernel_run(self, text, kernel, seed):
+    def kernel_run(self, text: str, kernel: str, seed: int) -> Any:
         return kernel_run(text, kernel, seed)
 
-    def constants(self, function, symbol):
+    def constants(self, function: relay.Function, symbol: str) -> dict:
         """None are asked for: the module holds them."""
         return {}

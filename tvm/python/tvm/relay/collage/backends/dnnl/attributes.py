@@ -4,16 +4,21 @@
 Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
-from ..errors import UnsupportedOpError
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import UnsupportedOpError
 from ..ints import pads_of
+from ..partition.graph import Node
 
 
-def check(node, condition, attribute, value):
+def check(node: Node, condition: object, attribute: str, value: object) -> None:
     if not condition:
         raise UnsupportedOpError("dnnl", node.op, f"{attribute}={value} is not supported")
 
 
-def padding(values, axes: int) -> tuple[list[int], list[int]]:
+def padding(values: Any, axes: int) -> tuple[list[int], list[int]]:
     """Return left and right padding from Relay's 1, n or 2n numbers."""
     pads = pads_of(values, axes)
     return pads[:axes], pads[axes:]

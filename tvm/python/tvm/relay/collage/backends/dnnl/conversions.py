@@ -5,6 +5,8 @@ Results stay what they are without fusing, but for ties: numbers that were round
 the way are rounded in the primitive as well. Test: backends/dnnl/test_qnn.py.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from ..partition.graph import Graph, Node, PostOp
@@ -32,7 +34,8 @@ def take_conversion(graph: Graph, anchor: Node, conversion: Node) -> bool:
     if anchor.post_ops or source in BYTES:
         anchor.post_ops.append(PostOp("round"))
     if source in BYTES:
-        anchor.post_ops.append(PostOp("clip", *map(float, _range(source))))
+        low, high = _range(source)
+        anchor.post_ops.append(PostOp("clip", float(low), float(high)))
     return True
 
 
@@ -60,7 +63,9 @@ def sums_by_type(graph: Graph) -> Graph:
     return graph
 
 
-def _scaled_bytes(graph, producers, tensor) -> tuple[int, float, float]:
+def _scaled_bytes(
+    graph: Graph, producers: dict[int, Node], tensor: int
+) -> tuple[int, float, float]:
     """Return (x, a, b) where the tensor is a * x + b of bytes x, or the tensor itself."""
     alpha, beta, at = 1.0, 0.0, producers.get(tensor)
     if at is not None and at.op == "eltwise" and at.attrs["strings"]["algorithm"] == "linear":
@@ -71,7 +76,7 @@ def _scaled_bytes(graph, producers, tensor) -> tuple[int, float, float]:
     return at.inputs[0], alpha, beta
 
 
-def _is_within(post_ops, dtype) -> bool:
+def _is_within(post_ops: list[PostOp], dtype: str) -> bool:
     """Tell whether the last step leaves only what the type can hold: TVM's casts wrap around."""
     low, high = _range(dtype)
     last = post_ops[-1] if post_ops else PostOp("")

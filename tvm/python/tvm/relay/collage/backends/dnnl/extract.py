@@ -4,15 +4,16 @@
 Precondition: types are inferred. Test: backends/dnnl/test_patterns.py.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from tvm import ir, relay
 from tvm._ffi import get_global_func
 
-from ..partition.calls import flatten_calls
-from ..partition.flatten import Flattener, add_input
+from ...relay_util.walk import key_of
+from ..partition.flatten import Flattener, add_input, flatten_calls
 from ..partition.graph import Graph
-from ..walk import key_of
 from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .lower import lower
@@ -22,14 +23,14 @@ _FAR_ENOUGH = 40
 _static_type = get_global_func("collage.StaticType")
 
 
-def lower_calls(root, calls: list) -> Graph:
+def lower_calls(root: relay.Expr, calls: list) -> Graph:
     """Return the primitives of these calls, of which root is the result."""
     graph = fuse(lower(flatten_calls("dnnl", root, calls)))
     graph.remove_unused()
     return check_types(graph)
 
 
-def find_chains(expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]:
+def find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]:
     """Yield each such chain as the calls from expr back to the anchor's; none when there is none.
 
     A sum of two anchors ends two of them. Without an anchor the chain is an activation by itself.
@@ -61,20 +62,21 @@ def find_chains(expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]
         yield [*calls, *found]
 
 
-def _are_alike(operands) -> bool:
+def _are_alike(operands: Sequence[relay.Expr]) -> bool:
     """Tell whether a post-op sum can be meant: it broadcasts nothing. Spares lowering biases."""
     first, second = (_static_type(operand.checked_type) for operand in operands)
     return first == second
 
 
-def _is_call_of(expr, op: str) -> bool:
+def _is_call_of(expr: relay.Expr, op: str) -> bool:
     return isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op) and expr.op.name == op
 
 
-def _function_piece(expr):
+def _function_piece(expr: relay.Expr) -> tuple[relay.Expr, list[relay.Call]] | None:
     """Return (variable, calls) of the largest elementwise function of one variable at expr."""
     graph, scope = Graph("dnnl"), {}
-    reached, frontier, expr_of = {}, [expr], {}
+    reached: dict[int, list[relay.Expr]] = {}
+    frontier, expr_of = [expr], {}
     while frontier and len(reached) < _FAR_ENOUGH:
         each = frontier.pop(0)
         expr_of[key_of(each)] = each

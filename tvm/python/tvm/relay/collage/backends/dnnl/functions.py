@@ -6,9 +6,13 @@ variable. It is evaluated in float64 on sample points and compared with oneDNN's
 parameters are read off at a few points first. Test: backends/dnnl/test_functions.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +34,12 @@ _PRECISION = {"bfloat16": 2e-2}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _sigmoid(x):
+def _sigmoid(x: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
 
 
 # Relay op -> value from the values of its operands (attrs, operands...).
-_EVALUATE = {
+_EVALUATE: dict[str, Callable[..., Any]] = {
     "add": lambda _, a, b: a + b,
     "subtract": lambda _, a, b: a - b,
     "multiply": lambda _, a, b: a * b,
@@ -62,45 +66,45 @@ EVALUABLE_OPS = frozenset(_EVALUATE)
 _WITHOUT_ATTRS = EVALUABLE_OPS - {"nn.leaky_relu", "clip"}
 
 
-def _gelu_erf(x):
+def _gelu_erf(x: Any) -> Any:
     return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
 
 
-def _gelu_tanh(x):
+def _gelu_tanh(x: Any) -> Any:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def _softplus(x):
+def _softplus(x: Any) -> Any:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
 
 
-def _guess_linear(f):
+def _guess_linear(f: Callable[[float], float]) -> tuple[float, float]:
     return f(1.0) - f(0.0), f(0.0)
 
 
-def _guess_leaky(f):
+def _guess_leaky(f: Callable[[float], float]) -> tuple[float, float]:
     return -f(-1.0), 0.0
 
 
-def _guess_clip(f):
+def _guess_clip(f: Callable[[float], float]) -> tuple[float, float]:
     return f(-math.inf), f(math.inf)
 
 
-def _guess_hardsigmoid(f):
+def _guess_hardsigmoid(f: Callable[[float], float]) -> tuple[float, float]:
     # The slope and height at 0, where all common ones are linear.
     return (f(0.125) - f(-0.125)) * 4.0, f(0.0)
 
 
-def _guess_hardswish(f):
+def _guess_hardswish(f: Callable[[float], float]) -> tuple[float, float]:
     return (f(0.5) / 0.5 - f(0.25) / 0.25) * 4.0, 2 * f(0.25) / 0.25 - f(0.5) / 0.5
 
 
-def _guess_swish(f):
+def _guess_swish(f: Callable[[float], float]) -> tuple[float, float]:
     ratio = f(1.0)  # sigmoid(alpha)
     return (math.log(ratio / (1.0 - ratio)), 0.0) if 0.0 < ratio < 1.0 else (1.0, 0.0)
 
 
-def _guess_power(f):
+def _guess_power(f: Callable[[float], float]) -> tuple[float, float]:
     factor, at_two = f(1.0), f(2.0)
     if factor == 0.0 or not at_two / factor > 0.0:
         return math.nan, math.nan
@@ -108,12 +112,12 @@ def _guess_power(f):
     return factor, round(math.log2(at_two / factor), 6)
 
 
-def _no_parameters(_):
+def _no_parameters(_: Any) -> tuple[float, float]:
     return 0.0, 0.0
 
 
 # oneDNN's name, its value from x, alpha, beta, and how alpha and beta are read off a function.
-_KNOWN = [
+_KNOWN: list[tuple[str, Callable[..., Any], Callable[[Any], tuple[float, float]]]] = [
     ("linear", lambda x, a, b: a * x + b, _guess_linear),
     ("relu", lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0), _guess_leaky),
     ("clip", lambda x, a, b: np.clip(x, a, b), _guess_clip),
@@ -151,7 +155,7 @@ def recognise_all(graph: Graph) -> None:
             if 1 + cost.get(found[1], 0) <= cost[node.output]:
                 cost[node.output] = 1 + cost.get(found[1], 0)
                 best[node.output] = found
-    kept, swallowed = [], set()
+    kept, swallowed = [], set[int]()
     for node in reversed(graph.nodes):
         if node.output in swallowed:
             continue
@@ -163,13 +167,15 @@ def recognise_all(graph: Graph) -> None:
     graph.nodes = kept[::-1]
 
 
-def function_ending_at(graph: Graph, root: Node):
+def function_ending_at(graph: Graph, root: Node) -> tuple[PostOp, int, list[Node]] | None:
     """Return (PostOp, variable, nodes) of the largest known function that ends at root, or None."""
     producers = {node.output: node for node in graph.nodes}
     return next(reversed(list(_known_pieces(graph, root, producers, graph.users()))), None)
 
 
-def _known_pieces(graph, root, producers, users):
+def _known_pieces(
+    graph: Graph, root: Node, producers: dict[int, Node], users: dict[int, list[Node]]
+) -> Iterator[tuple[PostOp, int, list[Node]]]:
     """Return (PostOp, variable, nodes) of the known functions that end at root, smallest first."""
     if root.op not in _EVALUATE:
         return
@@ -179,7 +185,7 @@ def _known_pieces(graph, root, producers, users):
                 post_op = _match_op(root.op)
             else:
                 post_op = match_function(
-                    lambda x, s=source, p=piece: _evaluate(graph, p, s, x),
+                    functools.partial(_evaluate, graph, piece, source),
                     _PRECISION.get(graph.dtypes[root.output], _EXACT),
                 )
             if post_op is not None:
@@ -192,7 +198,9 @@ def _match_op(op: str) -> PostOp | None:
     return match_function(functools.partial(_EVALUATE[op], None))
 
 
-def _pieces_of_one_variable(graph, root, producers, users):
+def _pieces_of_one_variable(
+    graph: Graph, root: Node, producers: dict[int, Node], users: dict[int, list[Node]]
+) -> list[tuple[int, list[Node]]]:
     """Return (variable, nodes) of growing pieces that end in root and depend on one tensor."""
     order = {node.output: i for i, node in enumerate(graph.nodes)}
     piece, pieces = [root], []
@@ -208,9 +216,10 @@ def _pieces_of_one_variable(graph, root, producers, users):
             pieces.append((next(iter(frontier)), list(piece)))
         # Only the latest can be taken in: the others may be operands of what it computes.
         latest = max(frontier, key=lambda tensor: order.get(tensor, -1), default=None)
-        producer = producers.get(latest)
+        producer = None if latest is None else producers.get(latest)
         if (
             producer is None
+            or latest is None
             or producer.op not in _EVALUATE
             or latest in graph.outputs
             or any(user.output not in inside for user in users[latest])
@@ -220,7 +229,7 @@ def _pieces_of_one_variable(graph, root, producers, users):
     return pieces
 
 
-def _evaluate(graph, piece, source, x):
+def _evaluate(graph: Graph, piece: list[Node], source: int, x: np.ndarray) -> np.ndarray:
     values = {source: np.asarray(x, "float64")}
     with np.errstate(all="ignore"):
         for node in reversed(piece):
@@ -232,7 +241,9 @@ def _evaluate(graph, piece, source, x):
     return values[piece[0].output]
 
 
-def match_function(function, precision: float = _EXACT) -> PostOp | None:
+def match_function(
+    function: Callable[[np.ndarray], np.ndarray], precision: float = _EXACT
+) -> PostOp | None:
     """Return oneDNN's function with the same values as ``function`` of an array, or None.
 
     ``precision``: how far, relatively, the scalars of the model may be from what they stand for.

@@ -7,6 +7,8 @@ which importers write before the bias. A conversion changes the type of its resu
 Test: backends/dnnl/test_codegen.py, backends/dnnl/test_qnn.py.
 """
 
+from __future__ import annotations
+
 import math
 
 import tvm
@@ -24,7 +26,7 @@ def fuse(graph: Graph) -> Graph:
     absorbed: set[int] = set()  # outputs of nodes that were taken into another
     users = graph.users()
     position = {node.output: i for i, node in enumerate(graph.nodes)}
-    nodes = list(graph.nodes)
+    nodes: list[Node | None] = list(graph.nodes)
     for start, anchor in enumerate(graph.nodes):
         if anchor.op not in _WITH_POST_OPS or anchor.output in absorbed:
             continue
@@ -71,7 +73,7 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
     return _take_in_binary(graph, anchor, consumer)
 
 
-def _is_reshape_of_rows(graph, anchor, consumer) -> bool:
+def _is_reshape_of_rows(graph: Graph, anchor: Node, consumer: Node) -> bool:
     """Whether only rows are arranged anew: oneDNN's dense layer takes all leading axes as one.
 
     Not below a post-op with an operand, which has the shape from before.
@@ -86,14 +88,14 @@ def _is_reshape_of_rows(graph, anchor, consumer) -> bool:
     )
 
 
-def _take_scale(graph, anchor, consumer):
+def _take_scale(graph: Graph, anchor: Node, consumer: Node) -> bool:
     if consumer.op != "binary" or consumer.attrs["strings"]["algorithm"] != "mul":
         return False
     others = [each for each in consumer.inputs if each != anchor.output]
     return len(others) == 1 and _scale_weights(graph, anchor, others[0])
 
 
-def _take_in_binary(graph, anchor, consumer):
+def _take_in_binary(graph: Graph, anchor: Node, consumer: Node) -> bool:
     algorithm = consumer.attrs["strings"]["algorithm"]
     first, second = consumer.inputs
     if first == second or graph.shapes[consumer.output] != graph.shapes[anchor.output]:
@@ -128,7 +130,7 @@ def channel_axis(graph: Graph, node: Node) -> int:
     return len(graph.shapes[node.output]) - 1
 
 
-def _is_per_channel(graph, node, tensor) -> bool:
+def _is_per_channel(graph: Graph, node: Node, tensor: int) -> bool:
     """Tell whether a tensor broadcasts to the node's result along every axis but the channels."""
     shape, result = graph.shapes[tensor], graph.shapes[node.output]
     if math.prod(shape) == 1:
@@ -138,7 +140,7 @@ def _is_per_channel(graph, node, tensor) -> bool:
     return all(extent == (result[i] if i == axis else 1) for i, extent in enumerate(aligned))
 
 
-def _can_be_bias(graph, anchor, tensor) -> bool:
+def _can_be_bias(graph: Graph, anchor: Node, tensor: int) -> bool:
     if anchor.op not in _WITH_BIAS or len(anchor.inputs) > 2 or anchor.post_ops:
         return False
     channels = graph.shapes[anchor.output][channel_axis(graph, anchor)]
@@ -147,7 +149,7 @@ def _can_be_bias(graph, anchor, tensor) -> bool:
     return tensor in graph.constants or len(graph.shapes[tensor]) == 1
 
 
-def _scale_weights(graph, anchor, tensor) -> bool:
+def _scale_weights(graph: Graph, anchor: Node, tensor: int) -> bool:
     """Multiply a transposed convolution's weights by a scale of its channels; tell whether it was.
 
     TVM does that to convolutions (FoldScaleAxis), but not to these.

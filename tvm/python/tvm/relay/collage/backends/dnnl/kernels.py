@@ -5,18 +5,23 @@ A step is described by itself, as the one node of a partition, so that equal ste
 models are one, and a trial runs what a part would run. Test: backends/dnnl/test_kernel_choice.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import itertools
 import json
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 
 from ...costs.kernel import KernelStep, kernels_in
 from ..partition.description import to_json
-from ..partition.graph import Graph
+from ..partition.graph import Graph, Node
 
 # In a model the weights of all other steps are read between two runs of a step. So a trial goes
 # round several copies of its weights, of so many bytes together: more than a core's caches hold.
@@ -24,10 +29,10 @@ _WEIGHT_BYTES = 32 << 20
 _MOST_COPIES = 8
 
 
-def kernel_steps(graph):
+def kernel_steps(graph: Graph) -> list[KernelStep]:
     """The KernelSteps of a lowered graph, those included that have one kernel."""
     list_kernels = tvm.get_global_func("collage.onednn.kernels")
-    steps = {}
+    steps: dict[str, tuple[str, frozenset[int]]] = {}
     for node in graph.nodes:
         if _is_chosen(node):
             text, tensors = _described(graph, node)
@@ -39,7 +44,7 @@ def kernel_steps(graph):
     ]
 
 
-def set_kernels(graph, function):
+def set_kernels(graph: Graph, function: relay.Function) -> None:
     """Have the graph's nodes run by the kernels that the part's function says."""
     chosen = kernels_in(function)
     for node in graph.nodes if chosen else ():
@@ -54,7 +59,7 @@ def set_kernels(graph, function):
             node.attrs = {**node.attrs, "strings": strings}
 
 
-def kernel_run(text, kernel, seed):
+def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
     """A function that runs the step once by the kernel, on made-up data."""
     description = json.loads(text)
     description["nodes"][0].setdefault("strings", {})["kernel"] = kernel
@@ -64,7 +69,7 @@ def kernel_run(text, kernel, seed):
     copies = [create(symbol, json.dumps(description), list(each))[symbol] for each in constants]
     turn = itertools.cycle(copies)
 
-    def run():
+    def run() -> None:
         next(turn)(*inputs, *outputs)
 
     for _ in copies:  # each packs its weights at its first run
@@ -75,14 +80,14 @@ def kernel_run(text, kernel, seed):
 _NO_STEP = KernelStep("dnnl", "", "", ())
 
 
-def _is_chosen(node):
+def _is_chosen(node: Node) -> bool:
     """Whether a node may have several kernels; of a convolution not where the target decides."""
     if node.op == "conv":
         return "winograd" not in node.attrs.get("strings", {})
     return node.op in ("inner_product", "matmul")
 
 
-def _described(graph, node):
+def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
     """The node as a partition of its own, and its tensors."""
     operands = list(dict.fromkeys(node.operands()))
     alone = Graph(
@@ -98,10 +103,10 @@ def _described(graph, node):
     return text, [*operands, node.output]
 
 
-def _label(graph, node):
+def _label(graph: Graph, node: Node) -> str:
     """As the plan of a part shows a step: "inner_product 64x768, 3072x768 -> 64x3072 + relu"."""
 
-    def shape(tensor):
+    def shape(tensor: int) -> str:
         return "x".join(map(str, graph.shapes[tensor]))
 
     functions = "".join(f" + {post.kind}" for post in node.post_ops)
@@ -110,12 +115,12 @@ def _label(graph, node):
 
 
 @functools.lru_cache(maxsize=1)  # the kernels of a step follow each other
-def _arrays(text, seed):
+def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]]:
     """Inputs, then several times the constants, then outputs of a description."""
     description = json.loads(text)
     generator = np.random.default_rng(seed)
 
-    def array(tensor):
+    def array(tensor: int) -> tvm.nd.NDArray:
         shape, dtype = description["shapes"][tensor], description["dtypes"][tensor]
         return tvm.nd.empty(shape, dtype).copyfrom(_numbers(shape, dtype, generator))
 
@@ -129,7 +134,7 @@ def _arrays(text, seed):
     )
 
 
-def _numbers(shape, dtype, generator):
+def _numbers(shape: list[int], dtype: str, generator: np.random.Generator) -> np.ndarray:
     """Ordinary numbers of a type, those of bfloat16 as their bits."""
     if "float" not in dtype:
         return generator.integers(0, 100, shape).astype(dtype)

@@ -7,14 +7,17 @@ patterns run the same functions, so pattern table and codegen cannot disagree.
 Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import tvm
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp, reshaped
 from . import qnn
 from .attributes import check
@@ -32,7 +35,7 @@ def lower(graph: Graph) -> Graph:
     _check_tensors(graph)
     recognise_layer_norms(graph)
     recognise_all(graph)
-    lowered = []
+    lowered: list[Node] = []
     for node in graph.nodes:
         if node.op not in _LOWER:
             raise UnsupportedOpError("dnnl", node.op, "the op is not in its table")
@@ -43,7 +46,7 @@ def lower(graph: Graph) -> Graph:
     return graph
 
 
-def _check_tensors(graph):
+def _check_tensors(graph: Graph) -> None:
     for node in graph.nodes:
         for tensor in [*node.operands(), node.output]:
             check(node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
@@ -53,11 +56,11 @@ def _check_tensors(graph):
             check(node, not empty, "shape", graph.shapes[tensor])
 
 
-def _dense(graph, node):
+def _dense(graph: Graph, node: Node) -> Node:
     return Node("inner_product", node.inputs, node.output, {})
 
 
-def _matmul(graph, node):
+def _matmul(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
     check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
@@ -79,7 +82,7 @@ _BINARY = {
 _COMMUTATIVE = {"add", "multiply", "maximum", "minimum"}
 
 
-def _binary(graph, node):
+def _binary(graph: Graph, node: Node) -> Node:
     first, second = node.inputs
     shape = graph.shapes[node.output]
     if graph.shapes[first] != shape and node.op in _COMMUTATIVE:
@@ -91,18 +94,18 @@ def _binary(graph, node):
     return _binary_node(_BINARY[node.op], [first, second], node.output)
 
 
-def _count_turns(operand, result):
+def _count_turns(operand: Sequence[int], result: Sequence[int]) -> int:
     """Return how many groups of neighbouring axes an operand has, or lacks, of the result's."""
     aligned = (1,) * (len(result) - len(operand)) + tuple(operand)
     has = [mine > 1 for mine, whole in zip(aligned, result) if whole > 1]
     return len(list(itertools.groupby(has)))
 
 
-def _binary_node(algorithm, inputs, output):
+def _binary_node(algorithm: str, inputs: list[int], output: int) -> Node:
     return Node("binary", inputs, output, {"strings": {"algorithm": algorithm}})
 
 
-def _bias_add(graph, node):
+def _bias_add(graph: Graph, node: Node) -> Node:
     data, bias = node.inputs
     rank = len(graph.shapes[data])
     axis = int(node.attrs.axis) % rank
@@ -117,7 +120,7 @@ def _bias_add(graph, node):
     return _binary_node("add", [data, view], node.output)
 
 
-def _clip(graph, node):
+def _clip(graph: Graph, node: Node) -> Node:
     """A maximum or a minimum: one with two finite bounds is a function by now."""
     low, high = float(node.attrs.a_min), float(node.attrs.a_max)
     if math.isfinite(low):
@@ -129,31 +132,31 @@ def _clip(graph, node):
     return _binary_node(algorithm, [*node.inputs, limit], node.output)
 
 
-def _function(graph, node):
+def _function(graph: Graph, node: Node) -> Node:
     post: PostOp = node.attrs
     return _eltwise_node(post, node)
 
 
-def _eltwise_node(post, node):
+def _eltwise_node(post: PostOp, node: Node) -> Node:
     floats = {"alpha": post.alpha, "beta": post.beta}
     attrs = {"strings": {"algorithm": post.kind}, "floats": floats}
     return Node("eltwise", node.inputs[:1], node.output, attrs)
 
 
-def _softmax(graph, node):
+def _softmax(graph: Graph, node: Node) -> Node:
     rank = len(graph.shapes[node.output])
     kind = "log_softmax" if "log" in node.op else "softmax"
     return Node(kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}})
 
 
-def _concatenate(graph, node):
+def _concatenate(graph: Graph, node: Node) -> Node:
     rank = len(graph.shapes[node.output])
     return Node(
         "concat", node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
     )
 
 
-def _reduce(graph, node):
+def _reduce(graph: Graph, node: Node) -> Node | list[Node]:
     attrs = node.attrs
     source = graph.shapes[node.inputs[0]]
     rank = len(source)
@@ -174,7 +177,7 @@ def _reduce(graph, node):
     return [Node("reduce", node.inputs, whole, {"strings": strings}), view]
 
 
-def _variance(graph, node):
+def _variance(graph: Graph, node: Node) -> list[Node]:
     """The mean of squares of the differences from the mean, which is the second operand."""
     check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
     data, mean = node.inputs
@@ -189,7 +192,7 @@ def _variance(graph, node):
     ]
 
 
-def _layer_norm(graph, node):
+def _layer_norm(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     rank = len(graph.shapes[node.output])
     check(node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
@@ -199,14 +202,14 @@ def _layer_norm(graph, node):
     return lower_layer_norm(graph, dataclasses.replace(node, attrs=norm))
 
 
-def _cast(graph, node):
+def _cast(graph: Graph, node: Node) -> Node:
     if graph.dtypes[node.inputs[0]] == graph.dtypes[node.output]:
         return identity(graph, node)
     # TVM drops what is behind the point; types.py says where that is the same or may be rounded.
     return Node("convert", node.inputs, node.output, qnn.conversion("truncate"))
 
 
-def _qnn_dense(graph, node):
+def _qnn_dense(graph: Graph, node: Node) -> Node:
     ints = {"transpose_a": [0], "transpose_b": [1]}
     rank = len(graph.shapes[node.inputs[0]])
     check(node, rank == 2, "rank of the data", rank)

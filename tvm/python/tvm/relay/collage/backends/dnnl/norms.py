@@ -9,15 +9,17 @@ stay single ops.
 Test: backends/dnnl/test_norms.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 
 from tvm import relay
-from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
+from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
+from ...relay_util.walk import key_of
 from ..partition.graph import Graph, Node
-from ..walk import key_of
 from .attributes import check
 
 _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
@@ -139,7 +141,7 @@ class _Finder:
         node = self._producers.get(tensor)
         return node if node is not None and node.op == op else None
 
-    def _ordered(self, node: Node | None, op: str):
+    def _ordered(self, node: Node | None, op: str) -> list[list[int]]:
         """Return the operands of an op whose order does not matter, both ways."""
         if node is None or node.op != op:
             return []
@@ -175,7 +177,7 @@ def is_layer_norm(graph: Graph) -> bool:
     return [node.op for node in graph.nodes] == ["layer_norm"]
 
 
-def layer_norm_pattern():
+def layer_norm_pattern() -> DFPattern:
     """Return the pattern of the whole with scale and shift, as SimplifyInference writes it."""
     x = wildcard()
     # The same mean or its twin: common subexpressions may not have been joined yet.

@@ -6,15 +6,18 @@ that gives one primitive with just this chain, so table and codegen cannot disag
 Test: backends/dnnl/test_patterns.py.
 """
 
+from __future__ import annotations
+
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tvm import relay
-from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
+from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
-from ..errors import UnsupportedOpError
-from ..partition.calls import takes_any
+from ...errors import UnsupportedOpError
+from ..partition.flatten import takes_any
+from ..partition.graph import Node
 from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
 from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
@@ -62,7 +65,7 @@ _CHAINS = {
 _BARE_BINARY = ("add", "multiply")
 
 
-def _gelu(x):
+def _gelu(x: DFPattern) -> DFPattern:
     """x * (1 + erf(x / sqrt(2))) / 2 in the orders in which exporters write it."""
     scaled = is_op("divide")(x, is_constant()) | is_op("multiply")(x, is_constant())
     half = is_constant()
@@ -75,7 +78,7 @@ def _gelu(x):
     )
 
 
-def _hardswish(x):
+def _hardswish(x: DFPattern) -> DFPattern:
     """x * clip(x + 3, 0, 6) / 6 in the orders in which exporters write it."""
     clipped = is_op("clip")(is_op("add")(x, is_constant()))
     scaled = is_op("divide")(clipped, is_constant()) | is_op("multiply")(clipped, is_constant())
@@ -89,7 +92,7 @@ def _hardswish(x):
     )
 
 
-def _mish(x):
+def _mish(x: DFPattern) -> DFPattern:
     softplus = is_op("log")(is_op("add")(is_op("exp")(x), is_constant()))
     return is_op("multiply")(x, is_op("tanh")(softplus))
 
@@ -108,7 +111,7 @@ _ACTIVATION_PATTERNS: dict[str, Callable] = {
 _MANY_OPS = ("gelu", "mish", "hardswish", "swish")
 
 
-def _pattern(anchor_op: str | None, chain: list[str]):
+def _pattern(anchor_op: str | None, chain: list[str]) -> DFPattern:
     result = is_op(anchor_op)(wildcard(), wildcard()) if anchor_op else wildcard()
     for step in chain:
         if step == "bias":
@@ -120,15 +123,15 @@ def _pattern(anchor_op: str | None, chain: list[str]):
     return result
 
 
-def _predicate(anchor_op: str | None, chain: list[str]):
+def _predicate(anchor_op: str | None, chain: list[str]) -> Callable[[relay.Expr], bool | str]:
     """Return what tells if one of the chains that end at an expression is one primitive.
 
     A predicate does not learn which of them was matched; codegen computes any, at worst in more
     primitives, and the candidate is measured.
     """
 
-    def accepts(expr) -> bool | str:
-        def is_primitive(calls) -> bool:
+    def accepts(expr: relay.Expr) -> bool | str:
+        def is_primitive(calls: list[relay.Call]) -> bool:
             nodes = lower_calls(expr, calls).nodes
             return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
 
@@ -137,7 +140,7 @@ def _predicate(anchor_op: str | None, chain: list[str]):
     return accepts
 
 
-def _is_chain(node, anchor_op, chain) -> bool:
+def _is_chain(node: Node, anchor_op: str | None, chain: Sequence[str]) -> bool:
     """Tell whether a primitive computes the anchor with these steps, in order, and no other."""
     if anchor_op is None:
         return node.op == "eltwise" and node.attrs["strings"]["algorithm"] in ACTIVATIONS[chain[0]]
@@ -161,13 +164,13 @@ def _expanded(chains: list[str]) -> list[list[str]]:
 @functools.cache
 def pattern_table() -> tuple[tuple, ...]:
     """Return (composite name, pattern, predicate) entries, those of more ops first."""
-    entries = []
+    entries: list[tuple[str | None, str | None, list[str]]] = []
     for label, op in ANCHORS.items():
         chains = _CHAINS.get(label, _CHAINS["conv"])
         entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
     entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
-    chains = tuple(
+    table = tuple(
         (
             "dnnl." + "_".join(filter(None, [label, *chain])),
             _pattern(op, chain),
@@ -175,16 +178,16 @@ def pattern_table() -> tuple[tuple, ...]:
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
     )
-    return (*qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *chains)
+    return (*qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *table)
 
 
-def _is_layer_norm(expr) -> bool | str:
+def _is_layer_norm(expr: relay.Expr) -> bool | str:
     return takes_any(
         [layer_norm_calls(expr)], lambda calls: is_layer_norm(lower_calls(expr, calls))
     )
 
 
-def _weight(chain) -> float:
+def _weight(chain: Sequence[str]) -> float:
     return math.fsum(3 if step in _MANY_OPS else 1 for step in chain)
 
 
@@ -197,7 +200,7 @@ def bare_op_predicates() -> dict[str, Callable[[relay.Call], bool | str]]:
     return {op: _takes_unmatched(op) if op in anchors else takes_call for op in SUPPORTED_OPS}
 
 
-def _takes_unmatched(op):
+def _takes_unmatched(op: str) -> Callable[[relay.Call], bool | str]:
     is_composite = _predicate(op, [])
 
     def takes(call: relay.Call) -> bool | str:

@@ -6,13 +6,17 @@ work, and a conversion that rounds to the nearest. fuse.py makes one primitive o
 Scales and zero points must be constants. Test: backends/dnnl/test_qnn.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tvm
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node
 
 _FEW = 16  # elements of a constant that a predicate may look at (Backend.local_predicates)
@@ -21,31 +25,31 @@ _FEW = 16  # elements of a constant that a predicate may look at (Backend.local_
 class Chain:
     """Elementwise work on one tensor, a node after another; in float32 unless said otherwise."""
 
-    def __init__(self, graph: Graph, tensor: int):
+    def __init__(self, graph: Graph, tensor: int) -> None:
         self.graph, self.tensor = graph, tensor
         self.nodes: list[Node] = []
 
-    def _add(self, op, inputs, attrs, dtype="float32"):
+    def _add(self, op: str, inputs: list[int], attrs: Any, dtype: str = "float32") -> None:
         tensor = self.graph.new_tensor(self.graph.shapes[self.tensor], dtype)
         self.nodes.append(Node(op, inputs, tensor, attrs))
         self.tensor = tensor
 
-    def as_float(self) -> "Chain":
+    def as_float(self) -> Chain:
         if self.graph.dtypes[self.tensor] != "float32":
             self._add("convert", [self.tensor], conversion("nearest"))
         return self
 
-    def linear(self, alpha: float, beta: float) -> "Chain":
+    def linear(self, alpha: float, beta: float) -> Chain:
         """alpha * x + beta."""
         if (alpha, beta) != (1.0, 0.0):
             self._add("eltwise", [self.tensor], linear(alpha, beta))
         return self
 
-    def binary(self, algorithm: str, other: int) -> "Chain":
+    def binary(self, algorithm: str, other: int) -> Chain:
         self._add("binary", [self.tensor, other], {"strings": {"algorithm": algorithm}})
         return self
 
-    def scale(self, factors: np.ndarray, axis: int) -> "Chain":
+    def scale(self, factors: np.ndarray, axis: int) -> Chain:
         """Multiply by one factor, or by one for each index along the axis."""
         if factors.size == 1:
             return self.linear(float(factors.reshape(())), 0.0)
@@ -70,7 +74,7 @@ def conversion(rounding: str) -> dict:
     return {"strings": {"rounding": rounding}}
 
 
-def product(lower_float):
+def product(lower_float: Callable[[Graph, Node], Node]) -> Callable[[Graph, Node], Node]:
     """Return the lowering of a quantised product, given that of the op in float32."""
 
     def lower(graph: Graph, node: Node) -> Node:
@@ -134,18 +138,18 @@ def add(graph: Graph, node: Node) -> list[Node]:
     return [*right.nodes, *left.binary("add", right.tensor).ending_as(node.output)]
 
 
-def _axis(graph, node) -> int:
+def _axis(graph: Graph, node: Node) -> int:
     return int(node.attrs.axis) % len(graph.shapes[node.inputs[0]])
 
 
-def _constant(graph, node, index, name) -> np.ndarray:
+def _constant(graph: Graph, node: Node, index: int, name: str) -> np.ndarray:
     array = graph.constants.get(node.inputs[index])
     if array is None:
         raise _unsupported(node, name, "that is not a constant")
     return array.numpy()
 
 
-def _one(graph, node, index, name) -> float:
+def _one(graph: Graph, node: Node, index: int, name: str) -> float:
     values = _constant(graph, node, index, name)
     if values.size != 1:
         raise _unsupported(node, name, f"of {values.size} elements")
@@ -155,5 +159,5 @@ def _one(graph, node, index, name) -> float:
     return value
 
 
-def _unsupported(node, name, what) -> UnsupportedOpError:
+def _unsupported(node: Node, name: str, what: str) -> UnsupportedOpError:
     return UnsupportedOpError("dnnl", node.op, f"{name} {what} is not supported")

@@ -5,12 +5,14 @@ A product of bytes, with a bias or without, back to bytes; with a residual sum o
 predicate lowers what was found, as in patterns.py. Test: backends/dnnl/test_qnn.py.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 from tvm import ir, relay
-from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
+from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
-from ..partition.calls import takes_any
+from ..partition.flatten import takes_any
 from .extract import lower_calls
 from .types import BYTES, is_quantised
 
@@ -30,7 +32,7 @@ def qnn_entries() -> list[tuple]:
     ]
 
 
-def _pattern(op: str, has_sum: bool):
+def _pattern(op: str, has_sum: bool) -> DFPattern:
     product = is_op(op)(*[wildcard() for _ in range(6)])
     biased = is_op("add")(product, is_constant()) | is_op("nn.bias_add")(product, is_constant())
     result = is_op("qnn.requantize")(biased | product, *_constants(4))
@@ -44,18 +46,18 @@ def _pattern(op: str, has_sum: bool):
     return result
 
 
-def _constants(count):
+def _constants(count: int) -> list[DFPattern]:
     return [is_constant() for _ in range(count)]
 
 
-def _predicate(op: str):
-    def accepts(expr) -> bool | str:
+def _predicate(op: str) -> Callable[[relay.Expr], bool | str]:
+    def accepts(expr: relay.Expr) -> bool | str:
         return takes_any(_chains(expr, op, _MAX_STEPS), lambda calls: _is_primitive(expr, calls))
 
     return accepts
 
 
-def _is_primitive(expr, calls) -> bool:
+def _is_primitive(expr: relay.Expr, calls: list[relay.Call]) -> bool:
     graph = lower_calls(expr, calls)
     nodes = graph.nodes
     return (
@@ -63,7 +65,7 @@ def _is_primitive(expr, calls) -> bool:
     )
 
 
-def _chains(expr, op: str, steps: int) -> Iterator[list]:
+def _chains(expr: relay.Expr, op: str, steps: int) -> Iterator[list]:
     """Yield each chain as the calls from expr back to one of op."""
     if not isinstance(expr, relay.Call) or not isinstance(expr.op, ir.Op) or steps < 0:
         return

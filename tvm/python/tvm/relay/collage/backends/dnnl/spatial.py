@@ -4,12 +4,14 @@
 Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
+from __future__ import annotations
+
 from ..ints import per_axis
-from ..partition.graph import Node
+from ..partition.graph import Graph, Node
 from .attributes import check, is_kernel_layout, is_plain_layout, padding
 
 
-def conv(graph, node):
+def conv(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     axes = len(str(attrs.data_layout)) - 2
     spatial = "DHW"[3 - axes :]
@@ -28,7 +30,7 @@ def conv(graph, node):
     return _convolution("conv", node, left, right)
 
 
-def deconv(graph, node):
+def deconv(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     axes = int(node.op[len("nn.conv")])
     spatial = "DHW"[3 - axes :]
@@ -49,7 +51,7 @@ def deconv(graph, node):
     return _convolution("deconv", node, left, right)
 
 
-def _convolution(kind, node, left, right):
+def _convolution(kind: str, node: Node, left: list[int], right: list[int]) -> Node:
     attrs, axes = node.attrs, len(left)
     ints = {
         "strides": per_axis(attrs.strides, axes),
@@ -62,7 +64,7 @@ def _convolution(kind, node, left, right):
     return Node(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
-def pool(graph, node):
+def pool(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     axes = int(node.op[len("nn.max_pool")])
     layout = str(attrs.layout)
@@ -101,7 +103,7 @@ def pool(graph, node):
     )  # fmt: skip
 
 
-def global_pool(graph, node):
+def global_pool(graph: Graph, node: Node) -> Node:
     layout = str(node.attrs.layout)
     axes = len(layout) - 2
     check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
@@ -118,7 +120,7 @@ def global_pool(graph, node):
     )  # fmt: skip
 
 
-def resize(graph, node):
+def resize(graph: Graph, node: Node) -> Node:
     """Where oneDNN's points are Relay's: it reads the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
     check(node, is_plain_layout(layout, "NCHW"), "layout", layout)

@@ -5,9 +5,11 @@ Asked when all fusing is done: that is when a product's result has the type it i
 Test: backends/dnnl/test_types.py.
 """
 
+from __future__ import annotations
+
 import tvm
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node
 
 _FLOATS = ("float32", "bfloat16")
@@ -73,13 +75,13 @@ def is_quantised(graph: Graph, node: Node) -> bool:
     return node.op in _PRODUCTS and graph.dtypes[node.inputs[0]] in BYTES
 
 
-def _name(node) -> str:
+def _name(node: Node) -> str:
     """What the primitive is called in a message: "binary (add)"."""
     algorithm = (node.attrs or {}).get("strings", {}).get("algorithm")
     return f"{node.op} ({algorithm})" if algorithm else node.op
 
 
-def _may_have(graph, node) -> bool:
+def _may_have(graph: Graph, node: Node) -> bool:
     inputs = [graph.dtypes[tensor] for tensor in node.inputs]
     others = [graph.dtypes[post.input] for post in node.post_ops if post.input >= 0]
     result = graph.dtypes[node.output]
@@ -99,7 +101,7 @@ def _may_have(graph, node) -> bool:
     return set(inputs) == {result} and result in _alike(node)
 
 
-def _alike(node):
+def _alike(node: Node) -> tuple[str, ...]:
     algorithm = node.attrs["strings"].get("algorithm") if node.op in ("eltwise", "pool") else None
     if node.op == "eltwise":
         return (*_FLOATS, *BYTES) if algorithm in _ORDERED else _FLOATS
@@ -108,7 +110,7 @@ def _alike(node):
     return _ALIKE[node.op]
 
 
-def _may_multiply(node, inputs, result) -> bool:
+def _may_multiply(node: Node, inputs: list[str], result: str) -> bool:
     data, weights, *bias = inputs
     if data in BYTES:
         # The scale-free product of dense layers of bytes is matmul's.

@@ -4,25 +4,27 @@
 Test: backends/dnnl/test_lower.py.
 """
 
+from __future__ import annotations
+
 import tvm
 
 from ..ints import ints_of
-from ..partition.graph import Node
+from ..partition.graph import Graph, Node
 from .attributes import check
 
 
-def reshape(graph, node):
+def reshape(graph: Graph, node: Node) -> Node:
     return Node("reshape", node.inputs[:1], node.output, {})
 
 
-def transpose(graph, node):
+def transpose(graph: Graph, node: Node) -> Node:
     rank = len(graph.shapes[node.output])
     axes = node.attrs.axes
     order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
     return Node("transpose", node.inputs, node.output, {"ints": {"axes": order}})
 
 
-def split(graph, node):
+def split(graph: Graph, node: Node) -> Node:
     attrs, index = node.attrs
     source = graph.shapes[node.inputs[0]]
     axis = int(attrs.axis) % len(source)
@@ -35,7 +37,7 @@ def split(graph, node):
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
-def strided_slice(graph, node):
+def strided_slice(graph: Graph, node: Node) -> Node:
     attrs = node.attrs
     source = graph.shapes[node.inputs[0]]
     strides = ints_of(attrs.strides)
@@ -48,5 +50,5 @@ def strided_slice(graph, node):
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
-def identity(graph, node):
+def identity(graph: Graph, node: Node) -> Node:
     return Node("reshape", node.inputs[:1], node.output, {})

@@ -2,7 +2,10 @@
 """A backend that hands regions of a model, as ONNX, to a library.
 Test: backends/onnx_model/test_backend.py."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import tvm
 from tvm import relay
@@ -30,7 +33,7 @@ class OnnxModelBackend(Backend):
     preferred_operators: frozenset[str] = frozenset()
     kind = GRAPH_LEVEL
     local_predicates = True
-    restrictions = (
+    restrictions: tuple[str, ...] = (
         "types other than float32, with int32, int64 and bool between",
         "dynamic shapes",
         "attributes in which Relay and ONNX differ",
@@ -74,7 +77,7 @@ class OnnxModelBackend(Backend):
         return {}
 
 
-def _takes(call, backend, floats_alone):
+def _takes(call: relay.Call, backend: str, floats_alone: frozenset[str]) -> bool | str:
     """True, or why not."""
     return why_not_exported(call, backend, floats_alone) or True
 
@@ -82,7 +85,7 @@ def _takes(call, backend, floats_alone):
 _DTYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}
 
 
-def _spec(value) -> str:
+def _spec(value: Any) -> str:
     """A tensor's dtype and extents as the runtime module reads them."""
     tensor = value.type.tensor_type
     extents = [str(dim.dim_value) for dim in tensor.shape.dim]

@@ -7,9 +7,12 @@ are one too: weights that each step of a recurrence transposes by itself would o
 memory, and fight for the caches, once a step.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,14 +68,14 @@ class GraphBuilder:
         """Return an input, a constant or the result of a node by its name."""
         return self._values[name]
 
-    def input(self, shape, dtype: str) -> Value:
+    def input(self, shape: Sequence[int], dtype: str) -> Value:
         """Add an input of the model."""
         value = Value(f"input_{len(self.input_values)}", tuple(shape), dtype)
         self.input_values.append(value)
         self._values[value.name] = value
         return value
 
-    def without_nodes(self) -> "GraphBuilder":
+    def without_nodes(self) -> GraphBuilder:
         """Return a graph of the same inputs and constants."""
         graph = GraphBuilder()
         graph.input_values = self.input_values
@@ -82,7 +85,7 @@ class GraphBuilder:
         }
         return graph
 
-    def constant(self, array) -> Value:
+    def constant(self, array: Any) -> Value:
         """Add a constant (an array, or what numpy makes one of), or find it."""
         array = np.asarray(array)
         key = _key(array)
@@ -94,11 +97,11 @@ class GraphBuilder:
         self._values[value.name] = value
         return value
 
-    def scalar(self, number, like: Value) -> Value:
+    def scalar(self, number: Any, like: Value) -> Value:
         """Add a constant of rank 0 with the dtype of another value."""
         return self.constant(np.array(number, like.dtype))
 
-    def ints(self, numbers) -> Value:
+    def ints(self, numbers: Iterable[int]) -> Value:
         """Add a constant vector of int64, as ONNX has shapes, axes and pads."""
         return self.constant(np.array(list(numbers), "int64"))
 
@@ -110,11 +113,24 @@ class GraphBuilder:
         """Return the node that computes a value; None for inputs and constants."""
         return self._made_by.get(value.name)
 
-    def node(self, operator: str, inputs: list[Value], shape, dtype: str, **attrs) -> Value:
+    def node(
+        self,
+        operator: str,
+        inputs: Sequence[Value | None],
+        shape: Sequence[int],
+        dtype: str,
+        **attrs: Any,
+    ) -> Value:
         """Add a node with one result of that shape and dtype; None as an input leaves it out."""
         return self.nodes(operator, inputs, [(shape, dtype)], **attrs)[0]
 
-    def nodes(self, operator, inputs, types, **attrs) -> list[Value]:
+    def nodes(
+        self,
+        operator: str,
+        inputs: Sequence[Value | None],
+        types: Iterable[tuple[Sequence[int], str]],
+        **attrs: Any,
+    ) -> list[Value]:
         """Add a node with results of those (shape, dtype)."""
         names = tuple(value.name if value is not None else "" for value in inputs)
         key = json.dumps([operator, names, sorted(attrs.items())])
@@ -160,15 +176,15 @@ class GraphBuilder:
         return model
 
 
-def _key(array):
+def _key(array: Any) -> tuple:
     """Equal for arrays of equal elements, bit for bit. A view that repeats one element stands for
     weights that nobody looks at, and may be large: its elements are not written out."""
     is_repeated = array.ndim > 0 and not any(array.strides)
     content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
-    digest = hashlib.blake2b(content, digest_size=16).digest()
+    digest = hashlib.blake2b(content, digest_size=16).digest()  # type: ignore[arg-type]
     return array.shape, str(array.dtype), is_repeated, digest
 
 
-def _info(value):
+def _info(value: Any) -> onnx.ValueInfoProto:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
     return helper.make_tensor_value_info(value.name, kind, value.shape)

@@ -6,15 +6,18 @@ op, attribute and value. Predicates ask the same functions, so pattern table and
 Precondition: types are inferred; shapes are static. Test: backends/onnx_model/test_export.py.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 import onnx
 from tvm import ir, relay
 
-from ..errors import UnsupportedOpError
+from ...errors import UnsupportedOpError
+from ...relay_util.walk import evaluate, key_of
 from ..partition.flatten import static_type
-from ..walk import evaluate, key_of
 from .builder import GraphBuilder, Value
 from .call import ExportedCall
 from .ops_math import MATH
@@ -24,7 +27,7 @@ from .ops_shape import SHAPE
 from .rewrites import stages
 from .rewriting import rewritten
 
-_CONVERTERS = {**MATH, **NN, **RECURRENT, **SHAPE}
+_CONVERTERS: dict[str, Any] = {**MATH, **NN, **RECURRENT, **SHAPE}
 EXPORTED_OPS = frozenset(_CONVERTERS)
 
 # What both runtimes compute in; int32, int64 and bool serve indices and masks.
@@ -76,7 +79,7 @@ class _Visitor:
     def __init__(self, graph: GraphBuilder, backend: str, floats_alone: frozenset[str]) -> None:
         self._graph, self._backend, self._floats_alone = graph, backend, floats_alone
 
-    def __call__(self, expr, values):
+    def __call__(self, expr: relay.Expr, values: list[Any]) -> Any:
         if isinstance(expr, relay.Constant):
             return _constant(self._graph, expr)
         if not (isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)):
@@ -95,7 +98,7 @@ class _Visitor:
         return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
 
 
-def _operand(graph, argument, backend):
+def _operand(graph: GraphBuilder, argument: relay.Expr, backend: str) -> Any:
     if isinstance(argument, relay.Constant):
         shape, dtype = _static(argument.checked_type, "a constant", backend)
         if math.prod(shape) > _SMALL:  # its values tell nothing, and copying weights takes long
@@ -106,21 +109,21 @@ def _operand(graph, argument, backend):
     return _input(graph, argument.checked_type, "an operand", backend)
 
 
-def _constant(graph, expr) -> Value:
+def _constant(graph: GraphBuilder, expr: relay.Expr) -> Value:
     return graph.constant(expr.data.numpy())
 
 
-def _input(graph, tensor_type, what, backend):
+def _input(graph: GraphBuilder, tensor_type: Any, what: str, backend: str) -> Any:
     if isinstance(tensor_type, ir.TupleType):
         return tuple(_input(graph, each, what, backend) for each in tensor_type.fields)
     return graph.input(*_static(tensor_type, what, backend))
 
 
-def _fields(checked_type):
+def _fields(checked_type: Any) -> list[Any]:
     return list(checked_type.fields) if isinstance(checked_type, ir.TupleType) else [checked_type]
 
 
-def _static(tensor_type, what, backend) -> tuple[tuple[int, ...], str]:
+def _static(tensor_type: Any, what: str, backend: str) -> tuple[tuple[int, ...], str]:
     """Return shape and dtype, both such as the runtimes take."""
     shape, dtype = static_type(tensor_type, what, backend)
     if 0 in shape:

@@ -6,12 +6,17 @@ sizes (TVM's topi/image/resize.py). So both are worked out and compared.
 Test: backends/onnx_model/test_export.py.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 MODES = ("floor", "round_prefer_floor", "round_prefer_ceil", "ceil")
 # Relay's own allowance for rounding errors, and ours where it has none.
 _EPSILON = 1e-5
-_ROUND = {
+_ROUND: dict[str, Callable[[Any], Any]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "round_prefer_floor": lambda place: np.ceil(place - np.float32(0.5)),
@@ -19,7 +24,7 @@ _ROUND = {
 }
 
 
-def nearest_mode(sizes, wanted, coordinates: str, rounding: str) -> str | None:
+def nearest_mode(sizes: Sequence[int], wanted: Any, coordinates: str, rounding: str) -> str | None:
     """Return the nearest_mode of ONNX that takes the elements that Relay takes, or None.
 
     `sizes` and `wanted`: the extents of the resized axes before and after. `rounding` is Relay's,
@@ -36,12 +41,12 @@ def nearest_mode(sizes, wanted, coordinates: str, rounding: str) -> str | None:
     return None
 
 
-def _onnx_indices(size, wanted, coordinates, mode):
+def _onnx_indices(size: int, wanted: Any, coordinates: str, mode: str) -> np.ndarray:
     place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(wanted) / size, True)
     return np.clip(_ROUND[mode](place), 0, size - 1)
 
 
-def _relay_indices(size, wanted, coordinates, rounding):
+def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> np.ndarray | None:
     """The elements that Relay takes; None where a rounding error decides it."""
     if coordinates == "asymmetric" and wanted % size == 0:
         return np.arange(wanted) // (wanted // size)  # whatever the rounding
@@ -57,7 +62,9 @@ def _relay_indices(size, wanted, coordinates, rounding):
     return np.clip(low, 0, size - 1) if np.array_equal(low, high) else None
 
 
-def _places(wanted, coordinates, last, last_wanted, scale, divides):
+def _places(
+    wanted: Any, coordinates: str, last: int, last_wanted: int, scale: Any, divides: bool
+) -> np.ndarray:
     """Where in the source each element of the result lies, with the rounding errors of float32."""
     index = np.arange(wanted, dtype="float32")
     if coordinates == "align_corners":

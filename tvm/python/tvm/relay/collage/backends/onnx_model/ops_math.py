@@ -2,11 +2,17 @@
 """Element-wise ops, comparisons and reductions of Relay in ONNX.
 Test: backends/onnx_model/test_export.py."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ..ints import ints_of
+from .builder import Value
+from .call import ExportedCall
 
 _FLOAT = ("float32",)
 _NUMBER = ("float32", "int32", "int64")
@@ -49,59 +55,59 @@ _REDUCTION = {"max": "ReduceMax", "mean": "ReduceMean", "min": "ReduceMin", "pro
 _ARG = {"argmax": "ArgMax", "argmin": "ArgMin"}
 
 
-def _unary(operator, call):
+def _unary(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     return call.result(operator, call.values)
 
 
-def _binary(operator, call):
+def _binary(operator: str, call: ExportedCall) -> Value:
     # Powers of integers differ between runtimes.
     call.require_dtypes(*(_FLOAT if operator == "Pow" else _NUMBER))
     return call.result(operator, call.values)
 
 
-def _rsqrt(call):
+def _rsqrt(call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     (data,) = call.values
     root = call.graph.node("Sqrt", [data], call.shape, call.dtype)
     return call.result("Reciprocal", [root])
 
 
-def _comparison(operator, call):
+def _comparison(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     return call.result(operator, call.values)
 
 
-def _not_equal(call):
+def _not_equal(call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     return call.result("Not", [call.graph.node("Equal", call.values, call.shape, "bool")])
 
 
-def _logical(operator, call):
+def _logical(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes("bool")
     return call.result(operator, call.values)
 
 
-def _where(call):
+def _where(call: ExportedCall) -> Value:
     condition, first, second = call.values
     call.require(condition.dtype == "bool", "dtype of the condition", condition.dtype)
     call.require(call.dtype in _NUMBER, "dtype", call.dtype)
     return call.result("Where", [condition, first, second])
 
 
-def _clip(call):
+def _clip(call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     (data,) = call.values
     low, high = (call.graph.scalar(float(v), data) for v in (call.attrs.a_min, call.attrs.a_max))
     return call.result("Clip", [data, low, high])
 
 
-def _leaky_relu(call):
+def _leaky_relu(call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     return call.result("LeakyRelu", call.values, alpha=float(call.attrs.alpha))
 
 
-def _prelu(call):
+def _prelu(call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     data, slope = call.values
     shape = [1] * data.rank
@@ -111,22 +117,22 @@ def _prelu(call):
     return call.result("PRelu", [data, call.reshaped(slope, shape)])
 
 
-def _softmax(operator, call):
+def _softmax(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes(*_FLOAT)
     (data,) = call.values
     return call.result(operator, [data], axis=int(call.attrs.axis) % data.rank)
 
 
-def _cast(call):
+def _cast(call: ExportedCall) -> Value:
     kinds = {"float32": 1, "int32": 6, "int64": 7, "bool": 9}
     return call.result("Cast", call.values, to=kinds[call.dtype])
 
 
-def _identity(call):
+def _identity(call: ExportedCall) -> Value:
     return call.values[0]
 
 
-def _axes(call) -> list[int]:
+def _axes(call: ExportedCall) -> list[int]:
     """The reduced axes, sorted and not negative."""
     rank = call.values[0].rank
     axes = {axis % rank for axis in ints_of(call.attrs.axis)}
@@ -135,7 +141,7 @@ def _axes(call) -> list[int]:
     return sorted(set(range(rank)) - axes if call.attrs.exclude else axes)
 
 
-def _reduce(operator, call):
+def _reduce(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     axes = _axes(call)
     if not axes:  # all are excluded; to ONNX that means all are reduced
@@ -143,7 +149,7 @@ def _reduce(operator, call):
     return call.result(operator, call.values, axes=axes, keepdims=int(call.attrs.keepdims))
 
 
-def _sum(call):
+def _sum(call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     if not _axes(call):
         return call.values[0]
@@ -151,7 +157,7 @@ def _sum(call):
     return call.result("ReduceSum", [call.values[0], axes], keepdims=int(call.attrs.keepdims))
 
 
-def _variance(call):
+def _variance(call: ExportedCall) -> Value:
     """mean((data - mean)^2), written as in a LayerNorm, which runtimes fuse."""
     call.require_dtypes(*_FLOAT)
     data, mean = call.values
@@ -167,7 +173,7 @@ def _variance(call):
     return call.result("ReduceMean", [square], axes=_axes(call), keepdims=keep)
 
 
-def _arg(operator, call):
+def _arg(operator: str, call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     axes = _axes(call)
     data, keep = call.values[0], int(call.attrs.keepdims)
@@ -176,16 +182,14 @@ def _arg(operator, call):
         call.require(not keep, "keepdims", keep)
         data, axes = call.reshaped(data, [int(np.prod(data.shape))]), [0]
     last = int(call.attrs.select_last_index)
-    found = call.graph.node(
-        *(operator, [data], call.shape, "int64"),
-        **{"axis": axes[0], "keepdims": keep, "select_last_index": last},
-    )
+    attrs = {"axis": axes[0], "keepdims": keep, "select_last_index": last}
+    [found] = call.graph.nodes(operator, [data], [(call.shape, "int64")], **attrs)
     if call.dtype == "int64":
         return found
     return call.result("Cast", [found], to=6)
 
 
-def _each(converter, table):
+def _each(converter: Callable[..., Any], table: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
     return {op: functools.partial(converter, operator) for op, operator in table.items()}
 
 

@@ -5,11 +5,17 @@ ONNX has one layout, NC and then the axes of space; others get transposes around
 runtimes move or drop.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from ..ints import pads_of, per_axis
-from .call import SPACE
+from .builder import Value
+from .call import SPACE, ExportedCall
 
 
-def _conv(call, axes, is_transposed=False):
+def _conv(call: ExportedCall, axes: int, is_transposed: bool = False) -> Value:
     call.require_dtypes("float32")
     attrs = call.attrs
     data, weight = call.values
@@ -46,13 +52,13 @@ def _conv(call, axes, is_transposed=False):
     return call.result_in(layout, operator, inputs, **fields)
 
 
-def _pool(call, axes, operator):
+def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
     call.require_dtypes("float32")
     attrs = call.attrs
     layout = str(attrs.layout)
     call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
     call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
-    fields = {
+    fields: dict[str, Any] = {
         "kernel_shape": per_axis(attrs.pool_size, axes),
         "strides": per_axis(attrs.strides, axes),
         "pads": pads_of(attrs.padding, axes),
@@ -81,7 +87,7 @@ def _pool(call, axes, operator):
     return call.result_in(layout, operator, [data], **fields)
 
 
-def _global_pool(call, operator):
+def _global_pool(call: ExportedCall, operator: str) -> Value:
     call.require_dtypes("float32")
     layout = str(call.attrs.layout)
     axes = len(layout) - 2
@@ -90,7 +96,7 @@ def _global_pool(call, operator):
     return call.result_in(layout, operator, [data])
 
 
-def _adaptive_pool(call, axes, operator):
+def _adaptive_pool(call: ExportedCall, axes: int, operator: str) -> Value:
     """Pools to a given size, where every window has the same size."""
     call.require_dtypes("float32")
     layout = str(call.attrs.layout)
@@ -107,14 +113,14 @@ def _adaptive_pool(call, axes, operator):
     return call.result_in(layout, operator, [data], kernel_shape=window, strides=window)
 
 
-def _dense(call):
+def _dense(call: ExportedCall) -> Value:
     call.require_dtypes("float32")
     call.require(str(call.attrs.out_dtype) in ("", "float32"), "out_dtype", call.attrs.out_dtype)
     data, weight = call.values
     return call.result("MatMul", [data, call.transposed(weight, [1, 0])])
 
 
-def _matmul(call):
+def _matmul(call: ExportedCall) -> Value:
     call.require_dtypes("float32")
     attrs = call.attrs
     call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
@@ -127,7 +133,7 @@ def _matmul(call):
     return call.result("MatMul", operands)
 
 
-def _bias_add(call):
+def _bias_add(call: ExportedCall) -> Value:
     call.require_dtypes("float32")
     data, bias = call.values
     shape = [1] * data.rank
@@ -135,7 +141,7 @@ def _bias_add(call):
     return call.result("Add", [data, call.reshaped(bias, shape)])
 
 
-def _by_axes(name, converter, *rest):
+def _by_axes(name: str, converter: Callable[..., Any], *rest: Any) -> dict[str, Callable[..., Any]]:
     """Entries for an op with a number in its name: nn.conv{}d -> nn.conv1d, ..."""
     return {
         name.format(axes): lambda call, axes=axes: converter(call, axes, *rest) for axes in SPACE

@@ -2,58 +2,64 @@
 """Ops of Relay that move, select and join elements, in ONNX.
 Test: backends/onnx_model/test_export.py."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ..ints import ints_of
+from .builder import Value
+from .call import ExportedCall
 from .nearest import nearest_mode
 
 _NUMBER = ("float32", "int32", "int64")
 
 
-def _reshape(call):
+def _reshape(call: ExportedCall) -> Value:
     """All ops that keep the elements in order: their results' shapes are known."""
     return call.reshaped(call.values[0], call.shape)
 
 
-def _transpose(call):
+def _transpose(call: ExportedCall) -> Value:
     (data,) = call.values
     axes = [axis % data.rank for axis in ints_of(call.attrs.axes)]
     return call.transposed(data, axes or list(range(data.rank))[::-1])
 
 
-def _concatenate(call):
+def _concatenate(call: ExportedCall) -> Value:
     values = list(call.values[0])
     return call.result("Concat", values, axis=int(call.attrs.axis) % len(call.shape))
 
 
-def _stack(call):
+def _stack(call: ExportedCall) -> Value:
     axis = int(call.attrs.axis) % len(call.shape)
     shape = [1 if i == axis else extent for i, extent in enumerate(call.shape)]
     values = [call.reshaped(value, shape) for value in call.values[0]]
     return call.result("Concat", values, axis=axis)
 
 
-def _split(call):
+def _split(call: ExportedCall) -> list[Value]:
     (data,) = call.values
     axis = int(call.attrs.axis) % data.rank
     sizes = call.graph.ints(shape[axis] for shape, _ in call.results)
     return call.graph.nodes("Split", [data, sizes], call.results, axis=axis)
 
 
-def _pad(call):
+def _pad(call: ExportedCall) -> Value:
     call.require_dtypes(*_NUMBER)
     data, fill = call.values
     mode = str(call.attrs.pad_mode)
     call.require(mode in ("constant", "edge", "reflect"), "pad_mode", mode)
     widths = [ints_of(pair) for pair in call.attrs.pad_width]
     pads = call.graph.ints([pair[0] for pair in widths] + [pair[1] for pair in widths])
-    number = call.graph.array_of(fill)
-    call.require(number is not None and number.size == 1, "pad value", "not a constant")
+    number = call.known(fill, "pad value")
+    call.require(number.size == 1, "pad value", "not a constant")
     value = call.graph.scalar(number.reshape(())[()], data)
     return call.result("Pad", [data, pads, *([value] if mode == "constant" else [])], mode=mode)
 
 
-def _strided_slice(call):
+def _strided_slice(call: ExportedCall) -> Value:
     data = call.values[0]
     attrs = call.attrs
     call.require(len(call.values) == 1, "begin", "an operand")
@@ -76,7 +82,7 @@ def _strided_slice(call):
     return call.result("Slice", [data, *map(call.graph.ints, (begin, end, axes, strides))])
 
 
-def _take(call):
+def _take(call: ExportedCall) -> Value:
     data, indices = call.values
     attrs = call.attrs
     call.require(int(attrs.batch_dims) == 0, "batch_dims", attrs.batch_dims)
@@ -93,7 +99,7 @@ def _take(call):
     return call.result("Gather", [data, indices], axis=axis)
 
 
-def _clipped(call, indices, extent):
+def _clipped(call: ExportedCall, indices: Value, extent: int) -> Value:
     """Indices within the axis, as Relay has it; a gather of ONNX counts negative ones backwards."""
     known = call.graph.array_of(indices)
     if known is not None:
@@ -103,17 +109,17 @@ def _clipped(call, indices, extent):
     return call.graph.node("Min", [lowest, high], indices.shape, indices.dtype)
 
 
-def _gather(call):
+def _gather(call: ExportedCall) -> Value:
     data, indices = call.values
     call.require(indices.dtype in ("int32", "int64"), "dtype of the indices", indices.dtype)
     return call.result("GatherElements", [data, indices], axis=int(call.attrs.axis) % data.rank)
 
 
-def _broadcast_to(call):
+def _broadcast_to(call: ExportedCall) -> Value:
     return call.result("Expand", [call.values[0], call.graph.ints(call.shape)])
 
 
-def _tile(call):
+def _tile(call: ExportedCall) -> Value:
     (data,) = call.values
     reps = ints_of(call.attrs.reps)
     rank = max(len(reps), data.rank)
@@ -121,17 +127,16 @@ def _tile(call):
     return call.result("Tile", [data, call.graph.ints([1] * (rank - len(reps)) + reps)])
 
 
-def _zeros(call):
+def _zeros(call: ExportedCall) -> Value:
     return call.graph.constant(np.zeros(call.shape, call.dtype))
 
 
-def _ones(call):
+def _ones(call: ExportedCall) -> Value:
     return call.graph.constant(np.ones(call.shape, call.dtype))
 
 
-def _full(call):
-    number = call.graph.array_of(call.values[0])
-    call.require(number is not None, "fill value", "not a constant")
+def _full(call: ExportedCall) -> Value:
+    number = call.known(call.values[0], "fill value")
     return call.graph.constant(np.full(call.shape, number.reshape(()), call.dtype))
 
 
@@ -141,7 +146,7 @@ _COORDINATES = ("half_pixel", "align_corners", "asymmetric")
 _PLAIN = "NCHW"  # the one layout of ONNX
 
 
-def _resize(call):
+def _resize(call: ExportedCall) -> Value:
     attrs = call.attrs
     call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
@@ -151,13 +156,13 @@ def _resize(call):
     return _resized(call, str(attrs.method), coordinates, rounding)
 
 
-def _upsampling(call):
+def _upsampling(call: ExportedCall) -> Value:
     attrs = call.attrs
     coordinates = "align_corners" if attrs.align_corners else "asymmetric"
     return _resized(call, str(attrs.method), coordinates, "")
 
 
-def _resized(call, method, coordinates, rounding):
+def _resized(call: ExportedCall, method: str, coordinates: str, rounding: str) -> Value:
     call.require(method in _METHODS, "method", method)
     layout, data = _image(call)
     shape = [call.shape[layout.index(axis)] for axis in _PLAIN]
@@ -165,7 +170,10 @@ def _resized(call, method, coordinates, rounding):
     # The corners of one element are not two.
     aligned = coordinates != "align_corners" or min(wanted) > 1
     call.require(aligned, "size", list(wanted))
-    fields = {"mode": _METHODS[method], "coordinate_transformation_mode": coordinates}
+    fields: dict[str, Any] = {
+        "mode": _METHODS[method],
+        "coordinate_transformation_mode": coordinates,
+    }
     if fields["mode"] == "nearest":
         mode = nearest_mode(sizes, wanted, coordinates, rounding)
         what = f"{rounding!r} of {list(sizes)} to {list(wanted)}"
@@ -175,7 +183,7 @@ def _resized(call, method, coordinates, rounding):
     return call.result_in(layout, "Resize", inputs, **fields)
 
 
-def _image(call):
+def _image(call: ExportedCall) -> tuple[str, Value]:
     """The layout, and the operand as NCHW."""
     call.require_dtypes("float32")
     layout = str(call.attrs.layout)
@@ -183,13 +191,13 @@ def _image(call):
     return layout, call.in_layout(call.values[0], layout, _PLAIN)
 
 
-def _depth_to_space(call):
+def _depth_to_space(call: ExportedCall) -> Value:
     layout, data = _image(call)
     size, mode = int(call.attrs.block_size), str(call.attrs.mode)
     return call.result_in(layout, "DepthToSpace", [data], blocksize=size, mode=mode)
 
 
-def _space_to_depth(call):
+def _space_to_depth(call: ExportedCall) -> Value:
     layout, data = _image(call)
     return call.result_in(layout, "SpaceToDepth", [data], blocksize=int(call.attrs.block_size))
 

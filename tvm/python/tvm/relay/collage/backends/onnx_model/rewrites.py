@@ -101,7 +101,7 @@ def _product_of_rows(walk: Rewriting, node: Node) -> Value | None:
     """Reshape(MatMul(Reshape(x), w)) with rows of x in any number of axes is MatMul(x, w)."""
     product = walk.made_once(node.inputs[0], "MatMul")
     rows = walk.made(product.inputs[0], "Reshape") if product else None
-    if rows is None or len(walk.shape(product.inputs[1])) != 2:
+    if product is None or rows is None or len(walk.shape(product.inputs[1])) != 2:
         return None
     source, weight = walk[rows.inputs[0]], walk[product.inputs[1]]
     if source.rank < 3 or source.shape[-1] != weight.shape[0]:
@@ -119,7 +119,8 @@ def _product_of_stacks(walk: Rewriting, node: Node) -> Value | None:
     if wanted[-2:] != walk.shape(node.inputs[0])[-2:]:
         return None
     operands = [_stacked(walk, name, wanted[:-2]) for name in product.inputs]
-    return walk.node("MatMul", operands, wanted) if None not in operands else None
+    known = [each for each in operands if each is not None]
+    return walk.node("MatMul", known, wanted) if len(known) == len(operands) else None
 
 
 def _stacked(walk: Rewriting, name: str, lead: tuple[int, ...]) -> Value | None:
@@ -210,8 +211,10 @@ def _normalisation(walk: Rewriting, node: Node) -> Value | None:
             epsilon, axes = walk.number(number), _last_axes(walk, variance)
             if epsilon is None or axes is None or _last_axes(walk, mean) != axes:
                 continue
-            square = _squared(walk, walk.made(variance, "ReduceMean").inputs[0])
-            if square != centred or walk.made(mean, "ReduceMean").inputs[0] != data:
+            of_squares, of_data = (walk.made(each, "ReduceMean") for each in (variance, mean))
+            if of_squares is None or of_data is None or of_data.inputs[0] != data:
+                continue
+            if _squared(walk, of_squares.inputs[0]) != centred:
                 continue
             return _unscaled(walk, walk[data], axes, epsilon)
     return None
@@ -275,7 +278,7 @@ def _affine(walk: Rewriting, node: Node) -> Value | None:
         by_channel = _along(array, shape, 1) if axis == 2 else None
         vector = by_channel if is_instance else by_place
         if vector is None:  # of the other operator, as long as this one has no numbers of its own
-            if not ((scale == 1).all() and (shift == 0).all()):
+            if not (np.all(scale == 1) and np.all(shift == 0)):
                 continue
             vector = by_place if is_instance else by_channel
             if vector is None:
@@ -308,11 +311,12 @@ def _broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
 def _euclidean(walk: Rewriting, node: Node) -> Value | None:
     """Sqrt(ReduceSum(x * x)) is ReduceL2(x)."""
     total = walk.made_once(node.inputs[0], "ReduceSum")
-    source = _squared(walk, total.inputs[0]) if total else None
-    if source is None:
+    if total is None:
         return None
-    axes = [int(axis) for axis in walk.array(total.inputs[1])]
-    attrs = {"axes": axes, "keepdims": total.attrs["keepdims"]}
+    source, axes = _squared(walk, total.inputs[0]), walk.array(total.inputs[1])
+    if source is None or axes is None:
+        return None
+    attrs = {"axes": [int(axis) for axis in axes], "keepdims": total.attrs["keepdims"]}
     return walk.node("ReduceL2", [walk[source]], node.outputs[0].shape, **attrs)
 
 
@@ -327,7 +331,9 @@ def _ramp(walk: Rewriting, name: str) -> tuple[str, float, float] | None:
     total = walk.made(clip.inputs[0], "Add")
     for product, summand in _pairs(total) if total else ():
         scaled, b = walk.made(product, "Mul"), walk.number(summand)
-        for x, factor in _pairs(scaled) if scaled and b is not None else ():
+        if scaled is None or b is None:
+            continue
+        for x, factor in _pairs(scaled):
             a = walk.number(factor)
             if a is not None and walk.shape(x) == walk.shape(name):
                 return x, a, b
@@ -380,7 +386,7 @@ def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
         array, shape = walk.array(summand), walk.shape(name)
         shift = _along(array, shape, 1) if array is not None and len(shape) == 4 else None
         # ONNX has no batch norm of integers.
-        if shift is None or array.size == 1 or array.dtype != np.float32:
+        if array is None or shift is None or array.size == 1 or array.dtype != np.float32:
             continue
         source, scale = name, np.ones_like(shift)
         product = walk.made_once(name, "Mul")
@@ -403,7 +409,9 @@ def _gather(walk: Rewriting, node: Node) -> Value | None:
     limit = walk.made_once(node.inputs[1], "Min")
     lowest = walk.made_once(limit.inputs[0], "Max") if limit else None
     chosen = walk.made_once(lowest.inputs[0], "Where") if lowest else None
-    if chosen is None or walk.number(lowest.inputs[1]) != 0:
+    if limit is None or lowest is None or chosen is None:
+        return None
+    if walk.number(lowest.inputs[1]) != 0:
         return None
     condition, counted, given = chosen.inputs
     if not walk.shape(given) == walk.shape(counted) == walk.shape(node.inputs[1]):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Rewriting:
         """The same where nobody else uses the value, so that the node can go."""
         return self.made(name, *operators) if self._uses[name] == 1 else None
 
-    def node(self, operator: str, inputs: list[Value], shape, **attrs) -> Value:
+    def node(self, operator: str, inputs: list[Value], shape: Sequence[int], **attrs: Any) -> Value:
         """Add a node to the new graph, whose result has the dtype of its first input."""
         return self.new.node(operator, inputs, shape, inputs[0].dtype, **attrs)
 

@@ -6,13 +6,16 @@ of its body. The module holds the constants, so its backend's ``constants`` name
 Test: backends/dnnl/test_codegen.py.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tvm
 from tvm import relay
 
-from .graph import Graph
+from .graph import Graph, Node
 
 _FORMAT = 2
 
@@ -23,7 +26,7 @@ Lower = Callable[[relay.Function], Graph]
 class PartitionCodegen:
     """A backend's codegen: its ``lower``, and the C++ kind of partition that runs the outcome."""
 
-    def __init__(self, kind: str, lower: Lower):
+    def __init__(self, kind: str, lower: Lower) -> None:
         self.kind, self.lower = kind, lower
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
@@ -54,7 +57,7 @@ def to_json(graph: Graph) -> str:
     )
 
 
-def _node_json(node, number):
+def _node_json(node: Node, number: Mapping[int, int]) -> dict[str, Any]:
     description = {
         "kind": node.op,
         "inputs": [number[tensor] for tensor in node.inputs],

@@ -6,11 +6,16 @@ primitives (each backend's lower.py), so that each step of a codegen is a functi
 graph. Test: backends/dnnl/test_codegen.py.
 """
 
-import math
-from dataclasses import dataclass, field
+from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import tvm
+
+from ...exec.arrays import numbers_of
 
 
 @dataclass
@@ -30,7 +35,7 @@ class Node:
     op: str
     inputs: list[int]
     output: int
-    attrs: object = None
+    attrs: Any = None
     post_ops: list[PostOp] = field(default_factory=list)
 
     def operands(self) -> list[int]:
@@ -53,13 +58,13 @@ class Graph:
     constants: dict = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
 
-    def new_tensor(self, shape, dtype: str = "float32") -> int:
+    def new_tensor(self, shape: Sequence[int], dtype: str = "float32") -> int:
         """Add a tensor and return its number."""
         self.shapes.append(tuple(shape))
         self.dtypes.append(dtype)
         return len(self.shapes) - 1
 
-    def new_constant(self, array) -> int:
+    def new_constant(self, array: tvm.nd.NDArray) -> int:
         """Add a constant (an NDArray) and return its tensor."""
         tensor = self.new_tensor(array.shape, str(array.dtype))
         self.constants[tensor] = array
@@ -77,7 +82,7 @@ class Graph:
         array = self.constants.get(tensor)
         if array is None or any(extent != 1 for extent in array.shape):
             return None
-        return float(values_of(array).reshape(()))
+        return float(numbers_of(array).reshape(()))
 
     def users(self) -> dict[int, list[Node]]:
         """Return the nodes that read each tensor."""
@@ -99,15 +104,7 @@ class Graph:
         self.constants = {t: a for t, a in self.constants.items() if t in needed}
 
 
-def values_of(array) -> np.ndarray:
-    """Return an NDArray's values; those of bfloat16, which TVM gives as their bits, as float32."""
-    values = array.numpy()
-    if array.dtype != "bfloat16":
-        return values
-    return (values.view("uint16").astype("uint32") << 16).view("float32")
-
-
-def reshaped(array, shape):
+def reshaped(array: tvm.nd.NDArray, shape: Sequence[int]) -> tvm.nd.NDArray:
     """Return a copy of an NDArray in another shape."""
     bits = array.numpy()
     return tvm.nd.empty(shape, array.dtype).copyfrom(bits.reshape(shape))

@@ -46,7 +46,7 @@ def test_a_file_that_fails_at_the_end_keeps_the_result(tmp_path, monkeypatch, ca
     def full(path, text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tvm.relay.collage.report_file.write_whole", full)
+    monkeypatch.setattr("tvm.relay.collage.files.write_whole", full)
     result = optimize(module(), None, "llvm", CollageOptions(report=str(tmp_path / "r.json")))
     assert result.plan == "tvm"
     assert "r.json' was not written: [Errno 28] No space left on device" in caplog.text

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as a file of JSON, as the option `report` asks. Test: test_report_file.py."""
+"""Text files that are written at once or not at all, and the report, as the option `report` asks.
+Test: test_files.py, placement/test_file.py."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import secrets
 from typing import Any
 
 from .errors import OptionError
-from .whole_file import write_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -52,3 +54,18 @@ def write_report(result: Any, path: str) -> None:
         write_whole(path, json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
     except (OSError, ValueError) as error:
         _logger.error("report %r was not written: %s", path, error)
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write the file; another process sees the old one or the whole new one. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
