@@ -19,6 +19,7 @@ from typing import Any
 
 from tvm.relay.collage.exec.contestant import Runnable
 from tvm.relay.collage.exec.resolve import resolve
+from tvm.relay.collage.exec.worker import die_with_parent
 
 LOOP = {"factory": "", "arguments": {}}
 # Of runs, until the scheduler treats the woken neighbour as one that has always run.
@@ -40,9 +41,10 @@ class _Beside:
         folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
         # The same neighbour beside each variant of ours, which differ in this one.
         variables = {name: v for name, v in os.environ.items() if name != "GOMP_SPINCOUNT"}
+        request = {**neighbour, "parent": os.getpid()}
         # Of the worker's process group, so that both end together.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "harness.neighbour", json.dumps(dict(neighbour))],
+            [sys.executable, "-P", "-m", "harness.neighbour", json.dumps(request)],
             env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
             stdout=subprocess.PIPE,
             text=True,
@@ -68,8 +70,9 @@ class _Beside:
         return spent
 
 
-def main(factory: str, arguments: dict[str, Any]) -> None:
-    """Be busy until killed."""
+def main(factory: str, arguments: dict[str, Any], parent: int) -> None:
+    """Be busy until killed, or until the parent ends, however that ends."""
+    die_with_parent(parent)
     run = resolve(factory)(**arguments).run if factory else lambda: sum(range(1000))
     run()
     print("ready", flush=True)

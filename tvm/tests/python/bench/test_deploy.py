@@ -4,6 +4,8 @@
 import json
 import os
 import shutil
+import signal
+import time
 import types
 from pathlib import Path
 
@@ -117,6 +119,27 @@ def test_a_neighbour_stands_still_until_the_contestant_runs():
     process.kill()
     with pytest.raises(RuntimeError, match="the neighbour ended with -9"):
         with_neighbour.seconds(1)
+
+
+def test_a_neighbour_that_stands_still_ends_with_whoever_started_it():
+    read, write = os.pipe()
+    starter = os.fork()
+    if not starter:
+        try:
+            started = neighbour.beside(neighbour.LOOP, f"{__name__}:Watcher", {})
+            os.write(write, f"{started._process.pid}\n".encode())
+            time.sleep(60)
+        finally:
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        pid = int(pipe.readline())
+    os.kill(starter, signal.SIGKILL)
+    os.waitpid(starter, 0)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and state(pid) != "Z" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid}").exists() or state(pid) == "Z"
 
 
 def test_a_neighbour_that_does_not_come_up_is_an_error():
