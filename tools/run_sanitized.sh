@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # run_sanitized.sh BUILD_DIR: run tests of damaged files on runtime libraries with sanitizers.
-# BUILD_DIR is configured with COLLAGE_SANITIZE; `python` is the environment's.
+# `python` and `cmake` are the environment's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 
+tools/quietly.sh cmake -S tvm -B "$build" -G Ninja -DCOLLAGE_SANITIZE=ON
 cmake --build "$build" --target tvm_collage_pool tvm_collage_runtime
 
 # Python has no sanitizer, so that theirs is loaded first. libstdc++ comes before it: its `new` throws
