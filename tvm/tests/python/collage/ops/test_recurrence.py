@@ -119,7 +119,15 @@ def assert_close(results, wanted):
 
 
 @pytest.mark.parametrize(
-    "batch, units, many", [(6, 20, kernel._MANY), (1, 10, 1), (4, 17, kernel._MANY), (1, 1, 1)]
+    "batch, units, many",
+    [
+        (6, 20, kernel._MANY),
+        (1, 1, 1),
+        *(
+            pytest.param(*sizes, marks=pytest.mark.slow("eleven layers of other sizes"))
+            for sizes in ((1, 10, 1), (4, 17, kernel._MANY))
+        ),
+    ],
 )
 def test_all_kinds_give_what_onnxruntime_gives(batch, units, many, monkeypatch):
     """With `many` of 1 as large layers do: rows by thread, or a step's columns. Of 17 and 1 units
