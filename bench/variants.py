@@ -88,7 +88,7 @@ def winograd_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
 
 def kernel_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
     """Prints each step that another kernel runs than the preferred one."""
-    chosen = measured_kernels(mod, backend)
+    chosen = measured_kernels(mod, backend, files.environment)
     for choice in chosen:
         if not choice.is_usual:
             print(choice.Summary(), flush=True)

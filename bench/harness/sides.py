@@ -7,9 +7,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,9 +88,12 @@ def prepared(model: onnx.ModelProto) -> tvm.IRModule:
         return prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
 
 
-def measured_kernels(mod: tvm.IRModule, target: str) -> tuple[KernelChoice, ...]:
+def measured_kernels(
+    mod: tvm.IRModule, target: str, environment: Mapping[str, str]
+) -> tuple[KernelChoice, ...]:
     """By which kernels the steps of a prepared module on the backend of a target run, each timed
-    now."""
+    now, by workers of this environment."""
+    os.environ.update(environment)  # which workers inherit
     options = collage.CollageOptions(store="none", progress="quiet")
     with tvm.transform.PassContext(opt_level=3), open_session(options) as session:
         return choose_kernels(session, _plans(mod, target).parts_with_kernels())
@@ -97,7 +101,8 @@ def measured_kernels(mod: tvm.IRModule, target: str) -> tuple[KernelChoice, ...]
 
 def build_alone(mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()) -> Any:
     """The library of a prepared module on the backend of a target ("dnnl -winograd=never"), which
-    has all that it takes, TVM the rest, as the guard builds it; or on "tvm". RuntimeError where it
+    has all that it takes, TVM the rest, as the guard builds it but for kernels, which are the
+    usual ones unless given; or on "tvm". RuntimeError where it
     takes nothing, or fails."""
     name = target.split()[0]
     with tvm.transform.PassContext(opt_level=3):

@@ -36,8 +36,9 @@ std::string KernelName(const std::string& form, const std::string& implementatio
 /*! \brief A node names no form that its kind does not have. */
 void CheckKernel(const partition::NodeChecks& checks);
 
-/*! \brief All kernels of the description's one node but for reference code, and code for lesser
- * instructions where there is the same for more: first the one that runs where none is named. */
+/*! \brief All kernels of the description's one node: first the one that runs where none is named,
+ * then the others but for reference code, and code for lesser instructions where there is the same
+ * for more. */
 std::vector<std::string> ListKernels(GraphDesc graph);
 
 }  // namespace onednn

@@ -144,9 +144,7 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   }
   if (is_transposed || !EmitWinograd(planner, first, weights, args)) {
     const Value packed = planner->RequireFrom(weights, weights_desc);
-    if (!IsReferenceCode(made.pd)) {
-      planner->NoteKernel(KernelName(node.kind, Implementation(made.pd)));
-    }
+    planner->NoteKernel(node.kind, made.pd);
     args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
     if (made.has_post_ops) chain.AppendArgs(planner, made.pd, &args);
     planner->Emit(std::move(made.pd), std::move(args), Summary(planner->graph(), first));

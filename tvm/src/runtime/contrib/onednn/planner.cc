@@ -176,6 +176,12 @@ void Planner::NoteKernel(const std::string& name) {
   }
 }
 
+void Planner::NoteKernel(const std::string& form, const PrimitiveDesc& pd) {
+  // Reference code is listed where it is what runs, to be measured beside what else there is.
+  if (!noted_ || (IsReferenceCode(pd) && !noted_->empty())) return;
+  NoteKernel(KernelName(form, Implementation(pd)));
+}
+
 PrimitiveDesc Planner::Choose(const NodeDesc& node, const std::string& form,
                               const std::function<PrimitiveDesc()>& create) {
   const auto has_next = [](const PrimitiveDesc& pd) {
@@ -188,7 +194,7 @@ PrimitiveDesc Planner::Choose(const NodeDesc& node, const std::string& form,
     do {
       const std::string name = Implementation(each);
       const bool is_first = families.insert(name.substr(0, name.find(':'))).second;
-      if (is_first && !IsReferenceCode(each)) NoteKernel(KernelName(form, name));
+      if (is_first) NoteKernel(form, each);
     } while (has_next(each));
   }
   const std::string named = KernelOf(node).implementation;

@@ -73,6 +73,7 @@ class Planner {
   /*! \brief From now on builders note the kernels that there are, but for reference code. */
   void NoteKernels(std::vector<std::string>* names) { noted_ = names; }
   void NoteKernel(const std::string& name);
+  void NoteKernel(const std::string& form, const PrimitiveDesc& pd);
   /*! \brief Adds a step that runs pd's primitive. */
   void Emit(PrimitiveDesc pd, std::vector<StepArg> args, const std::string& what);
   /*! \brief Adds a step that runs code of ours. */

@@ -10,6 +10,7 @@
  */
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -26,7 +27,8 @@ namespace {
 
 void Check(ort::Status* status, const std::string& what) {
   if (!status) return;
-  const std::string message = ort::GetApi().GetErrorMessage(status);
+  std::string message = ort::GetApi().GetErrorMessage(status);
+  std::replace(message.begin(), message.end(), '\n', ' ');
   ort::GetApi().ReleaseStatus(status);
   LOG(FATAL) << "ValueError: onnxruntime: " << what << ": " << partition::Printable(message);
 }

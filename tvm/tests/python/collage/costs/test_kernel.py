@@ -42,6 +42,7 @@ FAILED = Cost.failed("unsupported", "no such kernel")
         ({"other": timed(0.8), "third": timed(0.5)}, "third"),
         ({"other": timed(0.98, 0.001)}, "usual"),  # less than is worth it
         ({"other": timed(0.8, 0.3)}, "usual"),  # it may be chance
+        ({"other": timed(0.8, 0.3), "third": timed(0.85)}, "third"),
         ({"other": FAILED}, "usual"),
         ({"usual": FAILED}, "other"),
         ({"usual": FAILED, "other": FAILED}, "third"),
@@ -79,6 +80,9 @@ def test_parts_say_what_was_chosen_for_steps_that_they_may_have(part):
     choice = chosen(other=timed(0.5))
     said = kernels_in(with_kernels(part, [choice])["dnnl_part"])
     assert said == {STEP.key: ("other", choice.times())}
+    usual = chosen(other=timed(3.0))
+    said = kernels_in(with_kernels(part, [usual])["dnnl_part"])
+    assert said == {STEP.key: ("", usual.times())}
     for other in (
         dataclasses.replace(choice, backend="cblas"),
         dataclasses.replace(choice, sizes=(7, *choice.sizes)),

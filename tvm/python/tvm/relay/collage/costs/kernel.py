@@ -20,7 +20,8 @@ from tvm.relay.analysis import post_order_visit
 from ..external import is_external_function
 from .cost import Cost, PartCost, format_seconds
 
-# The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}.
+# The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}; the
+# kernel is "" where the usual one was fastest, which its place in the part may make another.
 KERNELS = "collage_kernels"
 # A kernel replaces the usual one where it takes less than this share of its time. Below that it is
 # chance which of two is faster, and a plan should not depend on chance.
@@ -122,9 +123,9 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
     """The usual kernel of a step, or the fastest where that is surely faster."""
     usual = step.kernels[0]
     working = [name for name in step.kernels if costs[name].is_usable]
+    if usual in working:
+        working = [name for name in working if _is_surely_faster(costs[name], costs[usual])]
     best = min(working, key=lambda name: costs[name].seconds or 0.0, default=usual)
-    if usual in working and not _is_surely_faster(costs[best], costs[usual]):
-        best = usual
     tried = tuple(TriedKernel(name, _part_cost(costs[name])) for name in step.kernels)
     return KernelChoice(step.backend, step.key, step.label, tuple(sorted(step.sizes)), best, tried)
 
@@ -161,7 +162,8 @@ def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRMo
     for var, function in mod.functions_items() if choices else ():
         if not is_external_function(function):
             continue
-        chosen = {c.step: [c.kernel, c.times()] for c in choices_of(function, choices)}
+        mine = choices_of(function, choices)
+        chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
         if chosen:
             if result is mod:
                 result = mod.clone()

@@ -8,7 +8,6 @@ Test: measured/test_kernels.py.
 
 from __future__ import annotations
 
-import functools
 import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,13 +79,21 @@ def _known(
 
 
 def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Cost]:
-    """Costs by kernel, now. A kernel that takes its worker along is found by itself."""
-    job = functools.partial(_job, estimator.options, step)
-    costs = _costs_of(*estimator.run_measuring(job(step.kernels)), step.kernels)
-    if all(cost.is_failure for cost in costs.values()):
+    """Costs by kernel, now. A kernel that takes its worker along is found by itself; the others are
+    then compared without it, since times of different moments do not compare."""
+
+    def measure(kernels: Sequence[str]) -> dict[str, Cost]:
+        job = _job(estimator.options, step, kernels)
+        return _costs_of(*estimator.run_measuring(job), kernels)
+
+    costs = measure(step.kernels)
+    if not any(cost.is_usable for cost in costs.values()):
         costs = {}
         for kernel in step.kernels:
-            costs |= _costs_of(*estimator.run_measuring(job((kernel,))), (kernel,))
+            costs |= measure((kernel,))
+        working = tuple(kernel for kernel, cost in costs.items() if cost.is_usable)
+        if len(working) > 1:
+            costs |= measure(working)
     for kernel, cost in costs.items():
         if cost.status != MACHINE_FAULT:
             estimator.keep(KernelTrial(step, kernel), cost)
@@ -112,8 +119,9 @@ def _costs_of(
     if reply.outcome != "ok":
         return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", "run_failed")))
     samples, failed = reply.value["samples"], reply.value["failed"]
+    usual = samples.get(kernels[0]) if len(kernels) > 1 else None
     return {
-        kernel: with_load(_beside(samples.get(kernels[0]), samples[kernel]))
+        kernel: with_load(_beside(usual, samples[kernel]))
         if kernel in samples
         else Cost.failed("unsupported", failed[kernel])
         for kernel in kernels

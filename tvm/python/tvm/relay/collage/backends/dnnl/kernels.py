@@ -34,7 +34,7 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
     list_kernels = tvm.get_global_func("collage.onednn.kernels")
     steps: dict[str, tuple[str, frozenset[int]]] = {}
     for node in graph.nodes:
-        if _is_chosen(node):
+        if _is_chosen(graph, node):
             text, tensors = _described(graph, node)
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in tensors)
             steps[text] = (_label(graph, node), sizes)
@@ -48,14 +48,13 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
     """Have the graph's nodes run by the kernels that the part's function says."""
     chosen = kernels_in(function)
     for node in graph.nodes if chosen else ():
-        if not _is_chosen(node):
+        if not _is_chosen(graph, node):
             continue
         key = dataclasses.replace(_NO_STEP, text=_described(graph, node)[0]).key
         if key in chosen:
             kernel, times = chosen[key]
-            strings = {**node.attrs.get("strings", {}), "kernel": kernel}
-            if times:
-                strings["measured"] = times
+            said = {"kernel": kernel, "measured": times}
+            strings = node.attrs.get("strings", {}) | {k: text for k, text in said.items() if text}
             node.attrs = {**node.attrs, "strings": strings}
 
 
@@ -80,11 +79,17 @@ def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
 _NO_STEP = KernelStep("dnnl", "", "", ())
 
 
-def _is_chosen(node: Node) -> bool:
-    """Whether a node may have several kernels; of a convolution not where the target decides."""
+def _is_chosen(graph: Graph, node: Node) -> bool:
+    """Whether a node may have several kernels that a trial of it alone tells apart.
+
+    Not a convolution where the target decides, nor a product of two activations: that one takes
+    them in whatever layout others make them, a transposed view as well, which it lacks alone.
+    """
     if node.op == "conv":
         return "winograd" not in node.attrs.get("strings", {})
-    return node.op in ("inner_product", "matmul")
+    if node.op == "matmul":
+        return any(tensor in graph.constants for tensor in node.inputs[:2])
+    return node.op == "inner_product"
 
 
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
@@ -125,7 +130,12 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
         return tvm.nd.empty(shape, dtype).copyfrom(_numbers(shape, dtype, generator))
 
     weights = description["constants"]
-    size = sum(4 * math.prod(description["shapes"][tensor]) for tensor in weights)
+    size = sum(
+        math.prod(description["shapes"][tensor])
+        * tvm.DataType(description["dtypes"][tensor]).bits
+        // 8
+        for tensor in weights
+    )
     copies = max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size else 1
     return (
         [array(tensor) for tensor in description["inputs"]],
