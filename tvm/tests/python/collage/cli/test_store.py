@@ -152,7 +152,7 @@ def test_export_and_import_keep_the_newer(path, tmp_path, capsys, monkeypatch):
     [
         ("{", "Expecting property name"),
         ("[1]", "not an object"),
-        ("[" * 100_000, "recursion"),
+        ("[" * 100_000, "nested"),
         ('{"status": "measured"}', "missing or unknown columns"),
         (json.dumps(row().to_json() | {"status": "fast"}), "unknown cost status"),
         (json.dumps(row().to_json() | {"seconds": float("nan")}), "needs finite seconds"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import signal
 from typing import Any
+
+from ..records import parse_json
 
 
 class Unsupported(Exception):
@@ -38,11 +39,11 @@ class Reply:
 def parse_reply(line: bytes) -> dict[str, Any] | None:
     """A line as the reply that the worker's own code writes, None for anything else."""
     try:
-        reply = json.loads(line)
+        reply = parse_json(line)
         is_ok = reply["ok"]
         texts = () if is_ok else (reply["type"], reply["message"], reply["fault"])
         has_value = not is_ok or "value" in reply
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     is_reply = "id" in reply and has_value and all(isinstance(text, str) for text in texts)
     return reply if is_reply else None

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import PlacementError
 from ..files import write_whole
+from ..records import parse_json
 from .json_form import from_json, to_json
 from .types import Placement
 
@@ -46,12 +47,12 @@ def load_placement(path: str | os.PathLike) -> Placement:
     path = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
-            value = json.load(file, parse_constant=_no_number)
+            value = parse_json(file.read(), parse_constant=_no_number)
     except OSError as error:
         raise PlacementError(
             f"placement file {path!r} cannot be read: {error.strerror}", "file"
         ) from error
-    except (ValueError, RecursionError) as error:  # the latter: brackets without end
+    except ValueError as error:
         raise PlacementError(
             f"placement file {path!r} is cut off or no JSON ({error}): make the placement again",
             "file",

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..costs.cost import Cost
 from ..errors import CollageError
+from ..records import parse_json
 from .key import CostKey
 
 COST_FIELDS = tuple(field.name for field in dataclasses.fields(Cost))
@@ -138,11 +139,11 @@ def read_lines(lines: Iterable[str], name: str) -> list[StoredCost]:
 
 def _row(line: str, where: str) -> StoredCost:
     try:
-        fields = json.loads(line)
+        fields = parse_json(line)
         if not isinstance(fields, dict):
             raise ValueError("not an object")
         return StoredCost.from_json(fields)
-    except (ValueError, RecursionError) as error:  # the latter: brackets without end
+    except ValueError as error:
         raise ImportLineError(
             f"{where} is no row of `collage store export`, so nothing is imported: {error}"
         ) from error

@@ -10,7 +10,6 @@ A line that was cut off (a killed writer) or garbled costs itself alone, and is 
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import math
 import os
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
+from ..records import parse_json
 from .metaschedule_records import RECORDS, WORKLOADS, read_pairs
 from .record import Record, TuningLogError
 from .records import KINDS, TuningRecords
@@ -119,7 +119,7 @@ def _lines_of(path: Path) -> Iterator[str]:
 
 def _parse(text: str) -> Line | None:
     try:
-        row = json.loads(text)
+        row = parse_json(text)
         for kind, module in KINDS.items():
             if module.is_line(row):
                 workload, target = module.workload_of(row), module.target_of(row)

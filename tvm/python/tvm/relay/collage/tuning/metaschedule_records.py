@@ -19,6 +19,7 @@ from typing import Any
 import tvm
 from tvm.meta_schedule.database import Database, JSONDatabase
 
+from ..records import parse_json
 from .record import CannotTravel, Record
 
 CONFIG: dict[str, Any] = {
@@ -77,8 +78,8 @@ def read_pairs(folder: Path) -> list[str]:
     pairs = []
     for text in (folder / RECORDS).read_text(encoding="utf-8").splitlines():
         try:
-            index, row = json.loads(text)
-            pairs.append(json.dumps([json.loads(workloads[index]), row]))
+            index, row = parse_json(text)
+            pairs.append(json.dumps([parse_json(workloads[index]), row]))
         except (ValueError, IndexError):
             pairs.append(text)  # cut off, or its workload was: no pair
     return pairs
