@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs from one line of text, for tests: statements separated by `;`, the last one is the result.
 //   x:var   c:const   y=nn.conv2d(x,c)@4   t=(y,x)   p=t.0   f=call(g,x)   g:fn
-// `@k` is the op's kind (0 if left out), `{key=1,other=text}` its attributes, `#r` the region.
+// `@k` is the op's kind (0 if left out), `{key=1,other=text}` its attributes, `#s` the scope.
 #ifndef TVM_TESTS_CPP_GRAPH_TEXT_H_
 #define TVM_TESTS_CPP_GRAPH_TEXT_H_
 
@@ -86,7 +86,7 @@ class GraphReader {
   }
 
   NodeIndex Append(Node node) {
-    node.region = region_;
+    node.scope = scope_;
     if (node.types.empty()) node.types = {{{1, 4}, "float32"}};
     return result_.graph.Append(std::move(node));
   }
@@ -112,8 +112,8 @@ class GraphReader {
   }
 
   NodeIndex ReadStatement(std::string text) {
-    const std::string region = TakeAfter(&text, '#');
-    region_ = region.empty() ? 0 : std::stoi(region);
+    const std::string scope = TakeAfter(&text, '#');
+    scope_ = scope.empty() ? 0 : std::stoi(scope);
     const std::string kind = TakeAfter(&text, '@');
     Node node;
     node.kind = kind.empty() ? OpKind::kElemWise : static_cast<OpKind>(std::stoi(kind));
@@ -181,7 +181,7 @@ class GraphReader {
 
   NamedGraph result_;
   std::map<std::string, NodeIndex> ops_;
-  int region_ = 0;
+  int scope_ = 0;
 };
 
 /*! \brief The graph that `text` describes. */

@@ -24,10 +24,10 @@ inline bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
   if (inside.IsEmpty()) return false;
   IndexSet rest = inside;
   std::vector<NodeIndex> stack = {inside.First()};
-  rest.Remove(stack[0]);
+  rest -= IndexSet(graph.size(), {stack[0]});
   auto reach = [&](NodeIndex i) {
     if (!rest.Contains(i)) return;
-    rest.Remove(i);
+    rest -= IndexSet(graph.size(), {i});
     stack.push_back(i);
   };
   while (!stack.empty()) {

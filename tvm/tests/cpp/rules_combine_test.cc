@@ -100,7 +100,7 @@ TEST_CASE("rule Combine: the parts of one union share one exit, diamonds close")
     NamedGraph h = G("x:var; a=conv(x)@4; b=relu(a); c=tanh(b); t=(b,c)");
     CHECK(Unions(h, With(TvmCombiners())) == "a b");
   }
-  SUBCASE("regions are not crossed") {
+  SUBCASE("scopes are not crossed") {
     NamedGraph h = G("x:var; a=conv(x)@4#1; b=relu(a)#1; c=tanh(b)#0");
     CHECK(Unions(h, With(TvmCombiners())) == "a b");
   }

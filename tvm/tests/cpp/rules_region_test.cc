@@ -104,7 +104,7 @@ TEST_CASE("rule Region: what a cut leaves is convex, a way round it is not kept"
   }
 }
 
-TEST_CASE("rule Region: regions of a graph are not crossed") {
+TEST_CASE("rule Region: scopes of a graph are not crossed") {
   NamedGraph g = G("x:var; a=conv(x)@4#1; b=relu(a)#1; c=relu(b)#0; d=relu(c)#0");
   CHECK(Sets(g, Regions(Accepts("conv relu"))) == "a b | c d");
 }

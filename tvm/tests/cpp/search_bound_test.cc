@@ -27,17 +27,17 @@ Ticks CostOf(const CoverProblem& problem, const PartTable& parts, int id) {
 Ticks Shifted(const PartTable& parts, const DualBound& bound, int id) {
   const TransitionTable& transitions = parts.transitions();
   const Part& part = parts.part(id);
-  const int backend = transitions.BackendOf(id);
+  const int layout_class = transitions.LayoutClassOf(id);
   Ticks shifted = 0;
   for (int read : part.outside) {
     if (!transitions.DependsOnMaker(read)) continue;
     // All makers agree on what is charged already.
-    shifted += transitions.Extra(read, 0, backend) - bound.Crossing(read, 0, backend, 0);
+    shifted += transitions.Extra(read, 0, layout_class) - bound.Crossing(read, 0, layout_class, 0);
   }
   for (int node : part.exits) {
     if (!transitions.DependsOnMaker(node)) continue;
     const int outside = static_cast<int>(parts.Readers(node).size()) - parts.NumReaders(node, part);
-    shifted -= outside * bound.Returned(node, transitions.ClassOf(node, backend));
+    shifted -= outside * bound.Returned(node, transitions.MakerClassOf(node, layout_class));
   }
   return shifted;
 }
@@ -48,9 +48,9 @@ int NumBelowZero(const PartTable& parts, const DualBound& bound) {
   int wrong = 0;
   for (int id = 0; id < parts.num_parts(); ++id) {
     for (int read : parts.part(id).outside) {
-      for (int maker = 0; transitions.DependsOnMaker(read) && maker < transitions.NumClasses(read);
-           ++maker) {
-        wrong += bound.Crossing(read, maker, transitions.BackendOf(id), 1) < 0;
+      for (int maker = 0;
+           transitions.DependsOnMaker(read) && maker < transitions.NumMakerClasses(read); ++maker) {
+        wrong += bound.Crossing(read, maker, transitions.LayoutClassOf(id), 1) < 0;
         wrong += bound.Returned(read, maker) < 0;
       }
     }
@@ -140,15 +140,15 @@ TEST_CASE("random problems: prices are a dual, no cover of any nodes is below th
   CHECK(met * 3 > solvable);
 }
 
-/*! Two nodes, each cheaper on another backend: one of them or a crossing has to be paid for. */
-TEST_CASE("what staying on one backend saves is in the bound") {
+/*! Two nodes, each cheaper in another layout: one of them or a crossing has to be paid for. */
+TEST_CASE("what staying in one layout saves is in the bound") {
   CoverProblem problem;
   problem.num_nodes = 2;
   problem.inputs = {{}, {0}};
   for (int node : {0, 1}) {
-    for (int backend : {0, 1}) {
-      problem.candidates.push_back({{node}, backend, 0.0});
-      problem.costs.push_back(CandidateCost::Known(node == backend ? 10.0 : 12.0));
+    for (int layout_class : {0, 1}) {
+      problem.candidates.push_back({{node}, layout_class, 0.0});
+      problem.costs.push_back(CandidateCost::Known(node == layout_class ? 10.0 : 12.0));
     }
   }
   problem.transitions.between = [](int, int from, int to) { return from == to ? 0.0 : 5.0; };

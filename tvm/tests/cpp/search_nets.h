@@ -31,13 +31,13 @@ class NetBuilder {
   /*! \brief Convolution, bias, activation. */
   int AddConv(int input) { return Add({Add({Add({input}, true)})}); }
 
-  /*! \brief One node each, on backend 0. */
+  /*! \brief One node each, of layout class 0. */
   void OfferSingles() {
     for (int node = 0; node < problem_.num_nodes; ++node) Offer({node}, 0);
   }
   /*!
    * \brief Every connected convex set of 2 .. max_size nodes with at most one heavy node, which
-   * nothing inside feeds; on backend 0.
+   * nothing inside feeds; of layout class 0.
    */
   void OfferFusions(size_t max_size) {
     for (int node = 0; node < problem_.num_nodes; ++node) {
@@ -45,7 +45,7 @@ class NetBuilder {
       GrowFusion({node}, node, max_size, &seen);
     }
   }
-  /*! \brief Heavy node with one and with two light followers, on backend 1. */
+  /*! \brief Heavy node with one and with two light followers, of layout class 1. */
   void OfferPatterns() {
     for (int node = 0; node < problem_.num_nodes; ++node) {
       if (!is_heavy_[static_cast<size_t>(node)]) continue;
@@ -59,20 +59,20 @@ class NetBuilder {
       }
     }
   }
-  /*! \brief All nodes first .. last, on backend 1. */
+  /*! \brief All nodes first .. last, of layout class 1. */
   void OfferRegion(int first, int last) {
     std::vector<int> nodes;
     for (int node = first; node <= last; ++node) nodes.push_back(node);
     Offer(std::move(nodes), 1);
   }
-  void Offer(std::vector<int> nodes, int backend) {
+  void Offer(std::vector<int> nodes, int layout_class) {
     // A cost that follows the size, with some unevenness; fewer parts pay less overhead.
-    unsigned mix = static_cast<unsigned>(nodes.front() * 31 + nodes.back() * 17 + backend * 7);
+    unsigned mix = static_cast<unsigned>(nodes.front() * 31 + nodes.back() * 17 + layout_class * 7);
     mix = mix * 2654435761u >> 16;
     double seconds = 5e-6;
     for (int node : nodes) seconds += is_heavy_[static_cast<size_t>(node)] ? 40e-6 : 4e-6;
     seconds *= 0.9 + 0.2 * static_cast<double>(mix % 1000) / 1000.0;
-    problem_.candidates.push_back({std::move(nodes), backend, 0.0});
+    problem_.candidates.push_back({std::move(nodes), layout_class, 0.0});
     problem_.costs.push_back(CandidateCost::Known(seconds));
   }
 

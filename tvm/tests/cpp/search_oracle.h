@@ -97,16 +97,16 @@ class Oracle {
     }
     for (const auto& [node, reader] : crossings) {
       if (!transitions.between) break;
-      charge(transitions.between(node, Backend(problem, owner[static_cast<size_t>(node)]),
-                                 Backend(problem, reader)));
+      charge(transitions.between(node, LayoutClass(problem, owner[static_cast<size_t>(node)]),
+                                 LayoutClass(problem, reader)));
     }
     for (const auto& [value, reader] : entries) {
       if (!transitions.from_outside) break;
-      charge(transitions.from_outside(value, Backend(problem, reader)));
+      charge(transitions.from_outside(value, LayoutClass(problem, reader)));
     }
     for (int node : problem.outputs) {
       if (!transitions.to_outside) break;
-      charge(transitions.to_outside(node, Backend(problem, owner[static_cast<size_t>(node)])));
+      charge(transitions.to_outside(node, LayoutClass(problem, owner[static_cast<size_t>(node)])));
     }
     return sum;
   }
@@ -135,8 +135,8 @@ class Oracle {
   static int First(const CoverProblem& problem, int id) {
     return problem.candidates[static_cast<size_t>(id)].inside.front();
   }
-  static int Backend(const CoverProblem& problem, int id) {
-    return problem.candidates[static_cast<size_t>(id)].backend;
+  static int LayoutClass(const CoverProblem& problem, int id) {
+    return problem.candidates[static_cast<size_t>(id)].layout_class;
   }
   void Enumerate() {
     int node = 0;

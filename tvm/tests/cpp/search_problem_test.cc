@@ -93,7 +93,7 @@ TEST_CASE("ticks add exactly and saturate") {
 TEST_CASE("a problem's summary") {
   CoverProblem problem = TwoNodes();
   problem.costs = {CandidateCost::Known(1.0), CandidateCost::Failed(), CandidateCost::Unknown()};
-  CHECK(problem.Summary() == "2 nodes, 3 candidates (1 known, 1 failed), 2 backends");
+  CHECK(problem.Summary() == "2 nodes, 3 candidates (1 known, 1 failed), 2 layout classes");
 }
 
 }  // namespace

@@ -65,21 +65,6 @@ TEST_CASE("regions of any size, the whole net's too, add hardly any states") {
   CHECK(with.stats().states_expanded < without.stats().states_expanded * 11 / 10);
 }
 
-TEST_CASE("costs asked for one by one: the same plan, fewer costs, few steps") {
-  CoverProblem problem = InceptionNet({300, 4, true});
-  const double seconds = CoverSearch(problem).Step().plan.seconds;
-  const std::vector<CandidateCost> costs = problem.costs;
-  problem.costs.clear();
-  for (size_t id = 0; id < costs.size(); ++id) {
-    problem.candidates[id].lower_bound = 0.8 * costs[id].seconds;
-  }
-  CoverSearch search(problem);
-  const CoverStep step = RunToEnd(&search, [&](int id) { return costs[static_cast<size_t>(id)]; });
-  CHECK(step.plan.optimal);
-  CHECK(step.plan.seconds == seconds);
-  CHECK(search.stats().costs_asked * 2 < search.stats().candidates);
-}
-
 }  // namespace
 }  // namespace testing
 }  // namespace collage

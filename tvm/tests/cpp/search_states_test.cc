@@ -159,9 +159,9 @@ TEST_CASE("transitions: what each maker costs a reader is split into least and e
   CoverProblem problem;
   problem.num_nodes = 2;
   problem.inputs = {{}, {0}};
-  for (int backend : {10, 20, 30}) {
-    problem.candidates.push_back({{0}, backend, 0.0});
-    problem.candidates.push_back({{1}, backend, 0.0});
+  for (int layout_class : {10, 20, 30}) {
+    problem.candidates.push_back({{0}, layout_class, 0.0});
+    problem.candidates.push_back({{1}, layout_class, 0.0});
   }
   // Makers 10 and 20 are alike to every reader.
   problem.transitions.between = [](int, int from, int to) {
@@ -173,11 +173,11 @@ TEST_CASE("transitions: what each maker costs a reader is split into least and e
   CHECK_FALSE(table.DependsOnMaker(1));
   CHECK(table.Fixed(1) == ToTicks(1.0));
   CHECK(table.Fixed(0) == 0);
-  CHECK(table.ClassOf(0, 0) == table.ClassOf(0, 1));
-  CHECK(table.ClassOf(0, 0) != table.ClassOf(0, 2));
-  CHECK(table.Extra(0, table.ClassOf(0, 1), 2) == 0);
-  CHECK(table.Extra(0, table.ClassOf(0, 2), 0) == ToTicks(4.0));
-  CHECK(table.Extra(0, table.ClassOf(0, 2), 2) == ToTicks(2.0));
+  CHECK(table.MakerClassOf(0, 0) == table.MakerClassOf(0, 1));
+  CHECK(table.MakerClassOf(0, 0) != table.MakerClassOf(0, 2));
+  CHECK(table.Extra(0, table.MakerClassOf(0, 1), 2) == 0);
+  CHECK(table.Extra(0, table.MakerClassOf(0, 2), 0) == ToTicks(4.0));
+  CHECK(table.Extra(0, table.MakerClassOf(0, 2), 2) == ToTicks(2.0));
 }
 
 TEST_CASE("a part table knows what each part reads and offers") {

@@ -53,9 +53,9 @@ TEST_CASE("sub-graph: each limit is named when it refuses") {
   CHECK(why("a b", {0, 2, false}) == "a value is used both inside and outside");
   CHECK(why("a b e", {}) == "a path leaves it and comes back");
   CHECK(why("", {}) == "it holds no node");
-  NamedGraph regions = G("x:var; a=relu(x)#1; b=relu(a)#0");
+  NamedGraph scopes = G("x:var; a=relu(x)#1; b=relu(a)#0");
   std::string reason;
-  CHECK_FALSE(regions.Sub("a b").IsValid(regions.graph, {}, &reason));
+  CHECK_FALSE(scopes.Sub("a b").IsValid(scopes.graph, {}, &reason));
   CHECK(reason == "it crosses the border of a function or branch");
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("sub-graph: composites are sound exactly when they can run one after t
     }
     for (const NestedSubGraph& part : nested) sets.push_back(part.inside);
     const SubGraph sub_graph = SubGraph::Make(g.graph, inside, nested);
-    if (!sub_graph.IsInOneRegion(g.graph)) continue;
+    if (!sub_graph.IsInOneScope(g.graph)) continue;
     const bool expected = CanRunWhole(g.graph, inside, sets);
     ++(expected ? num_sound : num_other);
     CHECK(sub_graph.IsValid(g.graph, {}) == expected);

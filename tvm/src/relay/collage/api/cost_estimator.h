@@ -50,8 +50,9 @@ class CostEstimatorNode : public Object {
    */
   PackedFunc transition;
   /*!
-   * \brief (lines "place in targets, kernels, operations" of what candidates do at least, targets,
-   * the host's target) -> lines of seconds that no cost is below; null where nothing is known.
+   * \brief (JSON: a list of {target: its place in targets, num_calls, operations}, what candidates
+   * do at least; targets, the host's target) -> JSON: a list of seconds that no cost is below; null
+   * where nothing is known.
    */
   PackedFunc bound;
 

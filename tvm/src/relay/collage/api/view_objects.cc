@@ -47,7 +47,7 @@ String NodeFields(const DataflowGraphView& view, int64_t number) {
       {"inputs", node.inputs},
       {"outputs", node.outputs},
       {"dominator", node.dominator},
-      {"region", node.region},
+      {"scope", node.scope},
       {"num_bytes", node.NumBytes()},
       {"is_placeable", node.IsPlaceable()},
       {"is_result", node.is_external},

@@ -59,7 +59,7 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   std::vector<double> least_seconds;
   for (int id = 0; id < num_candidates; ++id) {
     insides.push_back(problem.candidates[id].inside);
-    classes.push_back(problem.candidates[id].backend);
+    classes.push_back(problem.candidates[id].layout_class);
     const EstimatedCost& cost = costs[id];
     seconds.push_back(cost.IsUsable() ? cost.seconds : -1.0);
     least_seconds.push_back(costs.LeastSeconds(id));

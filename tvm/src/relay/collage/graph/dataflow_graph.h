@@ -69,7 +69,7 @@ struct COLLAGE_API Node {
   int projection = -1;             // of a kProjection
   std::vector<NodeIndex> inputs;   // callee first, then arguments, duplicates kept
   std::vector<NodeIndex> outputs;  // each reader once, ascending; filled by Finish()
-  NodeIndex region = -1;           // the function, branch, clause or let body it belongs to
+  NodeIndex scope = -1;            // the function, branch, clause or let body it belongs to
   NodeIndex dominator =
       -1;  // immediate post-dominator, by FlowInputs; -1 for none; filled by Finish()
   bool is_external = false;  // the function's result

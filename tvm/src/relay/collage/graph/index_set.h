@@ -40,10 +40,6 @@ class COLLAGE_API IndexSet {
     words_[WordOf(index)] |= BitOf(index);
     return *this;
   }
-  IndexSet& Remove(int index) {
-    words_[WordOf(index)] &= ~BitOf(index);
-    return *this;
-  }
   bool Contains(int index) const { return (words_[WordOf(index)] & BitOf(index)) != 0; }
 
   IndexSet& operator|=(const IndexSet& other);

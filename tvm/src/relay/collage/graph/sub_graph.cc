@@ -193,10 +193,10 @@ bool SubGraph::HasTaps(const DataflowGraph& graph) const {
   });
 }
 
-bool SubGraph::IsInOneRegion(const DataflowGraph& graph) const {
+bool SubGraph::IsInOneScope(const DataflowGraph& graph) const {
   const NodeIndex first = inside_.First();
   for (NodeIndex i = first; i != IndexSet::kNone; i = inside_.Next(i)) {
-    if (graph[i].region != graph[first].region) return false;
+    if (graph[i].scope != graph[first].scope) return false;
   }
   return true;
 }
@@ -220,7 +220,7 @@ bool SubGraph::IsValid(const DataflowGraph& graph, const SubGraphConfig& config,
   if (!config.allow_taps && HasTaps(graph)) {
     return refuse("a value is used both inside and outside");
   }
-  if (!IsInOneRegion(graph)) return refuse("it crosses the border of a function or branch");
+  if (!IsInOneScope(graph)) return refuse("it crosses the border of a function or branch");
   if (!IsConvex(graph, inside_)) return refuse("a path leaves it and comes back");
   std::string unsound = WhyNestedPartsUnsound(graph, *this);
   return unsound.empty() || refuse(std::move(unsound));

@@ -69,9 +69,9 @@ class COLLAGE_API SubGraph {
 
   /*! \brief Does an exit also feed an inside node? */
   bool HasTaps(const DataflowGraph& graph) const;
-  bool IsInOneRegion(const DataflowGraph& graph) const;
+  bool IsInOneScope(const DataflowGraph& graph) const;
   /*!
-   * \brief Is it within `config`, in one region and convex, and are its composites disjoint, convex
+   * \brief Is it within `config`, in one scope and convex, and are its composites disjoint, convex
    * and without a cycle among them? On false, `why` (may be null) names the first that is broken.
    */
   bool IsValid(const DataflowGraph& graph, const SubGraphConfig& config,

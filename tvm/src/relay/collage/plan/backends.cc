@@ -50,7 +50,7 @@ std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const 
   for (size_t spec = 0; spec < backends.specs().size(); ++spec) {
     for (CandidatePartition& candidate :
          backends.AskRule(graph, static_cast<int>(spec), &(*logs)[spec])) {
-      // Its nodes are in one region, hence of one demand. The host has what nobody else may have.
+      // Its nodes are in one scope, hence of one demand. The host has what nobody else may have.
       const Node& first = graph[candidate.sub_graph.inside().First()];
       const bool is_allowed = first.IsAllowedOn(backends.specs()[spec].device);
       if (is_allowed || backends.IsHost(candidate)) all.Add(std::move(candidate));

@@ -18,7 +18,8 @@ namespace tvm::collage {
 /*! \brief Three significant digits with a unit: 1.23 ms. */
 std::string SecondsText(double seconds);
 
-/*! \brief What is known of a part's cost; PartCost of records.py, which lists status and flags. */
+/*! \brief What is known of a part's cost; PartCost of costs/cost.py, which lists status and flags.
+ */
 struct EstimatedCost {
   std::string status;
   double seconds = 0;
@@ -26,7 +27,7 @@ struct EstimatedCost {
   std::vector<std::string> flags = {};  // what makes it doubtful
 
   bool IsUsable() const { return status == "measured" || status == "estimated"; }
-  /*! \brief As Cost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
+  /*! \brief As PartCost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
   std::string Summary() const;
   /*! \brief Its fields; seconds are null where there are none. */
   Json ToJson() const;

@@ -56,7 +56,7 @@ CoverProblem MakeProblem(const DataflowGraph& graph,
   if (number[graph.result()] >= 0) problem.outputs.push_back(number[graph.result()]);
   for (const CandidatePartition& candidate : candidates) {
     CoverCandidate cover;
-    cover.backend = transitions.ClassOf(candidate);
+    cover.layout_class = transitions.ClassOf(candidate);
     candidate.sub_graph.inside().ForEach([&](int index) {
       cover.inside.push_back(number[index]);
       cover.work += operations[index];

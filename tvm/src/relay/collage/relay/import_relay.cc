@@ -116,7 +116,7 @@ class Importer {
 
   ImportedPtr Finish(const ObjectRef& function, const ObjectRef& body, Naming naming) {
     NodeIndex result = indexes_.at(body.get());
-    AssignRegions(result);
+    AssignScopes(result);
     std::vector<std::string> devices = DevicesOf(function, nodes_, exprs_, result);
     auto imported = std::make_shared<ImportedFunction>();
     imported->function = function;
@@ -139,12 +139,12 @@ class Importer {
 
   /*! \brief Replaces names by values. \return the result's. */
   NodeIndex WithoutNames(NodeIndex result) {
-    const std::vector<NodeIndex> values = NamedValues(nodes_, exprs_, Scopes());
+    const std::vector<NodeIndex> values = NamedValues(nodes_, exprs_, ScopesBeyondLets());
     bool is_any = false;
     for (size_t i = 0; i < values.size(); ++i) is_any |= values[i] != static_cast<NodeIndex>(i);
     if (!is_any) return result;
     ReplaceNames(values, result, &nodes_, &exprs_);
-    AssignRegions(values[result]);
+    AssignScopes(values[result]);
     return values[result];
   }
 
@@ -222,67 +222,67 @@ class Importer {
   }
 
   /*!
-   * \brief A node belongs to the innermost region that holds all its readers. Regions are opened
+   * \brief A node belongs to the innermost scope that holds all its readers. Scopes are opened
    * by function bodies, branches, match clauses and what a let-bound variable is in scope of;
-   * readers have higher indexes, so one backward walk settles all. The root region is 0.
+   * readers have higher indexes, so one backward walk settles all. The root scope is 0.
    */
-  void AssignRegions(NodeIndex result) {
+  void AssignScopes(NodeIndex result) {
     parents_ = {-1};
     is_let_ = {false};
-    for (Node& node : nodes_) node.region = -1;
-    nodes_[result].region = 0;
+    for (Node& node : nodes_) node.scope = -1;
+    nodes_[result].scope = 0;
     for (NodeIndex i = static_cast<NodeIndex>(nodes_.size()) - 1; i >= 0; --i) {
       Node& node = nodes_[i];
-      if (node.region < 0) node.region = 0;  // a parameter that nothing reads
+      if (node.scope < 0) node.scope = 0;  // a parameter that nothing reads
       for (size_t k = 0; k < node.inputs.size(); ++k) {
         Merge(node.inputs[k],
-              OpensRegion(node, k) ? NewRegion(node.region, node.name == "Let") : node.region);
+              OpensScope(node, k) ? NewScope(node.scope, node.name == "Let") : node.scope);
       }
     }
   }
   /*! \brief Is the input's value computed elsewhere than where the node itself stands? */
-  static bool OpensRegion(const Node& node, size_t input) {
+  static bool OpensScope(const Node& node, size_t input) {
     if (node.type == NodeType::kFunction) return true;
     if (node.type != NodeType::kOther) return false;
     // The condition and the matched value are read outside the branches, a let's value outside its
     // body; its variable is a leaf, wherever it stands.
     return input > 0 && (node.name == "If" || node.name == "Match" || node.name == "Let");
   }
-  /*! \brief Values for different devices are never in one part, as if in different regions. */
+  /*! \brief Values for different devices are never in one part, as if in different scopes. */
   void AssignDevices(std::vector<std::string> devices) {
-    std::map<std::pair<NodeIndex, std::string>, NodeIndex> regions;
+    std::map<std::pair<NodeIndex, std::string>, NodeIndex> scopes;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       nodes_[i].device = std::move(devices[i]);
       if (nodes_[i].device.empty()) continue;
-      auto [entry, is_new] = regions.try_emplace({nodes_[i].region, nodes_[i].device}, 0);
-      if (is_new) entry->second = NewRegion(nodes_[i].region);
-      nodes_[i].region = entry->second;
+      auto [entry, is_new] = scopes.try_emplace({nodes_[i].scope, nodes_[i].device}, 0);
+      if (is_new) entry->second = NewScope(nodes_[i].scope);
+      nodes_[i].scope = entry->second;
     }
   }
-  /*! \brief By node the region that no let opened: a function's body, or a branch. */
-  std::vector<int> Scopes() const {
+  /*! \brief By node the scope that no let opened: a function's body, or a branch. */
+  std::vector<int> ScopesBeyondLets() const {
     std::vector<int> scopes;
     for (const Node& node : nodes_) {
-      int region = node.region;
-      while (is_let_[region]) region = parents_[region];
-      scopes.push_back(region);
+      int scope = node.scope;
+      while (is_let_[scope]) scope = parents_[scope];
+      scopes.push_back(scope);
     }
     return scopes;
   }
-  int NewRegion(int parent, bool is_let = false) {
+  int NewScope(int parent, bool is_let = false) {
     is_let_.push_back(is_let);
     parents_.push_back(parent);
     return static_cast<int>(parents_.size()) - 1;
   }
-  void Merge(NodeIndex index, int region) {
-    int& current = nodes_[index].region;
+  void Merge(NodeIndex index, int scope) {
+    int& current = nodes_[index].scope;
     if (current < 0) {
-      current = region;
+      current = scope;
       return;
     }
-    // A region's parent has a smaller number, so the larger one moves up.
+    // A scope's parent has a smaller number, so the larger one moves up.
     int a = current;
-    int b = region;
+    int b = scope;
     while (a != b) (a > b ? a : b) = parents_[a > b ? a : b];
     current = a;
   }
@@ -291,7 +291,7 @@ class Importer {
   std::vector<Node> nodes_;
   std::vector<ObjectRef> exprs_;
   std::vector<int> parents_;
-  std::vector<bool> is_let_;  // by region: what opened it
+  std::vector<bool> is_let_;  // by scope: what opened it
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ Json PartsJson(const std::vector<PlacedPart>& parts);
 /*!
  * \brief Fills in the parts from JSON: such parts by function name.
  * \throw PlacementError, in one line, when they name a function or a node that is not there, or
- * overlap, leave their region, or cannot run one after the other.
+ * overlap, leave their scope, or cannot run one after the other.
  */
 void SetParts(const String& parts_of, Placement* placement);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // (module, Placement) -> module, the only file that does it: chosen parts become global functions
 // or composites that the bodies call. Also the module that a candidate is measured as. Knows
-// nothing of search, costs or files. Precondition: parts are disjoint, convex and in one region
+// nothing of search, costs or files. Precondition: parts are disjoint, convex and in one scope
 // each, their quotient graph acyclic. Test: relay/test_rewrite.py.
 #ifndef TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
 #define TVM_RELAY_COLLAGE_RELAY_REWRITE_H_

@@ -183,10 +183,10 @@ bool Growth::CanJoin(const State& state, const Unit& unit, bool is_upstream) con
 void Growth::AppendTouching(const State& state, const std::vector<NodeIndex>& border,
                             bool is_upstream, std::vector<int>* out) const {
   const IndexSet& inside = state.sub_graph.inside();
-  const NodeIndex region = graph_[inside.First()].region;
+  const NodeIndex scope = graph_[inside.First()].scope;
   const NodeIndex first = inside.First();
   for (NodeIndex node : border) {
-    if (graph_[node].region != region) continue;
+    if (graph_[node].scope != scope) continue;
     for (int u : is_upstream ? units_by_exit_[node] : units_by_entry_[node]) {
       const Unit& unit = units_[u];
       const SubGraph& added = unit.sub_graph;

@@ -58,7 +58,7 @@ std::vector<int> RegionMerger::Neighbours(int tile) const {
 }
 
 bool RegionMerger::CanMerge(const Region& large, const Region& small) const {
-  if (graph_[large.inside.First()].region != graph_[small.inside.First()].region) return false;
+  if (graph_[large.inside.First()].scope != graph_[small.inside.First()].scope) return false;
   if (!IsConvexUnion(graph_, large.inside, small.inside)) return false;
   bool reads = false;
   bool feeds = false;

@@ -18,7 +18,7 @@ using Tiles = std::vector<const SubGraph*>;
 /*!
  * \brief Maximal connected unions of tiles that are convex and in whose inside no tiles feed each
  * other in a circle, in the order of their first nodes.
- * \param tiles are disjoint, each convex and inside one region of the graph. Test:
+ * \param tiles are disjoint, each convex and inside one scope of the graph. Test:
  * tvm/tests/cpp/rules_region_test.cc.
  */
 std::vector<Tiles> MergeTiles(const DataflowGraph& graph, Tiles tiles);

@@ -82,11 +82,11 @@ std::string CoverProblem::Summary() const {
     known += cost.status == CandidateCost::Status::kKnown;
     failed += cost.status == CandidateCost::Status::kFailed;
   }
-  std::set<int> backends;
-  for (const CoverCandidate& candidate : candidates) backends.insert(candidate.backend);
+  std::set<int> layout_classes;
+  for (const CoverCandidate& candidate : candidates) layout_classes.insert(candidate.layout_class);
   return std::to_string(num_nodes) + " nodes, " + std::to_string(candidates.size()) +
          " candidates (" + std::to_string(known) + " known, " + std::to_string(failed) +
-         " failed), " + std::to_string(backends.size()) + " backends";
+         " failed), " + std::to_string(layout_classes.size()) + " layout classes";
 }
 
 }  // namespace collage

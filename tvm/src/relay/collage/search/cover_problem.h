@@ -36,8 +36,8 @@ struct CandidateCost {
 struct CoverCandidate {
   /*! \brief The nodes, ascending, at least one. One that is not convex can never be used. */
   std::vector<int> inside;
-  /*! \brief Any number that names the backend (layout class); read by transition costs only. */
-  int backend = 0;
+  /*! \brief Any number that names its layout class; read by transition costs only. */
+  int layout_class = 0;
   /*!
    * \brief No cost of this candidate can be below this many seconds. Results are optimal relative
    * to this promise, unless a cost is seen to break it (CoverSearch::SetCost); zero is always true.
@@ -56,11 +56,11 @@ struct CoverCandidate {
  * nodes read it. All answers must be finite and >= 0, and the same each time.
  */
 struct TransitionCosts {
-  /*! \brief Value of `node`, made by a part of backend `from`, read by a part of backend `to`. */
+  /*! \brief Value of `node`, made by a part of layout class `from`, read by one of `to`. */
   std::function<double(int node, int from, int to)> between;
   /*! \brief Graph input or constant `outside` (an id of outside_inputs) read by a part of `to`. */
   std::function<double(int outside, int to)> from_outside;
-  /*! \brief Value of `node`, a graph output, made by a part of backend `from`. */
+  /*! \brief Value of `node`, a graph output, made by a part of layout class `from`. */
   std::function<double(int node, int from)> to_outside;
 };
 
@@ -83,7 +83,7 @@ struct CoverProblem {
    * or a cost that is negative, not finite or above kMaxSeconds.
    */
   void Validate() const;
-  /*! \brief "120 nodes, 800 candidates (35 known, 2 failed), 2 backends". */
+  /*! \brief "120 nodes, 800 candidates (35 known, 2 failed), 2 layout classes". */
   std::string Summary() const;
 };
 

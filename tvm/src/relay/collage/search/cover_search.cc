@@ -305,21 +305,5 @@ std::string CoverStats::Summary() const {
          ", " + Milliseconds(seconds);
 }
 
-CoverStep RunToEnd(CoverSearch* search, const std::function<CandidateCost(int)>& cost_of) {
-  CoverStep step = search->Step();
-  while (step.kind == CoverStep::Kind::kNeedCosts) {
-    for (int id : step.needed) {
-      const CandidateCost cost = cost_of(id);
-      if (cost.status == Status::kUnknown) {
-        throw std::invalid_argument("cover search: the cost of candidate " + std::to_string(id) +
-                                    " was asked for and is still unknown");
-      }
-      search->SetCost(id, cost);
-    }
-    step = search->Step();
-  }
-  return step;
-}
-
 }  // namespace collage
 }  // namespace tvm

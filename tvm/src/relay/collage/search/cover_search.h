@@ -16,7 +16,6 @@
 #define TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -127,9 +126,6 @@ class CoverSearch {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/*! \brief Steps until the end, taking each cost that is asked for from `cost_of`. */
-CoverStep RunToEnd(CoverSearch* search, const std::function<CandidateCost(int)>& cost_of);
 
 }  // namespace collage
 }  // namespace tvm

@@ -67,11 +67,12 @@ void DualBound::SetSlots() {
   slots_.assign(static_cast<size_t>(parts_.num_nodes()), 0);
   for (int node = 0; node < parts_.num_nodes(); ++node) {
     if (!transitions.DependsOnMaker(node)) continue;
-    slots_[node] = dependent_.size() * static_cast<size_t>(transitions.NumBackends());
+    slots_[node] = dependent_.size() * static_cast<size_t>(transitions.NumLayoutClasses());
     dependent_.push_back(node);
   }
   // Nothing is shifted yet; some class of makers charges each reader nothing beyond Fixed.
-  prices_.returned.assign(dependent_.size() * static_cast<size_t>(transitions.NumBackends()), 0);
+  prices_.returned.assign(dependent_.size() * static_cast<size_t>(transitions.NumLayoutClasses()),
+                          0);
   prices_.charged = prices_.returned;
 }
 
@@ -80,7 +81,7 @@ Ticks DualBound::ChargeableBut(int node, int but, int to, const Prices& prices) 
   const TransitionTable& transitions = parts_.transitions();
   const Ticks* returned = prices.returned.data() + Slot(node);
   Ticks least = kInfiniteTicks;
-  for (int other = 0; other < transitions.NumClasses(node); ++other) {
+  for (int other = 0; other < transitions.NumMakerClasses(node); ++other) {
     if (other == but) continue;
     least = std::min(least, transitions.Extra(node, other, to) + returned[other]);
   }
@@ -99,14 +100,15 @@ Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
   Ticks most = 0;
   for (int id : parts_.Reading(node)) {
     if (prices.reduced[id] < 0) continue;
-    const int to = transitions.BackendOf(id);
+    const int to = transitions.LayoutClassOf(id);
     const Ticks now = transitions.Extra(node, maker_class, to) + returned;
     most = std::max(most, ChargeableBut(node, maker_class, to, prices) - now);
   }
   const int num_readers = static_cast<int>(parts_.Readers(node).size());
   for (int id : parts_.Holding(node)) {
     const Ticks spare = prices.reduced[id];
-    if (spare < 0 || transitions.ClassOf(node, transitions.BackendOf(id)) != maker_class) continue;
+    if (spare < 0 || transitions.MakerClassOf(node, transitions.LayoutClassOf(id)) != maker_class)
+      continue;
     const int outside = num_readers - parts_.NumReaders(node, parts_.part(id));
     if (outside == 0) continue;
     makers->emplace_back(id, outside);
@@ -119,7 +121,7 @@ Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
 /*! \brief Shifts what makers of the node's value can spare to its readers, class by class. */
 void DualBound::Shift(int node, Prices* prices) const {
   const TransitionTable& transitions = parts_.transitions();
-  for (int maker_class = 0; maker_class < transitions.NumClasses(node); ++maker_class) {
+  for (int maker_class = 0; maker_class < transitions.NumMakerClasses(node); ++maker_class) {
     std::vector<std::pair<int, int>> makers;
     const Ticks more = MostToReturn(node, maker_class, *prices, &makers);
     if (more == 0) continue;
@@ -127,8 +129,8 @@ void DualBound::Shift(int node, Prices* prices) const {
       prices->reduced[id] -= more * outside;
     }
     prices->returned[Slot(node) + static_cast<size_t>(maker_class)] += more;
-    std::vector<Ticks> raised;  // by backend
-    for (int to = 0; to < transitions.NumBackends(); ++to) {
+    std::vector<Ticks> raised;  // by layout class
+    for (int to = 0; to < transitions.NumLayoutClasses(); ++to) {
       Ticks& charged = prices->charged[Slot(node) + static_cast<size_t>(to)];
       const Ticks before = charged;
       charged = ChargeableBut(node, -1, to, *prices);
@@ -136,7 +138,7 @@ void DualBound::Shift(int node, Prices* prices) const {
     }
     for (int id : parts_.Reading(node)) {
       Ticks& reduced = prices->reduced[id];
-      if (reduced >= 0) reduced += raised[transitions.BackendOf(id)];
+      if (reduced >= 0) reduced += raised[transitions.LayoutClassOf(id)];
     }
   }
 }

@@ -17,11 +17,11 @@
 //
 // Transition costs that depend on a value's maker are shifted between its maker and its readers
 // first, which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less
-// for each node outside of it that reads v; whoever reads v from outside on backend b pays
+// for each node outside of it that reads v; whoever of layout class b reads v from outside pays
 // `charged(v, b)` more; and a crossing costs
 //   extra(v, m, b) - charged(v, b) + returned(v, m) for each node of the reader that reads v.
 // charged(v, b) is the least of extra(v, m, b) + returned(v, m) over all m, so that no crossing is
-// below zero and all said above still holds. So what staying on one backend saves is in prices.
+// below zero and all said above still holds. So what staying in one layout saves is in prices.
 //
 // Prices are found by dual ascent: a node's price is raised by the least reduced cost of the
 // candidates that hold it, until none can be raised. How good the result is depends on the order of
@@ -55,8 +55,8 @@ class DualBound {
   Ticks Reduced(int part) const { return prices_.reduced[part]; }
 
   /*!
-   * \brief What a part of backend `to` pays for the node's value beyond Reduced, where a maker of
-   * that class has paid already and `num_readers` of the part's nodes read it.
+   * \brief What a part of layout class `to` pays for the node's value beyond Reduced, where a maker
+   * of that maker class has paid already and `num_readers` of the part's nodes read it.
    */
   Ticks Crossing(int node, int maker_class, int to, int num_readers) const {
     const Ticks extra = parts_.transitions().Extra(node, maker_class, to);
@@ -72,7 +72,7 @@ class DualBound {
     std::vector<Ticks> of_node;
     std::vector<Ticks> reduced;   // by part; negative: not usable
     std::vector<Ticks> returned;  // by slot of the value, and class
-    std::vector<Ticks> charged;   // by slot of the value, and reading backend
+    std::vector<Ticks> charged;   // by slot of the value, and reading layout class
     Ticks sum = 0;
   };
   size_t Slot(int node) const { return slots_[node]; }

@@ -32,11 +32,11 @@ struct SearchState {
   /*! \brief Covered node that uncovered ones read, uncovered node that it waits for. */
   std::vector<Note> waits;
   /*!
-   * \brief Covered node that uncovered ones read, class of the backend that makes it. This and the
-   * next only for nodes where the maker matters (TransitionTable::DependsOnMaker).
+   * \brief Covered node that uncovered ones read, class of its maker. This and the next only for
+   * nodes where the maker matters (TransitionTable::DependsOnMaker).
    */
   std::vector<Note> makers;
-  /*! \brief Uncovered node, backend of a used part that reads it: one note for each such part. */
+  /*! \brief Uncovered node, layout class of a used part that reads it: one note a part. */
   std::vector<Note> readers;
 };
 

@@ -83,7 +83,7 @@ void Successors::CarryWaits(const SearchState& state, const Part& part) {
 void Successors::CarryTransitions(const SearchState& state, int id) {
   const TransitionTable& transitions = parts_.transitions();
   const Part& part = parts_.part(id);
-  const int backend = transitions.BackendOf(id);
+  const int layout_class = transitions.LayoutClassOf(id);
   next_.makers.clear();
   next_.readers.clear();
   if (!transitions.IsAnyDependent()) return;
@@ -92,7 +92,7 @@ void Successors::CarryTransitions(const SearchState& state, int id) {
   }
   for (int node : part.exits) {
     if (transitions.DependsOnMaker(node) && HasUncoveredReader(node)) {
-      next_.makers.push_back({node, transitions.ClassOf(node, backend)});
+      next_.makers.push_back({node, transitions.MakerClassOf(node, layout_class)});
     }
   }
   for (const Note& note : state.readers) {
@@ -100,7 +100,7 @@ void Successors::CarryTransitions(const SearchState& state, int id) {
   }
   for (int read : part.outside) {
     if (transitions.DependsOnMaker(read) && !state.covered.Contains(read)) {
-      next_.readers.push_back({read, backend});
+      next_.readers.push_back({read, layout_class});
     }
   }
   std::sort(next_.makers.begin(), next_.makers.end());
@@ -112,13 +112,13 @@ Ticks Successors::TransitionCost(const SearchState& state, int id) const {
   const TransitionTable& transitions = parts_.transitions();
   if (!transitions.IsAnyDependent()) return 0;
   const Part& part = parts_.part(id);
-  const int backend = transitions.BackendOf(id);
+  const int layout_class = transitions.LayoutClassOf(id);
   Ticks cost = 0;
   for (int read : part.outside) {
     if (!transitions.DependsOnMaker(read) || !state.covered.Contains(read)) continue;
     const int maker_class = NotesOf(state.makers, read).first->value;
     const int num_readers = parts_.NumReaders(read, part);
-    cost = AddTicks(cost, bound_.Crossing(read, maker_class, backend, num_readers));
+    cost = AddTicks(cost, bound_.Crossing(read, maker_class, layout_class, num_readers));
   }
   for (size_t i = 0; i < state.readers.size();) {
     const int node = state.readers[i].node;
@@ -127,7 +127,7 @@ Ticks Successors::TransitionCost(const SearchState& state, int id) const {
       continue;
     }
     // What is returned for each node that reads it already, one of which each of these parts has.
-    const int maker_class = transitions.ClassOf(node, backend);
+    const int maker_class = transitions.MakerClassOf(node, layout_class);
     const std::vector<int>& all = parts_.Readers(node);
     int more = static_cast<int>(std::count_if(
         all.begin(), all.end(), [&](int reader) { return state.covered.Contains(reader); }));

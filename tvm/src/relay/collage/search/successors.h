@@ -22,9 +22,9 @@
 // used parts, so that a refused X does close a cycle.
 //
 // What may follow depends on C and the Waits alone, and what it costs, with transition costs, on
-// the makers of values that uncovered nodes read and on the backends of the parts that read values
-// not made yet. These are the key; the best way to each key is enough. (By C alone it is not: see
-// the six nodes in search_cover_test.cc.)
+// the makers of values that uncovered nodes read and on the layout classes of the parts that read
+// values not made yet. These are the key; the best way to each key is enough. (By C alone it is
+// not: see the six nodes in search_cover_test.cc.)
 #ifndef TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
 #define TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
 

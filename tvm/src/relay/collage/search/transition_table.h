@@ -18,23 +18,26 @@ class TransitionTable {
   /*! \brief `outside[id]` are the nodes that candidate id reads but does not hold. */
   TransitionTable(const CoverProblem& problem, const std::vector<std::vector<int>>& outside);
 
-  /*! \brief Dense number of a candidate's backend. */
-  int BackendOf(int candidate) const { return backend_of_[candidate]; }
+  /*! \brief Dense number of a candidate's layout class. */
+  int LayoutClassOf(int candidate) const { return layout_class_of_[candidate]; }
   /*! \brief What the candidate pays for crossings in every cover that uses it. */
   Ticks Fixed(int candidate) const { return fixed_[candidate]; }
 
   /*! \brief Whether DependsOnMaker holds for any node. */
   bool IsAnyDependent() const { return is_any_dependent_; }
-  /*! \brief Whether it matters to any reader which backend made the node's value. */
+  /*! \brief Whether it matters to any reader what class of part made the node's value. */
   bool DependsOnMaker(int node) const { return values_[node].classes > 1; }
-  int NumClasses(int node) const { return values_[node].classes; }
-  int NumBackends() const { return static_cast<int>(num_backends_); }
+  int NumMakerClasses(int node) const { return values_[node].classes; }
+  int NumLayoutClasses() const { return static_cast<int>(num_layout_classes_); }
   /*! \brief Makers of one class charge every reader of the node the same. */
-  int ClassOf(int node, int backend) const { return values_[node].class_of[backend]; }
-  /*! \brief What a reader of backend `to` pays beyond Fixed for a maker of that class. */
+  int MakerClassOf(int node, int layout_class) const {
+    return values_[node].class_of[layout_class];
+  }
+  /*! \brief What a reader of layout class `to` pays beyond Fixed for a maker of that maker class.
+   */
   Ticks Extra(int node, int maker_class, int to) const {
     return values_[node]
-        .extra[static_cast<size_t>(maker_class) * num_backends_ + static_cast<size_t>(to)];
+        .extra[static_cast<size_t>(maker_class) * num_layout_classes_ + static_cast<size_t>(to)];
   }
   /*! \brief The most that any reader of the node pays beyond Fixed. */
   Ticks MostExtra(int node) const {
@@ -45,16 +48,16 @@ class TransitionTable {
  private:
   struct Value {
     int classes = 0;            // 0: nothing reads it across a border
-    std::vector<int> class_of;  // by backend
-    std::vector<Ticks> least;   // by reading backend
-    std::vector<Ticks> extra;   // by class and reading backend
+    std::vector<int> class_of;  // by layout class
+    std::vector<Ticks> least;   // by reading layout class
+    std::vector<Ticks> extra;   // by class and reading layout class
   };
-  void FillValue(const CoverProblem& problem, const std::vector<int>& backends, int node,
+  void FillValue(const CoverProblem& problem, const std::vector<int>& layout_classes, int node,
                  const std::vector<char>& makers, const std::vector<char>& readers);
 
-  size_t num_backends_ = 0;
+  size_t num_layout_classes_ = 0;
   bool is_any_dependent_ = false;
-  std::vector<int> backend_of_;
+  std::vector<int> layout_class_of_;
   std::vector<Ticks> fixed_;
   std::vector<Value> values_;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay functions as DataflowGraph: every kind of expression, its inputs, regions and types."""
+"""Relay functions as DataflowGraph: every kind of expression, its inputs, scopes and types."""
 
 import itertools
 
@@ -18,7 +18,7 @@ def texts(function):
     return [row[0] for row in graph_rows(function)]
 
 
-def regions(function, *names):
+def scopes(function, *names):
     """Regions of the calls of those operators, in the graph's order."""
     rows = graph_rows(function)
     return [row[3] for row in rows if row[0].split(" = ")[1].split("(")[0] in names]
@@ -75,7 +75,7 @@ def test_an_operator_without_a_fusion_kind_is_opaque():
     assert [row[2] for row in graph_rows(mod["main"])[1:]] == [8, 8]
 
 
-def test_a_variable_of_a_value_that_is_not_pure_reads_it_and_the_body_is_a_region():
+def test_a_variable_of_a_value_that_is_not_pure_reads_it_and_the_body_is_a_scope():
     """Of pure values: relay/test_named_values.py."""
     mod = parse("def @main(%x: $T) { let %r = ref(%x); let %a = ref_read(%r); add(%a, %a) }")
     assert texts(mod["main"]) == [
@@ -89,22 +89,22 @@ def test_a_variable_of_a_value_that_is_not_pure_reads_it_and_the_body_is_a_regio
         "%7 = other Let(%3, %4, %6)",
         "%8 = other Let(%1, %2, %7)",
     ]
-    assert len(set(regions(mod["main"], "other RefCreate", "other RefRead", "add"))) == 3
+    assert len(set(scopes(mod["main"], "other RefCreate", "other RefRead", "add"))) == 3
 
 
-def test_branches_are_regions_and_what_both_read_is_outside():
+def test_branches_are_scopes_and_what_both_read_is_outside():
     mod = parse(
         """def @main(%c: bool, %x: $T) {
           %0 = tanh(%x);
           if (%c) { nn.relu(%0) } else { %1 = exp(%0); add(%1, exp(%x)) }
         }"""
     )
-    assert regions(mod["main"], "tanh") == [0]
-    [true_branch] = regions(mod["main"], "nn.relu")
-    assert len({0, true_branch, *regions(mod["main"], "exp", "add")}) == 3
+    assert scopes(mod["main"], "tanh") == [0]
+    [true_branch] = scopes(mod["main"], "nn.relu")
+    assert len({0, true_branch, *scopes(mod["main"], "exp", "add")}) == 3
 
 
-def test_nested_branches_share_the_region_around_both():
+def test_nested_branches_share_the_scope_around_both():
     mod = parse(
         """def @main(%c: bool, %x: $T) {
           if (%c) {
@@ -113,11 +113,11 @@ def test_nested_branches_share_the_region_around_both():
           } else { abs(%x) }
         }"""
     )
-    found = {name: regions(mod["main"], name)[0] for name in ("tanh", "exp", "nn.relu", "abs")}
+    found = {name: scopes(mod["main"], name)[0] for name in ("tanh", "exp", "nn.relu", "abs")}
     assert len(set(found.values())) == 4 and 0 not in found.values()
 
 
-def test_a_closure_is_a_node_whose_body_is_a_region_and_its_calls_are_opaque():
+def test_a_closure_is_a_node_whose_body_is_a_scope_and_its_calls_are_opaque():
     mod = parse(
         """def @main(%x: $T) {
           %0 = tanh(%x);
@@ -128,8 +128,8 @@ def test_a_closure_is_a_node_whose_body_is_a_region_and_its_calls_are_opaque():
     rows = graph_rows(mod["main"])
     assert [row[0].split(" = ")[1].split("(")[0] for row in rows].count("call_other") == 2
     assert all(row[2] == 8 for row in rows if "call_other" in row[0])
-    assert regions(mod["main"], "tanh") == [0]
-    assert regions(mod["main"], "add") != [0]
+    assert scopes(mod["main"], "tanh") == [0]
+    assert scopes(mod["main"], "add") != [0]
     [function] = [row for row in rows if "function" in row[0]]
     assert function[4], "a closure must be placed (on the host)"
 
@@ -146,7 +146,7 @@ def test_recursion_is_acyclic_since_the_function_mentions_its_variable_only():
     rows = texts(mod["main"])
     [loop] = [text for text in rows if "var loop" in text]
     assert loop.endswith("var loop"), "the recursive variable reads nothing"
-    assert len(set(regions(mod["main"], "greater", "add", "tanh"))) == 3
+    assert len(set(scopes(mod["main"], "greater", "add", "tanh"))) == 3
 
 
 def test_references_and_their_effects_are_opaque_nodes():
@@ -173,7 +173,7 @@ def prelude():
     return Prelude(tvm.IRModule())
 
 
-def test_match_clauses_are_regions_and_constructors_are_callees(prelude):
+def test_match_clauses_are_scopes_and_constructors_are_callees(prelude):
     _, cons, nil = prelude.mod.get_type("List")
     x = relay.var("x", shape=(2, 4))
     head = relay.var("h")
@@ -190,8 +190,8 @@ def test_match_clauses_are_regions_and_constructors_are_callees(prelude):
     rows = texts(main)
     assert sum("constructor" in text for text in rows) == 2
     assert rows[-1].split(" = ")[1].startswith("other Match(")
-    assert regions(main, "tanh") == [0]
-    assert len({0, *regions(main, "nn.relu", "exp")}) == 3
+    assert scopes(main, "tanh") == [0]
+    assert len({0, *scopes(main, "nn.relu", "exp")}) == 3
 
 
 def test_a_partitioned_function_stays_closed():

@@ -76,19 +76,19 @@ def test_the_plan_of_a_normal_form_is_that_of_the_graph(backend):
 
 
 def texts(text):
-    """What the partitioner sees of each node, and the operators that it places, by region."""
+    """What the partitioner sees of each node, and the operators that it places, by scope."""
     rows = graph_rows(parse(text)["main"])
-    regions = {}
+    scopes = {}
     for row in rows:
         if row[4]:
-            regions.setdefault(row[3], []).append(row[0].split(" = ")[1].split("(")[0])
-    return [row[0] for row in rows], sorted(regions.values())
+            scopes.setdefault(row[3], []).append(row[0].split(" = ")[1].split("(")[0])
+    return [row[0] for row in rows], sorted(scopes.values())
 
 
 def test_what_a_pure_let_binds_is_read_without_it():
-    rows, regions = texts("def @main(%x: $T) { let %a = tanh(%x); let %b = exp(%a); add(%a, %b) }")
+    rows, scopes = texts("def @main(%x: $T) { let %a = tanh(%x); let %b = exp(%a); add(%a, %b) }")
     assert "%8 = add(%2, %5)" in rows and "%3 = var a" in rows and "%9 = left_out Let" in rows
-    assert regions == [["tanh", "exp", "add"]]
+    assert scopes == [["tanh", "exp", "add"]]
 
 
 def test_an_effect_stays_where_it_is():
@@ -114,9 +114,9 @@ def test_what_a_loop_reads_is_not_computed_in_each_of_its_rounds():
       };
       %loop(%n, nn.relu(%w))
     }"""
-    rows, regions = texts(text)
+    rows, scopes = texts(text)
     assert sum(" = other Let(" in row for row in rows) == 2
-    assert [sorted(ops) for ops in regions if "tanh" in ops] == [
+    assert [sorted(ops) for ops in scopes if "tanh" in ops] == [
         ["add", "call_other", "subtract", "tanh"]
     ]
 
@@ -127,9 +127,9 @@ def test_what_a_branch_reads_stays_outside_of_it():
       let %b = tanh(%a);
       if (%c) { nn.relu(%a) } else { add(%a, %b) }
     }"""
-    rows, regions = texts(text)
+    rows, scopes = texts(text)
     assert sum(" = other Let(" in row for row in rows) == 2
-    assert ["nn.relu"] in regions and ["add"] in regions
+    assert ["nn.relu"] in scopes and ["add"] in scopes
 
 
 def test_the_search_charges_what_the_report_says_for_a_value_that_a_branch_reads(backend):
@@ -160,8 +160,8 @@ def test_a_variable_on_a_device_of_its_own_keeps_its_let():
 
 def test_a_projection_of_a_tuple_that_is_written_out_is_its_field():
     text = "def @main(%x: $T) { %0 = tanh(%x); %1 = (%0, (%x, %0)); %2 = %1.1; add(%1.0, %2.0) }"
-    rows, regions = texts(text)
-    assert rows[-1].endswith(" = add(%3, %0)") and regions == [["tanh", "add"]]
+    rows, scopes = texts(text)
+    assert rows[-1].endswith(" = add(%3, %0)") and scopes == [["tanh", "add"]]
     plain = "def @main(%x: $T) { add(tanh(%x), %x) }"
     assert_equal(partition(parse(text), [], {"llvm": 1}), plain)
 

@@ -88,7 +88,7 @@ class _Growth:
         found = [frozenset(depth)]
         known = set(found)
         for current in found:
-            for index in self._neighbours(current, exit_node.region):
+            for index in self._neighbours(current, exit_node.scope):
                 # All that read it are inside, in every set that holds it: so this depth is its own.
                 depth[index] = 1 + max(depth[reader] for reader in self._nodes[index].outputs)
                 larger = current | {index}
@@ -110,7 +110,7 @@ class _Growth:
             exit_node.Summary(),
         )
 
-    def _neighbours(self, inside: frozenset[int], region: int) -> list[int]:
+    def _neighbours(self, inside: frozenset[int], scope: int) -> list[int]:
         """Calls that feed the set, and nothing else, and may join all that they feed."""
         if self._joins is None:
             return []
@@ -119,7 +119,7 @@ class _Growth:
             index
             for index in inputs - inside
             if index in self._nodes
-            and self._nodes[index].region == region
+            and self._nodes[index].scope == scope
             and not self._nodes[index].is_result
             and all(
                 reader in inside and self._may_join(index, reader)

@@ -35,7 +35,7 @@ class Node:
     inputs: nodes that it reads, callee first, repeated as often as they are read.
     outputs: nodes that read it, ascending.
     dominator: its immediate post-dominator, -1 for none.
-    region: the number of the function, branch, clause or let body that it belongs to.
+    scope: the number of the function, branch, clause or let body that it belongs to.
     num_bytes: size of its value; 0 when not known at compile time.
     is_placeable: whether a partition can hold it. is_result: whether the function returns it.
     """
@@ -51,7 +51,7 @@ class Node:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dominator: int
-    region: int
+    scope: int
     num_bytes: int
     is_placeable: bool
     is_result: bool

@@ -116,7 +116,7 @@ class SubGraph(View):
         return str(call("WhyInvalid", self, limits.max_depth, limits.max_exits, limits.allow_taps))
 
     def is_valid(self, config: SubGraphConfig | None = None) -> bool:
-        """Whether it is convex, in one region, its composites disjoint, and within `config`."""
+        """Whether it is convex, in one scope, its composites disjoint, and within `config`."""
         return not self.why_invalid(config)
 
     def _identity(self) -> tuple[Any, ...]:
