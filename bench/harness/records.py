@@ -9,6 +9,7 @@ Test: bench/test_harness.py.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -38,14 +39,20 @@ def load(file: Path, key: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Any]
 
 def save(file: Path, key: Sequence[str], record: Record) -> None:
     """Add a record, in place of the one that is there: the whole file is written anew, or the old
-    one stays. It is sorted, so that a change of one record is one line."""
-    # Read again: others may have written meanwhile.
-    records = {**load(file, key), tuple(record[name] for name in key): record}
+    one stays. It is sorted, so that a change of one record is one line. Whoever saves at the same
+    time waits, so that no record is lost."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(records[each], sort_keys=True) + "\n" for each in sorted(records)]
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text("".join(lines))
-    os.replace(temporary, file)
+    folder = os.open(file.parent, os.O_RDONLY)  # its lock leaves no file behind
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        # Read again: others may have written meanwhile.
+        records = {**load(file, key), tuple(record[name] for name in key): record}
+        lines = [json.dumps(records[each], sort_keys=True) + "\n" for each in sorted(records)]
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        temporary.write_text("".join(lines))
+        os.replace(temporary, file)
+    finally:
+        os.close(folder)
 
 
 def digest(conditions: Record) -> str:

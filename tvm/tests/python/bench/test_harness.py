@@ -2,6 +2,8 @@
 """What benchmarks share: arguments, tables, records in files."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from harness import arguments, records, tables
@@ -70,6 +72,21 @@ def test_records_are_by_key_sorted_and_the_last_counts(tmp_path):
     assert [(line["net"], line["ms"]) for line in lines] == [("a", 2.0), ("b", 3.0)]
     assert records.load(file, key)["b", 1]["ms"] == 3.0
     assert [path.name for path in file.parent.iterdir()] == ["records.jsonl"]
+
+
+def test_records_saved_at_the_same_time_are_all_kept(tmp_path, monkeypatch):
+    """Each is slow between reading the file and writing it."""
+    file, load = tmp_path / "records.jsonl", records.load
+
+    def slow_load(*arguments):
+        found = load(*arguments)
+        time.sleep(0.02)
+        return found
+
+    monkeypatch.setattr(records, "load", slow_load)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda net: records.save(file, ["net"], {"net": net}), range(8)))
+    assert sorted(load(file, ["net"])) == [(net,) for net in range(8)]
 
 
 def test_a_record_is_current_under_the_conditions_that_count():

@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tvm
+
+if TYPE_CHECKING:
+    import tvm
 
 
 def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
