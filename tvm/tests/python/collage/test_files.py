@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option report: the file holds the result's JSON; paths that cannot be written."""
+"""The option report: its file holds the JSON of the result; bad paths; JSON of others."""
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageError, CollageOptions, OptionError, optimize
+from tvm.relay.collage.files import DEEPEST_JSON, parse_json
 
 
 def module():
@@ -50,3 +53,43 @@ def test_a_file_that_fails_at_the_end_keeps_the_result(tmp_path, monkeypatch, ca
     result = optimize(module(), None, "llvm", CollageOptions(report=str(tmp_path / "r.json")))
     assert result.plan == "tvm"
     assert "r.json' was not written: [Errno 28] No space left on device" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" * 100_000,
+        "]}" * 600 + '"\\"[[' * 600,
+        ["[" * 1000, '"[' * 1000, "\\", '\\"['],
+        [[i, {"a": ["[{"]}] for i in range(1000)],
+    ],
+)
+def test_texts_of_brackets_are_texts(value):
+    assert parse_json(json.dumps(value)) == value
+    assert parse_json(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize("bracket, end", ["[]", ("{", "}"), ('{"a":', "}"), ('["]", ', "]")])
+def test_json_may_nest_so_deep_and_no_deeper(bracket, end):
+    inner = "0" if bracket != "{" else ""
+    deep = DEEPEST_JSON if bracket != "{" else 1
+    parse_json(bracket * deep + inner + end * deep)
+    with pytest.raises(ValueError, match=f"nested more than {DEEPEST_JSON} deep"):
+        parse_json(bracket * (DEEPEST_JSON + 1) + inner + end * (DEEPEST_JSON + 1))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '"' + "[" * 1000, b"\xff\xfe", "{" * 999 + '"\\'])
+def test_what_is_no_json_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        parse_json(text)
+
+
+def test_a_file_of_brackets_leaves_a_process_of_a_small_stack_alive():
+    code = (
+        "import sys; from tvm.relay.collage.files import parse_json\n"
+        "try: parse_json('[' * 100_000)\n"
+        "except ValueError as error: print(error, sys.getrecursionlimit())"
+    )
+    command = f'ulimit -s 1024; exec {sys.executable} -c "{code}"'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"nested more than {DEEPEST_JSON} deep 10000\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text files that are written at once or not at all, and the report, as the option `report` asks.
+"""Text files that are written at once or not at all, JSON of others, and the report, as the option
+`report` asks.
 Test: test_files.py, placement/test_file.py."""
 
 from __future__ import annotations
@@ -8,12 +9,18 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 from typing import Any
 
 from .errors import OptionError
 
 _logger = logging.getLogger(__name__)
+
+# Python's parser recurses on the stack of its thread, as deep as TVM's limit of 10,000 lets it: a
+# file of brackets ends a process whose stack is a megabyte. Nothing that is read here is this deep.
+DEEPEST_JSON = 500
+_TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def check_report_path(path: str) -> None:
@@ -69,3 +76,16 @@ def write_whole(path: str, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def parse_json(text: str | bytes, **how: Any) -> Any:
+    """json.loads(text, **how) of what others may have written; a ValueError where that nests too
+    deeply, is no UTF-8 or no JSON."""
+    text = text if isinstance(text, str) else text.decode()
+    if text.count("[") + text.count("{") > DEEPEST_JSON:
+        depth = 0
+        for match in _TEXT_OR_BRACKET.finditer(text):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
+            if depth > DEEPEST_JSON:
+                raise ValueError(f"nested more than {DEEPEST_JSON} deep")
+    return json.loads(text, **how)

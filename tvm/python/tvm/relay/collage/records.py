@@ -24,11 +24,6 @@ Kind = TypeVar("Kind")
 # A number, a text or a list of attributes, mixed and nested as it may be.
 Attribute = NewType("Attribute", object)
 
-# Python's parser recurses on the stack of its thread, as deep as TVM's limit of 10,000 lets it: a
-# file of brackets ends a process whose stack is a megabyte. Nothing that is read here is this deep.
-DEEPEST_JSON = 500
-_TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
-
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -47,19 +42,6 @@ class RecordError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path or 'it'} {self.what}"
-
-
-def parse_json(text: str | bytes, **how: Any) -> Any:
-    """json.loads(text, **how) of what others may have written; a ValueError where that nests too
-    deeply, is no UTF-8 or no JSON."""
-    text = text if isinstance(text, str) else text.decode()
-    if text.count("[") + text.count("{") > DEEPEST_JSON:
-        depth = 0
-        for match in _TEXT_OR_BRACKET.finditer(text):
-            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
-            if depth > DEEPEST_JSON:
-                raise ValueError(f"nested more than {DEEPEST_JSON} deep")
-    return json.loads(text, **how)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,7 @@ import os
 from typing import Any
 
 from ..errors import PlacementError
-from ..files import write_whole
-from ..records import parse_json
+from ..files import parse_json, write_whole
 from .json_form import from_json, to_json
 from .types import Placement
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
-from ..records import parse_json
+from ..files import parse_json
 from .metaschedule_records import RECORDS, WORKLOADS, read_pairs
 from .record import Record, TuningLogError
 from .records import KINDS, TuningRecords

@@ -19,7 +19,7 @@ from typing import Any
 import tvm
 from tvm.meta_schedule.database import Database, JSONDatabase
 
-from ..records import parse_json
+from ..files import parse_json
 from .record import CannotTravel, Record
 
 CONFIG: dict[str, Any] = {
