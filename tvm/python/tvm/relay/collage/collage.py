@@ -18,6 +18,7 @@ from tvm.target import Target
 
 from . import _ffi_api
 from .backends.rule import make_byoc_partition_rule
+from .costs.cost import CostStatus
 from .estimators import CostEstimator, CustomCostEstimator, MockCostEstimator
 from .rules import make_labelled_dfpattern_partition_rule_wrapper
 
@@ -73,4 +74,4 @@ def estimate_seconds(mod: tvm.IRModule, target: Target) -> float:
     The old protocol of one candidate at a time; measured as every candidate is, in a worker.
     """
     [cost] = _estimator().estimate_batch([mod], [target], ["@main"])
-    return math.inf if cost.seconds is None or cost.status != "measured" else cost.seconds
+    return math.inf if cost.seconds is None or cost.status != CostStatus.MEASURED else cost.seconds

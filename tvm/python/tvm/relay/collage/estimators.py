@@ -20,7 +20,7 @@ from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 from tvm.target import Target
 
-from .costs.cost import MOST_SECONDS, Cost
+from .costs.cost import MOST_SECONDS, Cost, CostStatus
 from .errors import CollageError
 from .interrupts import carried, interrupts_kept
 from .measured import (
@@ -252,7 +252,7 @@ def _answer(cost: float | Cost) -> Cost:
         return cost
     if 0 <= float(cost) <= MOST_SECONDS:
         return Cost.given(float(cost))
-    return Cost.failed("unsupported", f"the cost function gave {float(cost)}")
+    return Cost.failed(CostStatus.UNSUPPORTED, f"the cost function gave {float(cost)}")
 
 
 def _answers(costs: Sequence[Cost]) -> str:

@@ -16,7 +16,7 @@ from tvm.target import Target
 from .backends.registry import require_backend
 from .compile import host_target
 from .compile.library import inline_external_functions
-from .costs.cost import Cost
+from .costs.cost import Cost, CostStatus
 from .estimators import CostEstimator
 from .external import is_external
 from .records import FunctionReport
@@ -86,5 +86,5 @@ class _TakesAll(CostEstimator):
         if not is_external(target):
             return Cost.estimated(_CALL * num_calls)
         if self._most_calls is not None and num_calls > self._most_calls:
-            return Cost.failed("unsupported", f"more than {self._most_calls} calls")
+            return Cost.failed(CostStatus.UNSUPPORTED, f"more than {self._most_calls} calls")
         return Cost.estimated(_PART)

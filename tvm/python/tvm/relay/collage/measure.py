@@ -6,7 +6,7 @@ reaches by this module. Docs: docs/measuring.md.
 """
 
 from .costs.candidate import CandidateModule, candidate_module, deployable_module
-from .costs.cost import STATUSES, Cost
+from .costs.cost import STATUSES, Cost, CostStatus
 from .costs.options import MeasureOptions
 from .costs.pass_context import context_from_json, context_to_json
 from .costs.protocols import BatchEstimator, KeptCosts
@@ -29,6 +29,7 @@ __all__ = [
     "Comparison",
     "Contestant",
     "Cost",
+    "CostStatus",
     "Interval",
     "Job",
     "LocalRunner",

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 
 from .backends.kernel_trials import has_kernel_steps
-from .costs.cost import Cost, PartCost
+from .costs.cost import Cost, CostStatus, PartCost
 from .costs.kernel import KernelChoice, choices_of, with_kernels
 from .errors import UnknownBackendError
 from .external import is_external_function
@@ -121,14 +121,14 @@ class Plans:
         for target in self._targets.external:
             name = target.kind.name
             try:
-                cost = PartCost("unknown", None, f"{name} takes all that it can")
+                cost = PartCost(CostStatus.UNKNOWN, None, f"{name} takes all that it can")
                 self.add_found(name, *self._take_all(target), cost)
             except UnknownBackendError as error:
-                self.failed[name] = Cost.failed("unsupported", str(error))
+                self.failed[name] = Cost.failed(CostStatus.UNSUPPORTED, str(error))
             except MemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
-                self.failed[name] = Cost.failed("compile_failed", last_line(error))
+                self.failed[name] = Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
 
     def add_untuned(self) -> None:
         """The plans of UNTUNED again, to be built without tuning records."""

@@ -182,6 +182,8 @@ def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
         return _items_reader(origin, _reader(args[0], limits))
     if origin is dict:
         return _dict_reader(_reader(args[1], limits))
+    if issubclass(kind, enum.StrEnum):
+        return functools.partial(_read_choice, kind)
     if issubclass(kind, (enum.Enum, frozenset)):
         return kind
     return functools.partial(_read_plain, kind, limits)
@@ -263,6 +265,12 @@ def _read_plain(kind: type, limits: Mapping[str, Any], value: Any) -> Any:
         raise _wrong("16 hexadecimal digits", value)
     if "enum" in limits and value not in limits["enum"]:
         raise _wrong("one of " + ", ".join(limits["enum"]), value)
+    return kind(value)
+
+
+def _read_choice(kind: type[enum.StrEnum], value: Any) -> Any:
+    if value not in tuple(kind):
+        raise _wrong("one of " + ", ".join(kind), value)
     return kind(value)
 
 

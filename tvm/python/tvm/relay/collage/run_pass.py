@@ -12,6 +12,7 @@ import tvm
 from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
+from .costs.cost import CostStatus
 from .estimators import CostEstimator
 from .options import PREFIX, check_options
 from .records import FunctionReport
@@ -48,7 +49,7 @@ def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
 def is_all_measured(reports: list[FunctionReport]) -> bool:
     """Whether each kernel of the op-level plan was measured, in every function."""
     return all(
-        part.cost.status == "measured"
+        part.cost.status == CostStatus.MEASURED
         for report in reports
         for part in report.parts
         if part.is_kernel

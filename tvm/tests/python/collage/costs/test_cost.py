@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from measure_fakes import measure
-from tvm.relay.collage.costs.cost import FLAGS, PartCost
+from tvm.relay.collage.costs.cost import FLAGS, CostStatus, PartCost
 
 Cost = measure.Cost
 
@@ -77,8 +77,21 @@ def test_failures_and_unknown_carry_no_seconds():
             Cost("measured", wrong, 1.0, 1.0)
     with pytest.raises(ValueError, match="border_seconds is nan"):
         Cost("measured", 1.0, 1.0, 1.0, border_seconds=math.nan)
-    with pytest.raises(ValueError, match="unknown cost status 'slow'"):
-        Cost("slow")
+    for make in (
+        lambda: Cost("slow"),
+        lambda: Cost.failed("slow", ""),
+        lambda: PartCost("slow", None, ""),
+    ):
+        with pytest.raises(ValueError, match="unknown cost status 'slow'; one of unknown, meas"):
+            make()
+
+
+def test_a_status_is_one_of_an_enum_and_its_text_in_json():
+    for status in ("measured", CostStatus.MEASURED):
+        cost = Cost(status, 1.0)
+        assert cost.status is CostStatus.MEASURED and Cost.from_json(cost.to_json()) == cost
+        assert json.loads(json.dumps(cost.to_json()))["status"] == "measured"
+        assert PartCost(status, 1.0, "").status is CostStatus.MEASURED
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import dataclasses
 
 import tvm
 
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from .interface import Backend
 from .registry import find_backend
 from .target_options import options_of
@@ -35,6 +35,10 @@ def own_cost(candidate: tvm.IRModule, target: tvm.target.Target) -> Cost | None:
         raise
     except Exception as error:  # noqa: BLE001 - the user's function: failures are data
         reason = f"backend {backend.name}: its cost function: {type(error).__name__}: {error}"
-        return Cost.failed("unsupported", reason)
+        return Cost.failed(CostStatus.UNSUPPORTED, reason)
     # Nothing was run by us, whatever the function did.
-    return dataclasses.replace(cost, status="estimated") if cost.status == "measured" else cost
+    return (
+        dataclasses.replace(cost, status=CostStatus.ESTIMATED)
+        if cost.status == CostStatus.MEASURED
+        else cost
+    )

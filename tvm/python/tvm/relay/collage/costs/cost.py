@@ -7,6 +7,7 @@ Test: costs/test_cost.py.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import itertools
 import math
 from collections.abc import Sequence
@@ -14,25 +15,42 @@ from typing import Any
 
 from .statistics import median_interval, upper_quartile
 
-# Not the candidate's doing: it is in no plan, and whoever asks for it again has it measured again.
-MACHINE_FAULT = "machine_fault"
-STATUSES = (
-    "unknown",
-    "measured",
-    "estimated",
-    "compile_failed",
-    "run_failed",
-    "timeout",
-    "crashed",
-    "wrong_result",
-    "unsupported",
-    MACHINE_FAULT,
-)
+
+class CostStatus(enum.StrEnum):
+    """How a cost came about, or what went wrong; in files and reports its text."""
+
+    UNKNOWN = "unknown"
+    MEASURED = "measured"
+    ESTIMATED = "estimated"
+    COMPILE_FAILED = "compile_failed"
+    RUN_FAILED = "run_failed"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    WRONG_RESULT = "wrong_result"
+    UNSUPPORTED = "unsupported"
+    # Not the candidate's doing: it is in no plan, and whoever asks for it again has it measured
+    # again.
+    MACHINE_FAULT = "machine_fault"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise ValueError(f"unknown cost status {value!r}; one of {', '.join(cls)}")
+
+    @property
+    def has_seconds(self) -> bool:
+        """Whether a candidate of this status may be part of a plan."""
+        return self in (CostStatus.MEASURED, CostStatus.ESTIMATED)
+
+    @property
+    def is_failure(self) -> bool:
+        return not self.has_seconds and self is not CostStatus.UNKNOWN
+
+
+STATUSES = tuple(CostStatus)
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
 # What makes a cost doubtful, as those see it who get no more of a cost than that.
 FLAGS = ("noisy", "busy", "unverified")
-_WITH_SECONDS = ("measured", "estimated")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
 
@@ -41,9 +59,7 @@ MOST_SECONDS = 1.0e6
 class PartCost:
     """What a part costs alone, as the pass is told it, and a placement keeps it."""
 
-    status: str = dataclasses.field(
-        metadata={"meaning": "as in docs/measuring.md", "enum": STATUSES}
-    )
+    status: CostStatus = dataclasses.field(metadata={"meaning": "as in docs/measuring.md"})
     seconds: float | None = dataclasses.field(
         metadata={"meaning": "of one run; null without a cost", "minimum": 0}
     )
@@ -54,14 +70,17 @@ class PartCost:
         default=(), metadata={"meaning": "what makes it doubtful", "enum": FLAGS}
     )
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", CostStatus(self.status))  # files and users have its text
+
     @property
     def is_usable(self) -> bool:
         """Whether the candidate may be part of a plan."""
-        return self.status in _WITH_SECONDS
+        return self.status.has_seconds
 
     @property
     def is_failure(self) -> bool:
-        return not self.is_usable and self.status != "unknown"
+        return self.status.is_failure
 
     def Summary(self) -> str:
         """One line: "measured 1.23 ms", "timeout: after 60 s"."""
@@ -86,7 +105,7 @@ class Cost:
     be compared, and there was nothing to compare them with, as `message` says.
     """
 
-    status: str
+    status: CostStatus
     seconds: float | None = None
     low: float | None = None
     high: float | None = None
@@ -98,11 +117,11 @@ class Cost:
     unverified: bool = False
 
     def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"unknown cost status {self.status!r}; one of {', '.join(STATUSES)}")
+        # Files and users have its text.
+        object.__setattr__(self, "status", CostStatus(self.status))
         # Estimators make one for each of thousands of candidates.
         numbers = [n for n in (self.seconds, self.low, self.high, self.median) if n is not None]
-        if self.status in _WITH_SECONDS:
+        if self.status.has_seconds:
             has_one_bound = (self.low is None) != (self.high is None)
             wrong = [n for n in numbers if not 0 <= n <= MOST_SECONDS]
             if has_one_bound or wrong or self.seconds is None:
@@ -114,12 +133,12 @@ class Cost:
                 raise ValueError(f"border_seconds is {self.border_seconds}, not finite and >= 0")
         if not (math.isfinite(self.load) and self.load >= 0):
             raise ValueError(f"load is {self.load}, not finite and >= 0")
-        if numbers and self.status not in _WITH_SECONDS:
+        if numbers and not self.status.has_seconds:
             raise ValueError(f"a cost of status {self.status} carries no seconds")
 
     @classmethod
     def unknown(cls) -> Cost:
-        return cls("unknown")
+        return cls(CostStatus.UNKNOWN)
 
     @classmethod
     def measured(
@@ -132,10 +151,12 @@ class Cost:
         """
         bad = [s for s in samples if not 0 < s <= MOST_SECONDS]
         if bad or not samples:
-            return cls.failed("run_failed", f"timings that are no positive seconds: {bad[:3]}")
+            return cls.failed(
+                CostStatus.RUN_FAILED, f"timings that are no positive seconds: {bad[:3]}"
+            )
         interval = median_interval(samples)
         low, high = interval[1:] if interval.is_bounded else (None, None)
-        cost = cls("measured", interval.value, low, high, len(samples), border_seconds)
+        cost = cls(CostStatus.MEASURED, interval.value, low, high, len(samples), border_seconds)
         if not (cost.is_noisy and by_quartile):
             return cost
         return dataclasses.replace(cost, seconds=upper_quartile(samples), median=cost.seconds)
@@ -143,26 +164,26 @@ class Cost:
     @classmethod
     def given(cls, seconds: float) -> Cost:
         """A measured cost of which somebody tells the seconds alone."""
-        return cls("measured", seconds, seconds, seconds)
+        return cls(CostStatus.MEASURED, seconds, seconds, seconds)
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:
         """A cost that was computed, given or mocked; nothing was run."""
-        return cls("estimated", seconds, seconds, seconds, message=message)
+        return cls(CostStatus.ESTIMATED, seconds, seconds, seconds, message=message)
 
     @classmethod
-    def failed(cls, status: str, message: str) -> Cost:
-        return cls(status, message=message)
+    def failed(cls, status: CostStatus | str, message: str) -> Cost:
+        return cls(CostStatus(status), message=message)
 
     @property
     def is_usable(self) -> bool:
         """Whether the candidate may be part of a plan."""
-        return self.status in _WITH_SECONDS
+        return self.status.has_seconds
 
     @property
     def is_noisy(self) -> bool:
         """Whether it is measured, but the median is known badly."""
-        return self.status == "measured" and self.spread > _WIDE
+        return self.status == CostStatus.MEASURED and self.spread > _WIDE
 
     @property
     def is_busy(self) -> bool:
@@ -197,7 +218,7 @@ class Cost:
 
     @property
     def is_failure(self) -> bool:
-        return not self.is_usable and self.status != "unknown"
+        return self.status.is_failure
 
     def Summary(self) -> str:
         """One line for logs and tables."""

@@ -9,24 +9,27 @@ from __future__ import annotations
 from ..errors import MachineError
 from ..exec.machine_fault import ADVICE, PASSING
 from ..exec.reply import Reply
-from .cost import MACHINE_FAULT, Cost
+from .cost import Cost, CostStatus
 
 # Exceptions that say more than that a step failed.
-_TELLING = {"Unsupported": "unsupported", "WrongResult": "wrong_result"}
+_TELLING = {
+    "Unsupported": CostStatus.UNSUPPORTED,
+    "WrongResult": CostStatus.WRONG_RESULT,
+}
 
 # So many candidates in a row that have lasting faults of the machine: the next would have them too.
 MOST_IN_A_ROW = 3
 
 
-def failed_cost(reply: Reply, step: str, raised: str) -> Cost:
+def failed_cost(reply: Reply, step: str, raised: CostStatus) -> Cost:
     """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
     the step ended by an exception."""
     if reply.fault:
-        status = MACHINE_FAULT
+        status = CostStatus.MACHINE_FAULT
     elif reply.outcome == "timeout":
-        status = "timeout"
+        status = CostStatus.TIMEOUT
     elif reply.outcome in ("died", "lost"):
-        status = "crashed"
+        status = CostStatus.CRASHED
     else:
         status = _TELLING.get(reply.type, raised)
     return Cost.failed(status, f"{step}: {reply.message}")
@@ -40,7 +43,7 @@ class FaultCount:
 
     def add(self, reply: Reply, cost: Cost) -> None:
         """Count a candidate's last reply with the cost that it stands for."""
-        if cost.status != MACHINE_FAULT or reply.fault in PASSING:
+        if cost.status != CostStatus.MACHINE_FAULT or reply.fault in PASSING:
             self._in_a_row = 0
             return
         self._in_a_row += 1

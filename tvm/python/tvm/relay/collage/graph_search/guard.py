@@ -18,7 +18,7 @@ import numpy as np
 import tvm
 
 from ..backends import accuracy
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.inputs import describe_inputs, random_tensor
 from ..costs.tolerance import output_tolerance
 from ..errors import MachineError
@@ -46,7 +46,7 @@ _GIVE_UP_RATIO = 3.0
 
 
 # Failures of a plan that builds, which other inputs may not cause.
-_RAN_BADLY = ("crashed", "run_failed", "timeout")
+_RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
 
 
 class GuardUnavailable(Exception):
@@ -182,8 +182,8 @@ def _of_trader(item: Comparison, remark: str | None) -> Comparison:
         return item
     if item.cost.is_usable:
         text = f"no plan gave outputs to compare its own with, and {remark}"
-        return Comparison(item.name, Cost.failed("unsupported", text))
-    if item.cost.status != "wrong_result":
+        return Comparison(item.name, Cost.failed(CostStatus.UNSUPPORTED, text))
+    if item.cost.status != CostStatus.WRONG_RESULT:
         return item
     cost = dataclasses.replace(item.cost, message=f"{item.cost.message}; {remark}")
     return dataclasses.replace(item, cost=cost)
@@ -254,7 +254,9 @@ def _build_all(
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
-            failures.append(Comparison(name, Cost.failed("compile_failed", last_line(error))))
+            failures.append(
+                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, last_line(error)))
+            )
     return libraries, failures
 
 
@@ -276,7 +278,9 @@ def _link_all(
         except MachineError:
             raise
         except Exception as error:  # noqa: BLE001 - as one that does not build
-            failures.append(Comparison(name, Cost.failed("compile_failed", describe(error))))
+            failures.append(
+                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, describe(error)))
+            )
     return files, failures
 
 

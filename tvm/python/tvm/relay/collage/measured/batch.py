@@ -15,7 +15,7 @@ import tvm
 from tvm.target import Target
 
 from ..backends.own_cost import own_cost
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..exec.spent import phase
 from .roofline import roofline_remark
 from .row import Row, build_options, tuning_records, written_down
@@ -52,7 +52,7 @@ def measure_batch(
             built = written_down(row, keywords, records, session.kernels)
         if isinstance(built, str):
             _logger.warning("a candidate cannot be measured: %s", built)
-            costs[index] = Cost.failed("unsupported", built)
+            costs[index] = Cost.failed(CostStatus.UNSUPPORTED, built)
         else:
             candidates[index] = built
     answers = session.estimator.estimate(list(candidates.values()))
@@ -61,7 +61,9 @@ def measure_batch(
 
 
 def _with_roofline(row: Row, cost: Cost) -> Cost:
-    remark = roofline_remark(row.mod, cost.seconds or 0.0) if cost.status == "measured" else ""
+    remark = (
+        roofline_remark(row.mod, cost.seconds or 0.0) if cost.status == CostStatus.MEASURED else ""
+    )
     if not remark:
         return cost
     return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..costs.candidate import CandidateModule
-from ..costs.cost import MACHINE_FAULT, Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.failure import FaultCount, failed_cost
 from ..costs.options import MeasureOptions
 from ..costs.protocols import KeptCosts, Stored
@@ -87,7 +87,7 @@ class MeasuredCostEstimator:
         """
         keys = [candidate.key() for candidate in candidates]
         for key in keys:
-            if key in self._cache and self._cache[key].status == MACHINE_FAULT:
+            if key in self._cache and self._cache[key].status == CostStatus.MACHINE_FAULT:
                 del self._cache[key]
         new = {k: c for k, c in zip(keys, candidates, strict=True) if k not in self._cache}
         self._to_verify |= {key for key, candidate in new.items() if candidate.verify}
@@ -222,7 +222,9 @@ class MeasuredCostEstimator:
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
             if reply.outcome != "ok":
-                cost = _with_load(failed_cost(reply, "build", "compile_failed"), self.runner.load())
+                cost = _with_load(
+                    failed_cost(reply, "build", CostStatus.COMPILE_FAILED), self.runner.load()
+                )
                 self._record(item, cost, reply)
             elif candidate.verify:
                 build = reply.value
@@ -236,7 +238,7 @@ class MeasuredCostEstimator:
             if reply.outcome == "ok":
                 measure(build, reply.value["tolerance"])
             elif reply.fault:
-                self._record(item, failed_cost(reply, "reference", MACHINE_FAULT), reply)
+                self._record(item, failed_cost(reply, "reference", CostStatus.MACHINE_FAULT), reply)
             else:
                 doubt = reply.message
                 measure(build, None)
@@ -265,7 +267,9 @@ class MeasuredCostEstimator:
     def _record(self, item: tuple[str, CandidateModule], cost: Cost, last: Reply) -> None:
         """Note a candidate's cost, which its last reply led to; the store keeps what is its own."""
         key, candidate = item
-        is_kept = cost.status != MACHINE_FAULT and (last.outcome != "lost" or cost.is_usable)
+        is_kept = cost.status != CostStatus.MACHINE_FAULT and (
+            last.outcome != "lost" or cost.is_usable
+        )
         if cost.is_busy:
             self._loads.append(cost.load)
         self._cache[key] = cost
@@ -278,7 +282,7 @@ class MeasuredCostEstimator:
 
 def _with_load(cost: Cost, load: float) -> Cost:
     """With what others took of the CPUs meanwhile, where that may have made it what it is."""
-    if load and (cost.is_usable or cost.status == "timeout"):
+    if load and (cost.is_usable or cost.status == CostStatus.TIMEOUT):
         return dataclasses.replace(cost, load=load)
     return cost
 

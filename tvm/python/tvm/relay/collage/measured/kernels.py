@@ -16,7 +16,7 @@ from typing import Any
 from tvm import relay
 
 from ..backends.kernel_trials import steps_of_part, time_kernels
-from ..costs.cost import MACHINE_FAULT, MOST_SECONDS, Cost
+from ..costs.cost import MOST_SECONDS, Cost, CostStatus
 from ..costs.failure import failed_cost
 from ..costs.kernel import KernelChoice, KernelStep, KernelTrial, choose
 from ..costs.options import MeasureOptions
@@ -95,7 +95,7 @@ def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Co
         if len(working) > 1:
             costs |= measure(working)
     for kernel, cost in costs.items():
-        if cost.status != MACHINE_FAULT:
+        if cost.status != CostStatus.MACHINE_FAULT:
             estimator.keep(KernelTrial(step, kernel), cost)
     return costs
 
@@ -117,13 +117,13 @@ def _costs_of(
 ) -> dict[str, Cost]:
     """What a worker's reply says of each kernel."""
     if reply.outcome != "ok":
-        return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", "run_failed")))
+        return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", CostStatus.RUN_FAILED)))
     samples, failed = reply.value["samples"], reply.value["failed"]
     usual = samples.get(kernels[0]) if len(kernels) > 1 else None
     return {
         kernel: with_load(_beside(usual, samples[kernel]))
         if kernel in samples
-        else Cost.failed("unsupported", failed[kernel])
+        else Cost.failed(CostStatus.UNSUPPORTED, failed[kernel])
         for kernel in kernels
     }
 
@@ -137,5 +137,5 @@ def _beside(usual: Sequence[float] | None, samples: Sequence[float]) -> Cost:
     seconds = statistics.median(usual)
     value, low, high = (seconds * each for each in paired_ratio(samples, usual))
     if not all(0 < each < MOST_SECONDS for each in (value, low, high)):  # too few rounds
-        return Cost("measured", value, rounds=len(samples))
-    return Cost("measured", value, low, high, len(samples))
+        return Cost(CostStatus.MEASURED, value, rounds=len(samples))
+    return Cost(CostStatus.MEASURED, value, low, high, len(samples))

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..backends.registry import why_not_here
 from ..costs.candidate import CandidateModule
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.failure import failed_cost
 from ..costs.options import MeasureOptions
 from ..exec.pool import Job
@@ -81,11 +81,11 @@ def _call(
 def cost_of(reply: Reply) -> Cost:
     """The cost that a measuring step's reply stands for."""
     if reply.outcome != "ok":
-        return failed_cost(reply, "run", "run_failed")
+        return failed_cost(reply, "run", CostStatus.RUN_FAILED)
     try:
         return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return Cost.failed("run_failed", f"run: it answered no timings ({error!r})")
+        return Cost.failed(CostStatus.RUN_FAILED, f"run: it answered no timings ({error!r})")
 
 
 def with_doubt(cost: Cost, doubt: str) -> Cost:

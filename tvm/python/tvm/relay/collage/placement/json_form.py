@@ -7,6 +7,7 @@ Test: placement/test_file.py.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import types
 import typing
 from typing import Any
@@ -82,6 +83,8 @@ def _describe(kind: Any, limits: Any, defs: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _describe(args[1], limits, defs)}
     if kind is type(None):
         return {"type": "null"}
+    if issubclass(kind, enum.StrEnum):
+        return {"type": "string", "enum": [choice.value for choice in kind]}
     if "enum" in limits:
         limits["enum"] = list(limits["enum"])
     return {"type": JSON_TYPES[kind], **limits}

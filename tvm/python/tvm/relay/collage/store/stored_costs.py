@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.options import MeasureOptions
 from ..costs.protocols import Stored
 from ..exec.spent import phase
@@ -87,7 +87,9 @@ class StoredCosts:
         key = self._keys.of(candidate)
         if key is None or self._store.is_read_only:
             return
-        allowed = self._limit() if cost.status == "timeout" else self._options.budget_seconds
+        allowed = (
+            self._limit() if cost.status == CostStatus.TIMEOUT else self._options.budget_seconds
+        )
         self._waiting[key] = StoredCost(key, cost, now(), candidate.label, allowed)
         if not self._is_resting:
             with phase("store"):
@@ -134,7 +136,7 @@ class StoredCosts:
             return RETRY
         if row.cost.is_busy and is_quiet():
             return MEASURED_BUSY
-        if row.cost.status == "timeout":
+        if row.cost.status == CostStatus.TIMEOUT:
             return None if row.allowed_seconds >= self._limit() else LESS_CARE
         is_narrow = row.cost.spread <= self._options.interval_width
         is_enough = row.allowed_seconds >= self._options.budget_seconds

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.statistics import (
     CONFIDENCE,
     Interval,
@@ -137,7 +137,7 @@ def _wrong_results(
     limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(
-            "wrong_result",
+            CostStatus.WRONG_RESULT,
             f"its output is off by {error:.3g} of the largest value (limit {limits[name]:g})",
         )
         for name, error in errors.items()

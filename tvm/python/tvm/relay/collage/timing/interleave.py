@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..costs.failure import failed_cost
 from ..exec.contestant import library_contestant
 from ..exec.launch import WorkerStartError, make_scratch
@@ -140,7 +140,7 @@ def measure_interleaved(
             reply = Reply("died", message=str(error), fault=RESOURCES)
         if reply.outcome == "ok":
             return reply.value
-        failure = failed_cost(reply, command, "run_failed")
+        failure = failed_cost(reply, command, CostStatus.RUN_FAILED)
         results[name].failure = failure
         _logger.warning("%s fails: %s", name, failure.Summary())
         workers.pop(name).kill()
