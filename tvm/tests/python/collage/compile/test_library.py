@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from build_nets import NETS, input_of, separable
-from relay_text import plain_host
+from relay_text import parse, plain_host
 from tvm import autotvm, relay, te, topi
 from tvm.contrib import graph_executor
 from tvm.ir.instrument import PassTimingInstrument
@@ -168,6 +168,53 @@ def test_prepare_simplifies_once():
     assert "batch_norm" not in str(once["main"]).replace("meta[", "")
     twice = prepare(once, None, TARGET)
     assert tvm.ir.structural_equal(once, twice, map_free_vars=True)
+
+
+# What is computed twice -> what is left of it. A sum of what differs stays as it is.
+REPEATED = {
+    "a chain": (
+        """def @main(%x: $T) {
+            %0 = tanh(%x); %1 = tanh(%x); %2 = exp(%0); %3 = exp(%1); add(%2, %3) }""",
+        """def @main(%x: $T) { %0 = tanh(%x); %1 = exp(%0); add(%1, %1) }""",
+    ),
+    "an equal number": (
+        """def @main(%x: $T) {
+            %0 = multiply(%x, 2f); %1 = multiply(%x, 2f); divide(%0, %1) }""",
+        """def @main(%x: $T) { %0 = multiply(%x, 2f); divide(%0, %0) }""",
+    ),
+    "a field": (
+        """def @main(%x: $T) {
+            %0 = split(%x, indices_or_sections=2, axis=1); %1 = %0.0;
+            %2 = split(%x, indices_or_sections=2, axis=1); %3 = %2.0; subtract(%1, %3) }""",
+        """def @main(%x: $T) {
+            %0 = split(%x, indices_or_sections=2, axis=1); %1 = %0.0; subtract(%1, %1) }""",
+    ),
+    "nothing: other numbers, attributes, order": (
+        """def @main(%x: $T, %y: $T) {
+            %0 = multiply(%x, 2f); %1 = multiply(%x, 3f);
+            %2 = sum(%x, axis=[0]); %3 = sum(%x, axis=[1]);
+            %4 = subtract(%x, %y); %5 = subtract(%y, %x);
+            (%0, %1, %2, %3, %4, %5) }""",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPEATED)
+def test_what_is_computed_twice_is_computed_once(case):
+    before, after = REPEATED[case]
+    found = prepare(parse(before))
+    tvm.ir.assert_structural_equal(found, parse(after or before), map_free_vars=True)
+
+
+def test_what_has_a_state_is_computed_twice():
+    mod = parse(
+        """def @main(%x: $T) {
+            %0 = nn.dropout(%x); %1 = %0.0; %2 = nn.dropout(%x); %3 = %2.0; add(%1, %3) }"""
+    )
+    with tvm.transform.PassContext(disabled_pass=["SimplifyInference"]):
+        found = prepare(mod)
+    tvm.ir.assert_structural_equal(found, mod, map_free_vars=True)
 
 
 # An external function: a convolution that a test backend compiles.

@@ -23,10 +23,11 @@ def prepare(
 ) -> tvm.IRModule:
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 
-    Batch norms and other inference-only forms are expanded, scales are folded into weights, and
-    constant sub-graphs are evaluated. `mod` itself is not changed; doing this twice changes nothing
-    more. Passes that disagree with the current PassContext (disabled, opt level) are left out;
-    `opt_level` None takes that context's level.
+    Batch norms and other inference-only forms are expanded, scales are folded into weights,
+    constant sub-graphs are evaluated, and what is computed twice is computed once: TVM's own build
+    eliminates only what no backend took. `mod` itself is not changed; doing this twice changes
+    nothing more. Passes that disagree with the current PassContext (disabled, opt level) are left
+    out; `opt_level` None takes that context's level.
     """
     mod = mod.clone()
     if params:
@@ -39,6 +40,7 @@ def prepare(
             relay.transform.FoldConstant(),
             relay.transform.FoldScaleAxis(),
             relay.transform.FoldConstant(),
+            relay.transform.EliminateCommonSubexpr(),
             relay.transform.InferType(),
         ]
     )
