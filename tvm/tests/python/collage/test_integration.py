@@ -320,11 +320,13 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import testing
 
-mod, params = testing.mlp.get_workload(batch_size=1)
+data, weight = relay.var("data", shape=(1, 3, 8, 8)), relay.var("weight", shape=(8, 3, 3, 3))
+body = relay.nn.relu(relay.nn.conv2d(data, weight, channels=8, kernel_size=(3, 3)))
+mod, params = testing.create_workload(relay.Function([data, weight], relay.nn.softmax(body)))
 with tvm.transform.PassContext(opt_level=3):
     library = relay.build(mod, target="llvm -opt-level=0", params=params)
     executable = relay.vm.compile(mod, target="llvm -opt-level=0", params=params)
-x = np.random.default_rng(0).uniform(size=(1, 1, 28, 28)).astype("float32")
+x = np.random.default_rng(0).uniform(size=(1, 3, 8, 8)).astype("float32")
 graph = graph_executor.GraphModule(library["default"](tvm.cpu()))
 graph.run(data=x)
 machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())

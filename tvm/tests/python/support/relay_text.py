@@ -27,7 +27,7 @@ def parse(text):
 
 
 def graph_rows(function):
-    """Return what the partitioner sees of a function: (text, types, op kind, region, placed)."""
+    """Return what the partitioner sees of a function: (text, types, op kind, scope, placed)."""
     return [
         (node.Summary(), " ".join(map(str, node.types)), node.kind, node.scope, node.is_placeable)
         for node in dataflow_graph(function)

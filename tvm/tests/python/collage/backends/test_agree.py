@@ -11,7 +11,9 @@ import tvm
 from onednn_nets import assert_close, build, run
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend, greedy_partition
+from tvm.relay.collage.compile import fast_passes
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -37,11 +39,13 @@ def net(name):
         for value in model.graph.input
     }
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    mod, params = relay.frontend.from_onnx(model, freeze_params=True)
+    mod, params = collage.from_onnx(model, freeze_params=True)
     mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
     passes = [relay.transform.DynamicToStatic(), relay.transform.SimplifyInference()]
     passes += [relay.transform.FoldConstant(), relay.transform.InferType()]
-    return tvm.transform.Sequential(passes)(mod), inputs, session.run(None, inputs)
+    with fast_passes(opt_level=3):
+        mod = tvm.transform.Sequential(passes)(mod)
+    return mod, inputs, session.run(None, inputs)
 
 
 # As many as the longest chain that one of them runs as a kernel.

@@ -16,7 +16,6 @@ from tvm.relay.collage.compile import (
     build_library,
     build_vm,
     fast_passes,
-    host_target,
     prepare,
     small_loops,
     stock,
@@ -67,10 +66,24 @@ def assert_same(ours, expected):
 
 
 @pytest.fixture(scope="module", params=sorted(NETS))
-def net(request):
-    """(module, params, TVM's own graph library)."""
+def built_by_stock(request):
     mod, params = NETS[request.param]()
     return mod, params, stock_library(mod, params, RUN_TIME_SCALES.get(request.param, ()))
+
+
+@pytest.fixture
+def net(built_by_stock):
+    """(module, params, TVM's own graph library); whatever a test does changes neither of the first
+    two."""
+    mod, params, _ = built_by_stock
+    before, names = tvm.ir.structural_hash(mod), [p.name_hint for p in mod["main"].params]
+    values = {name: value.numpy() for name, value in params.items()}
+    yield built_by_stock
+    assert tvm.ir.structural_hash(mod) == before
+    assert [p.name_hint for p in mod["main"].params] == names
+    assert sorted(params) == sorted(values)
+    for name, value in values.items():
+        np.testing.assert_array_equal(params[name].numpy(), value)
 
 
 def test_graph_library_is_stock(net, monkeypatch):
@@ -144,22 +157,18 @@ def test_aot():
     assert kernels(library) == kernels(expected)
 
 
-def test_twice_is_the_same():
+@pytest.fixture(scope="module")
+def separable_library():
+    """As it is built in a usual context."""
     mod, params = separable()
-    first, second = (build_library(mod, host_target(), params=params) for _ in range(2))
+    return build_library(mod, TARGET, params=params)
+
+
+def test_twice_is_the_same(separable_library):
+    mod, params = separable()
+    first, second = separable_library, build_library(mod, TARGET, params=params)
     assert first.graph_json == second.graph_json
     assert kernels(first) == kernels(second)
-
-
-def test_the_callers_module_is_not_changed(net):
-    mod, params, _ = net
-    before = tvm.ir.structural_hash(mod)
-    names = [p.name_hint for p in mod["main"].params]
-    prepare(mod, params)
-    build_library(mod, TARGET, params=params)
-    build_vm(mod, TARGET, params=params)
-    assert tvm.ir.structural_hash(mod) == before
-    assert [p.name_hint for p in mod["main"].params] == names
 
 
 def test_prepare_simplifies_once():
@@ -261,11 +270,18 @@ def partitioned(inline=False):
     return mod, tvm.IRModule.from_expr(relay.Function([data], whole))
 
 
+@pytest.fixture(scope="module")
+def whole_output():
+    """What TVM's own library of the module that is not partitioned gives."""
+    _, whole = partitioned()
+    return run_graph(stock_library(whole, None), data=input_of(whole))
+
+
 @pytest.mark.parametrize("inline", [False, True])
-def test_partitioned_module(inline):
-    mod, whole = partitioned(inline)
+def test_partitioned_module(inline, whole_output):
+    mod, _ = partitioned(inline)
     data = input_of(mod)
-    (expected,) = run_graph(stock_library(whole, None), data=data)
+    (expected,) = whole_output
     library = build_library(prepare(mod), TARGET)
     assert "part_0" in library.graph_json
     assert "NCHW" in library.graph_json, "TVM's own convolutions get their layouts"
@@ -285,18 +301,18 @@ def test_inline_is_set_on_external_functions_only():
     assert inline_external_functions(marked) is marked
 
 
-def test_pass_context_holds():
+def test_pass_context_holds(separable_library):
     mod, params = separable()
     with tvm.transform.PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]):
         assert "layout_transform" not in build_library(mod, TARGET, params=params).graph_json
-    assert "layout_transform" in build_library(mod, TARGET, params=params).graph_json
+    assert "layout_transform" in separable_library.graph_json
     with tvm.transform.PassContext(opt_level=0):
         kept = build_library(mod, TARGET, params=params, opt_level=None).graph_json
         raised = build_library(mod, TARGET, params=params).graph_json
     assert "layout_transform" not in kept and "layout_transform" in raised
     with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
         source = build_library(mod, TARGET, params=params).lib.get_source("ll")
-    assert source != build_library(mod, TARGET, params=params).lib.get_source("ll")
+    assert source != separable_library.lib.get_source("ll")
 
 
 def test_tuning_contexts_are_asked():
