@@ -42,12 +42,16 @@ MemDesc MemDesc::Plain(const Dims& dims, dnnl_data_type_t type) {
   return MemDesc(raw);
 }
 
-MemDesc MemDesc::Any(const Dims& dims, dnnl_data_type_t type) {
+MemDesc MemDesc::Tagged(const Dims& dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t raw = nullptr;
   CheckStatus(GetApi().memory_desc_create_with_tag(&raw, static_cast<int>(dims.size()), dims.data(),
-                                                   type, dnnl_format_tag_any),
+                                                   type, tag),
               "memory descriptor");
   return MemDesc(raw);
+}
+
+MemDesc MemDesc::Any(const Dims& dims, dnnl_data_type_t type) {
+  return Tagged(dims, type, dnnl_format_tag_any);
 }
 
 MemDesc MemDesc::Query(const PrimitiveDesc& pd, dnnl_query_t what, int index) {

@@ -70,6 +70,8 @@ class MemDesc {
 
   /*! \brief Row-major layout. */
   static MemDesc Plain(const Dims& dims, dnnl_data_type_t type);
+  /*! \brief The layout of oneDNN's that a tag names. */
+  static MemDesc Tagged(const Dims& dims, dnnl_data_type_t type, dnnl_format_tag_t tag);
   /*! \brief Layout left to the primitive's choice. */
   static MemDesc Any(const Dims& dims, dnnl_data_type_t type);
   /*! \brief The descriptor that the primitive chose for `what` (src, weights, dst, ...). */

@@ -6,11 +6,17 @@
  *
  * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
  * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
- * winograd and kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
+ * winograd, kernel (kernels.h) and layout, in which its data and result lie: "any" (oneDNN's
+ * choice), "blocked", "channels last". Tested by backends/dnnl/test_lower.py and
+ * backends/dnnl/test_layout_choice.py.
  */
 #include <tvm/runtime/logging.h>
 
+#include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "conv_winograd.h"
 #include "kernels.h"
@@ -91,6 +97,46 @@ class Axes {
   bool has_row_;
 };
 
+/*! \brief Layouts of a convolution's data and its result. */
+struct Ends {
+  MemDesc src, dst;
+  std::string name;  // for people; "" where oneDNN chooses
+};
+
+/*! \brief Those to try, in order: what the node's string asks for, last what oneDNN prefers. */
+std::vector<Ends> EndsToTry(const Planner& planner, const NodeDesc& node, const Dims& src_dims,
+                            const Dims& dst_dims) {
+  // Kernels for an image of few channels, the first of a net, read it as it is.
+  constexpr int64_t kFewChannels = 8;
+  struct Tag {
+    dnnl_format_tag_t of_axes[3];  // one to three spatial ones
+    const char* name;
+  };
+  // The widest blocks first: those of the CPU's vectors, or as few as a group's channels.
+  static const auto* tags = new std::map<std::string, std::vector<Tag>>{
+      {"blocked",
+       {{{dnnl_nCw16c, dnnl_nChw16c, dnnl_nCdhw16c}, " in blocks of 16"},
+        {{dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c}, " in blocks of 8"},
+        {{dnnl_nCw4c, dnnl_nChw4c, dnnl_nCdhw4c}, " in blocks of 4"}}},
+      {"channels last", {{{dnnl_nwc, dnnl_nhwc, dnnl_ndhwc}, " with channels last"}}},
+  };
+  const dnnl_data_type_t src_type = planner.type(node.inputs[0]), type = planner.type(node.output);
+  const MemDesc any = MemDesc::Any(src_dims, src_type);
+  std::vector<Ends> ends;
+  const auto named = node.strings.find("layout");
+  const auto found = named == node.strings.end() ? tags->end() : tags->find(named->second);
+  if (found != tags->end()) {
+    for (const Tag& each : found->second) {
+      const dnnl_format_tag_t tag = each.of_axes[src_dims.size() - 3];
+      const bool has_few = src_dims[1] < kFewChannels;
+      ends.push_back({has_few ? any : MemDesc::Tagged(src_dims, src_type, tag),
+                      MemDesc::Tagged(dst_dims, type, tag), each.name});
+    }
+  }
+  ends.push_back({any, MemDesc::Any(dst_dims, type), ""});
+  return ends;
+}
+
 void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
@@ -116,16 +162,24 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
       /*may_sum=*/true, [&](const MemDesc& desc) { return axes.Back(desc); });
   const auto create = is_transposed ? api.deconvolution_forward_primitive_desc_create
                                     : api.convolution_forward_primitive_desc_create;
+  const MemDesc any_weights = MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1]));
+  const std::vector<Ends> to_try = EndsToTry(*planner, node, src_dims, dst_dims);
+  std::string layout;
   FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
-    PrimitiveDesc pd;
-    CheckStatus(create(pd.out(), api.engine, dnnl_forward_inference,
-                       is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
-                       MemDesc::Any(src_dims, planner->type(node.inputs[0])).get(),
-                       MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1])).get(),
-                       bias.get(), MemDesc::Any(dst_dims, planner->type(node.output)).get(),
-                       strides.data(), dilates.data(), pad_l.data(), pad_r.data(), attr),
-                what);
-    return pd;
+    for (const Ends& ends : to_try) {
+      PrimitiveDesc pd;
+      const dnnl_status_t status =
+          create(pd.out(), api.engine, dnnl_forward_inference,
+                 is_transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct,
+                 ends.src.get(), any_weights.get(), bias.get(), ends.dst.get(), strides.data(),
+                 dilates.data(), pad_l.data(), pad_r.data(), attr);
+      const bool is_last = &ends == &to_try.back();
+      if (is_last) CheckStatus(status, what);
+      if (!is_last && (status != dnnl_success || IsReferenceCode(pd))) continue;
+      layout = ends.name;
+      return pd;
+    }
+    throw std::logic_error("the last one is taken or refused");
   });
 
   NodeDesc first = node;  // without what runs behind it
@@ -147,7 +201,7 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
     planner->NoteKernel(node.kind, made.pd);
     args.push_back({DNNL_ARG_WEIGHTS, weights_desc, packed.buffer});
     if (made.has_post_ops) chain.AppendArgs(planner, made.pd, &args);
-    planner->Emit(std::move(made.pd), std::move(args), Summary(planner->graph(), first));
+    planner->Emit(std::move(made.pd), std::move(args), Summary(planner->graph(), first) + layout);
   }
   if (made.has_post_ops) {
     planner->Define(node.output, dst);
@@ -175,6 +229,9 @@ void CheckConv(const partition::NodeChecks& checks) {
   }
   if (checks.node().strings.count("winograd")) {
     checks.OneOf("winograd", {"auto", "always", "never"});
+  }
+  if (checks.node().strings.count("layout")) {
+    checks.OneOf("layout", {"any", "blocked", "channels last"});
   }
   const int64_t groups = checks.Int("groups", 1);
   const AxisOrder order(checks.Str("data_layout"), "NC" + spatial);

@@ -34,7 +34,8 @@ class KernelStep:
 
     text: all that decides how long it takes, in the backend's own words. label: for people.
     kernels: their names, first the one that runs unless another is chosen. sizes: elements of its
-    tensors; a part without a tensor of each size cannot have the step.
+    tensors; a part without a tensor of each size cannot have the step. budget_seconds: how long
+    its kernels are timed together; those that are far slower drop out before.
     """
 
     backend: str
@@ -42,6 +43,7 @@ class KernelStep:
     label: str
     kernels: tuple[str, ...]
     sizes: frozenset[int] = frozenset()
+    budget_seconds: float = 0.5
 
     @property
     def key(self) -> str:

@@ -36,10 +36,6 @@ def _untold(step: str, done: int, total: int) -> None:
     """An OnStep that shows nothing."""
 
 
-# Timed seconds of all kernels of a step together; those that are far slower drop out before.
-_BUDGET_SECONDS = 0.5
-
-
 def choose_kernels(
     session: Session, functions: Iterable[relay.Function], on_step: OnStep = _untold
 ) -> tuple[KernelChoice, ...]:
@@ -106,7 +102,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
         "text": step.text,
         "kernels": kernels,
         "seed": options.seed,
-        "budget_seconds": _BUDGET_SECONDS,
+        "budget_seconds": step.budget_seconds,
     }
     call = {"function": path_of(time_kernels), "arguments": arguments}
     return Job("call", call, options.run_timeout)

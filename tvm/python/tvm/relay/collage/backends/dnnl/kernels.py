@@ -2,7 +2,9 @@
 """Which steps of a part oneDNN, or we in its place, can run by several kernels, and running one.
 
 A step is described by itself, as the one node of a partition, so that equal steps of all parts and
-models are one, and a trial runs what a part would run. Test: backends/dnnl/test_kernel_choice.py.
+models are one, and a trial runs what a part would run. The layouts of a part's convolutions tie its
+steps together; they are chosen as one more step, which is the whole part.
+Test: backends/dnnl/test_kernel_choice.py, backends/dnnl/test_layout_choice.py.
 """
 
 from __future__ import annotations
@@ -27,6 +29,11 @@ from ..partition.graph import Graph, Node
 # round several copies of its weights, of so many bytes together: more than a core's caches hold.
 _WEIGHT_BYTES = 32 << 20
 _MOST_COPIES = 8
+# In which layout all convolutions of a part have their data and results, where oneDNN has a kernel
+# for it ("layout" in ops_conv.cc); first what oneDNN prefers for each by itself.
+_LAYOUTS = ("any", "blocked", "channels last")
+# Timed seconds of these. A run takes as long as the part, and few rounds settle nothing.
+_LAYOUT_SECONDS = 3.0
 
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
@@ -38,30 +45,48 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
             text, tensors = _described(graph, node)
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in tensors)
             steps[text] = (_label(graph, node), sizes)
-    return [
+    found = [
         KernelStep("dnnl", text, label, tuple(map(str, list_kernels(text))), sizes)
         for text, (label, sizes) in steps.items()
     ]
+    layouts = _layout_step(graph)
+    return [*found, layouts] if layouts else found
 
 
 def set_kernels(graph: Graph, function: relay.Function) -> None:
     """Have the graph's nodes run by the kernels that the part's function says."""
     chosen = kernels_in(function)
+    layouts = _layout_step(graph) if chosen else None
     for node in graph.nodes if chosen else ():
         if not _is_chosen(graph, node):
             continue
         key = dataclasses.replace(_NO_STEP, text=_described(graph, node)[0]).key
         if key in chosen:
             kernel, times = chosen[key]
-            said = {"kernel": kernel, "measured": times}
-            strings = node.attrs.get("strings", {}) | {k: text for k, text in said.items() if text}
-            node.attrs = {**node.attrs, "strings": strings}
+            _say(node, kernel=kernel, measured=times)
+    if layouts and layouts.key in chosen:
+        layout, times = chosen[layouts.key]
+        convs = _convs(graph)
+        for node in convs:
+            _say(node, layout=layout)
+        if times:  # once, beside the first one's own
+            own = convs[0].attrs["strings"].get("measured")
+            _say(convs[0], measured="; ".join(filter(None, [own, f"{layouts.label}: {times}"])))
+
+
+def _say(node: Node, **strings: str) -> None:
+    """Those of the strings that say something become the node's."""
+    said = {key: text for key, text in strings.items() if text}
+    node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
 
 
 def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
     """A function that runs the step once by the kernel, on made-up data."""
     description = json.loads(text)
-    description["nodes"][0].setdefault("strings", {})["kernel"] = kernel
+    field = "layout" if kernel in _LAYOUTS else "kernel"
+    for node in description["nodes"]:
+        if field == "kernel" or node["kind"] == "conv":
+            node.setdefault("strings", {})[field] = kernel
     create = tvm.get_global_func("collage.onednn.create")
     inputs, constants, outputs = _arrays(text, seed)
     symbol = "step"
@@ -92,6 +117,31 @@ def _is_chosen(graph: Graph, node: Node) -> bool:
     return node.op == "inner_product"
 
 
+def _convs(graph: Graph) -> list[Node]:
+    """Convolutions of floats; those of bytes have kernels for channels last alone."""
+
+    def is_float(tensor: int) -> bool:
+        return graph.dtypes[tensor] == "float32"
+
+    return [
+        node
+        for node in graph.nodes
+        if node.op == "conv" and all(map(is_float, [*node.inputs, node.output]))
+    ]
+
+
+def _layout_step(graph: Graph) -> KernelStep | None:
+    """The layouts of a part's convolutions; None where there are no two to agree on one."""
+    convs = _convs(graph)
+    if len(convs) < 2:
+        return None
+    sizes = frozenset(math.prod(graph.shapes[node.output]) for node in convs)
+    shapes = [shape or (1,) for shape in graph.shapes]
+    text = _text(dataclasses.replace(graph, shapes=shapes))
+    label = f"layouts of {len(convs)} convolutions"
+    return KernelStep("dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS)
+
+
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
     """The node as a partition of its own, and its tensors."""
     operands = list(dict.fromkeys(node.operands()))
@@ -104,8 +154,11 @@ def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
         {tensor: None for tensor in operands if tensor in graph.constants},
         [node],
     )
-    text = json.dumps(json.loads(to_json(alone)), sort_keys=True, separators=(",", ":"))
-    return text, [*operands, node.output]
+    return _text(alone), [*operands, node.output]
+
+
+def _text(graph: Graph) -> str:
+    return json.dumps(json.loads(to_json(graph)), sort_keys=True, separators=(",", ":"))
 
 
 def _label(graph: Graph, node: Node) -> str:
@@ -136,7 +189,8 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
         // 8
         for tensor in weights
     )
-    copies = max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size else 1
+    is_step = len(description["nodes"]) == 1  # the steps of a part are in each other's way
+    copies = max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size and is_step else 1
     return (
         [array(tensor) for tensor in description["inputs"]],
         [[array(tensor) for tensor in weights] for _ in range(copies)],

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layouts of a region's convolutions: each computes the same, is kept and replayed."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import (
+    assert_close,
+    build,
+    constant,
+    function_of,
+    hand_placed,
+    plan_of,
+    random_inputs,
+    reference,
+    run,
+)
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
+from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.costs.cost import Cost
+from tvm.relay.collage.costs.kernel import choices_of, choose, for_candidates, with_kernels
+from tvm.relay.collage.exec.pool import Job
+from tvm.relay.collage.measured import choose_kernels, open_session
+from tvm.relay.collage.measured.estimator import MeasuredCostEstimator
+from tvm.relay.collage.placement import load_placement
+from tvm.relay.collage.placement.replay import apply_placement
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.tuning import TuningRecords
+
+nn = relay.nn
+LAYOUTS = ("any", "blocked", "channels last")
+CONVS = {3: nn.conv1d, 4: nn.conv2d, 5: nn.conv3d}
+
+
+def conv(data, channels, window=1, groups=1, strides=1, seed=1):
+    shape = [int(extent) for extent in relay.transform.InferTypeLocal(data).shape]
+    spatial = len(shape) - 2
+    weight = constant(seed, channels, shape[1] // groups, *[window] * spatial)
+    scaled = relay.const(weight.data.numpy() / math.sqrt(math.prod(weight.data.shape[1:])))
+    attrs = dict(kernel_size=(window,) * spatial, padding=(window // 2,) * (2 * spatial))
+    more = dict(channels=channels, groups=groups, strides=(strides,) * spatial)
+    return CONVS[len(shape)](data, scaled, **attrs, **more)
+
+
+def block(groups=2, spatial=2, channels=32, width=32):
+    """A grouped window between two of one point, with a sum, as in ResNeXt."""
+    data = relay.var("x", shape=(1, channels, *[10] * spatial))
+    body = nn.relu(conv(data, width))
+    body = nn.relu(conv(body, width, window=3, groups=groups, seed=2))
+    return nn.relu(conv(body, channels, seed=3) + data)
+
+
+def gated():
+    """A mean of the image, and its function as a factor of the image, as in RegNetY."""
+    image = nn.relu(conv(relay.var("x", shape=(1, 3, 16, 16)), 24, window=3, strides=2))
+    gate = nn.global_avg_pool2d(image)
+    gate = relay.sigmoid(conv(nn.relu(conv(gate, 6, seed=2)), 24, seed=3))
+    return conv(image * gate, 20, seed=4)
+
+
+def joined():
+    """Pools and a concatenation of parts of unlike channels, some fewer than a block."""
+    image = relay.var("x", shape=(2, 16, 12, 12))
+    parts = [
+        conv(image, 12),
+        conv(image, 5, window=3, seed=2),
+        nn.max_pool2d(image, (3, 3), padding=1),
+    ]
+    both = nn.relu(relay.concatenate(parts, axis=1))
+    return nn.avg_pool2d(relay.sigmoid(conv(both, 33, seed=3)), (2, 2), strides=(2, 2))
+
+
+BODIES = {
+    "groups of 16": block,
+    "groups of 4": lambda: block(groups=8),
+    "depthwise": lambda: block(groups=48, width=48),
+    "lines": lambda: block(spatial=1),
+    "volumes": lambda: block(groups=1, spatial=3),
+    "gated": gated,
+    "joined": joined,
+}
+
+
+def layout_step(mod):
+    [step] = [step for step in steps_of_part(mod["dnnl_part"]) if step.kernels == LAYOUTS]
+    return step
+
+
+def chosen(step, kernel):
+    """The choice of a step by times that make this kernel the fastest."""
+    times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
+    return choose(step, times)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_each_layout_computes_the_same(name):
+    function = function_of(BODIES[name]())
+    mod = hand_placed(function)
+    inputs = random_inputs(function)
+    wanted = reference(function_of(BODIES[name]()), inputs)
+    step = layout_step(mod)
+    plans = {}
+    for layout in LAYOUTS:
+        choice = chosen(step, layout)
+        library = build(with_kernels(mod, [choice]))
+        assert_close(run(library, inputs), wanted)
+        plans[layout] = plan_of(library)
+        assert plans[layout].count(f"{step.label}: {choice.times()}") == 1
+        convs = [line for line in plans[layout].splitlines() if line.startswith("conv ")]
+        assert convs and not any("(reference code)" in line for line in convs)
+    assert " in blocks of " in plans["blocked"] and " in blocks" not in plans["any"]
+    assert " with channels last" in plans["channels last"]
+
+
+def test_a_layout_for_all_spares_the_reorders_between():
+    """In blocks none is left but those of the inputs and outputs, which are plain."""
+    function = function_of(block())
+    mod = hand_placed(function)
+    library = build(with_kernels(mod, [chosen(layout_step(mod), "blocked")]))
+    run(library, random_inputs(function))
+    steps = [line.split()[0] for line in plan_of(library).splitlines() if " by " in line]
+    first, last = steps.index("conv"), len(steps) - steps[::-1].index("conv")
+    assert steps[first:last] == ["conv"] * 3
+
+
+def test_one_convolution_has_nobody_to_agree_with():
+    alone = hand_placed(function_of(nn.relu(conv(relay.var("x", shape=(1, 16, 8, 8)), 32))))
+    assert all(step.kernels != LAYOUTS for step in steps_of_part(alone["dnnl_part"]))
+
+
+def test_a_choice_is_of_the_whole_part_alone():
+    """A part of fewer convolutions is another one, and has no word of it in its function."""
+    whole = hand_placed(function_of(block()))
+    choice = chosen(layout_step(whole), "blocked")
+    assert choices_of(whole["dnnl_part"], [choice]) == [choice]
+    assert for_candidates([choice])[0].kernel == "blocked"
+    other = hand_placed(function_of(block(channels=64)))
+    assert layout_step(other).key != choice.step
+    function = function_of(block(channels=64))
+    library = build(with_kernels(other, [choice]))
+    run(library, random_inputs(function))
+    assert " in blocks" not in plan_of(library)
+
+
+def test_a_layout_that_is_none_is_refused():
+    description = json.loads(layout_step(hand_placed(function_of(block()))).text)
+    description["nodes"][0]["strings"]["layout"] = "sideways"
+    shapes = [description["shapes"][tensor] for tensor in description["constants"]]
+    arrays = [tvm.nd.array(np.zeros(shape, "float32")) for shape in shapes]
+    create = tvm.get_global_func("collage.onednn.create")
+    with pytest.raises(ValueError, match=r"layout: .*sideways"):
+        create("part", json.dumps(description), arrays)
+
+
+def test_a_worker_times_each_layout():
+    step = layout_step(hand_placed(function_of(gated())))
+    found = time_kernels("dnnl", step.text, list(step.kernels), 0, 0.01)
+    assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
+
+
+def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
+    function = function_of(gated())
+    inputs = random_inputs(function)
+    targets = parse_targets([collage.host_target(), "dnnl"])
+    with tvm.transform.PassContext(opt_level=3):
+        mod = prepare(tvm.IRModule.from_expr(function), None, targets.host, opt_level=3)
+        plans = Plans(mod, targets)
+        [part] = plans.parts_with_kernels()
+        [step] = [step for step in steps_of_part(part) if step.kernels == LAYOUTS]
+        plans.kernels = (chosen(step, "blocked"),)
+        plans.add_single_backends()
+        file = tmp_path / "placement.json"
+        plans.maker("dnnl", TuningRecords())().save(file)
+        placement = load_placement(file)
+        assert placement.kernels == plans.kernels
+        replayed = apply_placement(mod, placement, targets.host, ["dnnl"])
+        assert tvm.ir.structural_equal(replayed, plans.modules["dnnl"])
+        built = build_library(replayed, targets.host)
+    built.export_library(str(tmp_path / "lib.so"))
+    library = tvm.runtime.load_module(str(tmp_path / "lib.so"))
+    assert_close(run(library, inputs), reference(function_of(gated()), inputs))
+    assert " in blocks of " in plan_of(library) and f"{step.label}: any " in plan_of(library)
+
+
+def test_layouts_are_measured_once_and_then_known(tmp_path, monkeypatch):
+    """The second build of a model finds its part's layouts in the store."""
+    part = hand_placed(function_of(gated()))["dnnl_part"]
+    options = collage.CollageOptions(store=str(tmp_path / "store"), progress="quiet")
+    jobs: list[Job] = []
+    measure = MeasuredCostEstimator.run_measuring
+
+    def counted(self, job):
+        jobs.append(job)
+        return measure(self, job)
+
+    monkeypatch.setattr(MeasuredCostEstimator, "run_measuring", counted)
+    choices = []
+    for _ in range(2):
+        with tvm.transform.PassContext(opt_level=3), open_session(options) as session:
+            found = choose_kernels(session, [part])
+            choices.append([c for c in found if c.label == "layouts of 4 convolutions"])
+    [[first], [second]] = choices
+    assert [tried.name for tried in first.tried] == list(LAYOUTS)
+    assert first == second and len(jobs) == 1
