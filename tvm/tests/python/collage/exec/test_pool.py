@@ -190,20 +190,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from measure_fakes import REPLIES, measure
 from tvm.relay.collage.exec.reply import parse_reply
-pool = measure.WorkerPool(2)
+pool = measure.WorkerPool({workers})
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)
 hang = {{"function": "measure_fakes:hang", "arguments": {{}}}}
 if {way!r} != "return":
-    pool.run([measure.Job("call", hang, 600.0)] * 2)
+    pool.run([measure.Job("call", hang, 600.0)] * {workers})
 """
 
 
-@pytest.mark.parametrize("way", ["return", "SIGINT", "SIGTERM", "SIGKILL"])
-def test_no_process_outlives_the_driver(way):
+@pytest.mark.parametrize(
+    "way, workers", [("return", 1), ("SIGINT", 1), ("SIGTERM", 1), ("SIGKILL", 2)]
+)
+def test_no_process_outlives_the_driver(way, workers):
     here = os.path.dirname(measure_fakes.__file__)
     driver = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(DRIVER).format(here=here, way=way)],
+        [sys.executable, "-c", textwrap.dedent(DRIVER).format(here=here, way=way, workers=workers)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
