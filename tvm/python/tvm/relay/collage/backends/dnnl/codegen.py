@@ -13,6 +13,7 @@ from ..partition.description import to_json
 from .fuse import fuse
 from .kernels import set_kernels
 from .lower import lower
+from .points import products_of_points
 from .types import check_types
 
 __all__ = ["WINOGRAD_CHOICES", "codegen", "lower_function", "to_json"]
@@ -26,7 +27,7 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
     ``winograd``: whether 3x3 convolutions that can run by our kernel do so where that is expected
     to be faster, always, or never (one of WINOGRAD_CHOICES).
     """
-    graph = fuse(lower(flatten(function, "dnnl")))
+    graph = products_of_points(fuse(lower(flatten(function, "dnnl"))))
     graph.remove_unused()
     if winograd != "auto":
         for node in graph.nodes:
