@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph_text.h"
+#include "src/relay/collage/plan/replan.h"
 #include "src/relay/collage/plan/unplaced.h"
 #include "src/relay/collage/rules/base_rules.h"
 
@@ -276,6 +277,40 @@ TEST_CASE("plan: a backend does not get what the program wants on another device
   const UnplacedReport report = WhyUnplaced(g.graph, backends.specs(), plan);
   REQUIRE(report.rows.size() == 1);
   CHECK(report.rows[0].why == "device");
+}
+
+TEST_CASE("replan: a wish decides, then the costs that are known; there always is a cover") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(
+      g, Specs(g, "a | b | a b", "a | b | c"),
+      {{"mine: a", 5}, {"mine: b", 1}, {"mine: a b", 3}, {"tvm: a", 4}, {"tvm: b", 2}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  REQUIRE(Text(g, backends, plan) == "mine(a b) host(c)");
+  const int mine = 0, tvm = 1;
+  const Replan replan(g.graph, plan, backends.specs());
+  std::vector<int> wish(g.graph.size(), Replan::kAnyBackend);
+  CHECK(Text(g, backends, replan.Plan(wish)) == "mine(a b) host(c)");
+  wish[g["a"]] = tvm;
+  CHECK(Text(g, backends, replan.Plan(wish)) == "tvm(a) mine(b) host(c)");
+  wish[g["b"]] = tvm;
+  CHECK(Text(g, backends, replan.Plan(wish)) == "tvm(a) tvm(b) host(c)");
+  wish[g["c"]] = mine;  // which has no candidate for it
+  CHECK(Text(g, backends, replan.Plan(wish)) == "tvm(a) tvm(b) host(c)");
+  wish = std::vector<int>(g.graph.size(), tvm);
+  CHECK(Text(g, backends, replan.Plan(wish)) == "tvm(a) tvm(b) host(c)");
+  const std::vector<std::vector<int>> takers = replan.Takers();
+  CHECK(takers[g["a"]] == std::vector<int>{mine, tvm});
+  CHECK(takers[g["c"]] == std::vector<int>{tvm});
+}
+
+TEST_CASE("replan: TVM is wished for where nobody knows what it takes there") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(g, Specs(g, "a b c", "a | c"), {{"mine: a b c", 3}, {"tvm: a", 4}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  REQUIRE(Text(g, backends, plan) == "mine(a b c)");
+  const Replan replan(g.graph, plan, backends.specs());
+  CHECK(Text(g, backends, replan.Plan(std::vector<int>(g.graph.size(), 1))) ==
+        "tvm(a) host(b) host(c)");
 }
 
 TEST_CASE("plan: placed parts, neighbours joined when asked") {

@@ -3,6 +3,7 @@
 // To find one: gather specs -> for each function: import, plan.
 // Precondition: Init ran. Test: test_collage_partition.py.
 #include <map>
+#include <memory>
 #include <string>
 
 #include "api/cost_estimator.h"
@@ -30,11 +31,13 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   for (PlacedFunction& function : placement.functions) {
     const DataflowGraph& graph = function.imported->graph;
     const TvmBackends backends(*function.imported, targets, estimator);
-    const FunctionPlan plan = Plan(graph, backends, options.search_seconds, clock);
+    const auto plan =
+        std::make_shared<const FunctionPlan>(Plan(graph, backends, options.search_seconds, clock));
     clock->Enter("deploy");
-    const std::vector<PlacedPart> merged = Placed(graph, plan, backends.specs(), MergeScope::kAll);
-    function.parts =
-        options.merge_parts ? merged : Placed(graph, plan, backends.specs(), MergeScope::kJoinable);
+    const std::vector<PlacedPart> merged = Placed(graph, *plan, backends.specs(), MergeScope::kAll);
+    function.parts = options.merge_parts
+                         ? merged
+                         : Placed(graph, *plan, backends.specs(), MergeScope::kJoinable);
     clock->Enter("report");
     Observe(estimator, function, merged, backends.specs(), plan);
   }

@@ -287,3 +287,23 @@ def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report
     without = collage.optimize(dense_net(), {}, TARGETS, options)
     assert without.kernels == () and "kernels" not in without.seconds
     assert kernels_in(*external_parts(without.mod)) == {}
+
+
+def test_whole_plans_are_searched_for_a_guard_alone(fakes):
+    mod, params = small_net()
+    options = CollageOptions(graph_search="local", guard=False)
+    with pytest.raises(collage.OptionError, match="leave option relay.collage.guard on"):
+        collage.optimize(mod, params, TARGETS, options)
+
+
+def test_whole_plans_that_cannot_be_measured_are_not_searched(fakes, monkeypatch, caplog):
+    def search(*_, **__):
+        raise GuardUnavailable("if is not supported")
+
+    monkeypatch.setattr(optimizer, "search_whole_plans", search)
+    mod, params = small_net()
+    result = collage.optimize(mod, params, TARGETS, CollageOptions(graph_search="random"))
+    assert result.search is None and result.to_json()["graph_search"] is None
+    assert "whole plans are not searched: if is not supported" in caplog.text
+    with pytest.raises(collage.OptionError, match="set option relay.collage.graph_search"):
+        result.plot_history("plot.png")

@@ -69,6 +69,8 @@ class CostEstimator(Object):
     def __init__(self, session: Session | None = None) -> None:
         """``session``: the search's; without it, see measured.OwnSession."""
         self.reports: list[FunctionReport] = []
+        # By function, what plans it again: of a search of whole plans, which sets a dict here.
+        self.replans: dict[str, Callable[[str], Any]] | None = None
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
         self.counts: dict[str, Any] = {}
         self._session, self._own = session, OwnSession()
@@ -164,8 +166,10 @@ class CostEstimator(Object):
         return json.dumps([float(value) for value in seconds])
 
     @_carried
-    def _observe(self, report: str) -> None:
+    def _observe(self, report: str, replan: Callable[[str], Any] | None = None) -> None:
         self.reports.append(read_json(FunctionReport, report))
+        if self.replans is not None and replan is not None:
+            self.replans[self.reports[-1].function] = replan
 
 
 class FunctionCosts(CostEstimator):

@@ -15,6 +15,8 @@ from tvm._ffi import get_global_func
 TVM_BACKEND = "tvm"
 # Not TVM_BACKEND: a layout transform alone is all border.
 TRANSITION = "transition"
+# Stands for a backend in the costs of whole plans.
+WHOLE_PLAN = "plan"
 
 
 def is_external(target: Any) -> bool:

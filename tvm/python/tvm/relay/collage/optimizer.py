@@ -24,7 +24,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
-from .graph_search import GuardResult, GuardUnavailable, guard
+from .graph_search import GraphSearch, GuardResult, GuardUnavailable, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
 from .measured import (
@@ -50,6 +50,8 @@ from .sample_inputs import check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
 from .tuner.session import given_records
 from .tuning import TuningRecords, records_in_force
+from .whole_plans import NONE as NO_SEARCH
+from .whole_plans import check_search, search_whole_plans
 
 _logger = logging.getLogger(__name__)
 
@@ -125,6 +127,7 @@ def _optimize(
     placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
+    check_search(options)
     opt_level = tvm.transform.PassContext.current().opt_level
     clock = _Phases()
     with clock.phase("prepare"):
@@ -160,6 +163,8 @@ def _optimize(
             clock.phase("partition"),
         ):
             estimator, tuner = CostEstimator(session), session.tuner
+            if options.graph_search != NO_SEARCH:
+                estimator.replans = {}
             if not targets.external:
                 tune_whole(session, prepared, targets.host)
             partitioned = partition(prepared, targets, estimator)
@@ -176,6 +181,20 @@ def _optimize(
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+        search = None
+        if estimator.replans:
+            with clock.phase("graph search"):
+                search = _search(
+                    plans,
+                    estimator.replans,
+                    targets,
+                    options,
+                    records,
+                    opt_level,
+                    build_options,
+                    runner,
+                    samples,
+                )
         if records.changes_builds():
             plans.add_untuned()
         name, found, skipped = OP_LEVEL, None, ""
@@ -203,6 +222,7 @@ def _optimize(
         estimator.counts,
         _used(records, name),
         kernels=plans.kernels_of(name),
+        search=search,
     )
 
 
@@ -279,6 +299,41 @@ def _replay(
         records=given,
         kernels=placement.kernels,
     )
+
+
+def _search(
+    plans: Plans,
+    replans: Any,
+    targets: TargetList,
+    options: Any,
+    records: TuningRecords,
+    opt_level: int,
+    build_options: dict[str, Any],
+    runner: Any,
+    samples: Mapping[str, Any],
+) -> GraphSearch | None:
+    """What the search of whole plans tried; None where they cannot be measured, as the guard says
+    then."""
+
+    def build(module: tvm.IRModule) -> Any:
+        with records.in_force():
+            return build_library(module, targets.host, opt_level=opt_level, **build_options)
+
+    try:
+        return search_whole_plans(
+            plans,
+            replans,
+            targets,
+            options,
+            build,
+            runner=runner,
+            records=records,
+            executor=build_options,
+            samples=samples,
+        )
+    except GuardUnavailable as error:
+        _logger.warning("whole plans are not searched: %s", error)
+        return None
 
 
 def _guard(

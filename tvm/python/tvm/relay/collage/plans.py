@@ -37,6 +37,8 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
+# The best of a search of whole plans, by their ranks: graph-1, graph-2, ...
+SEARCHED = "graph-"
 
 
 class Plans:
@@ -80,11 +82,24 @@ class Plans:
         found = [report for report in reports if not report.skipped]
         if all(report.merged is None for report in found):
             return
-        parts = {
-            report.function: placed_parts(report.merged or report.placement) for report in found
-        }
-        self.modules[MERGED] = with_kernels(rewrite(self._prepared, parts), self.kernels)
-        self._parts[MERGED] = lambda: parts
+        self._add_parts(
+            MERGED,
+            {r.function: placed_parts(r.merged or r.placement) for r in found},
+        )
+
+    def add_searched(self, rank: int, parts: dict[str, list[PlacedPart]]) -> None:
+        """The plan of that rank, from 1, of a search of whole plans, unless it is there already."""
+        module = self.module_of(parts)
+        if not any(tvm.ir.structural_equal(module, other) for other in self.modules.values()):
+            self._add_parts(f"{SEARCHED}{rank}", parts)
+
+    def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule:
+        """The module with these parts by function."""
+        return with_kernels(rewrite(self._prepared, parts), self.kernels)
+
+    def _add_parts(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
+        self.modules[name] = self.module_of(parts)
+        self._parts[name] = lambda: parts
 
     def parts_with_kernels(self) -> list[Any]:
         """The functions of all that each backend takes whose steps have several kernels."""

@@ -14,13 +14,13 @@ from tvm_collage.runner import Runner
 
 from .built import Built
 from .costs.kernel import KernelChoice
-from .errors import ExecutorError, PlacementError
+from .errors import ExecutorError, OptionError, PlacementError
 from .files import write_whole
-from .graph_search import GuardResult
+from .graph_search import GraphSearch, GuardResult
 from .placement import Placement
 from .plans import TVM_ALONE
 from .records import FunctionReport
-from .report import print_result, result_to_json, to_dot
+from .report import plot_history, print_result, result_to_json, to_dot
 from .tuning import TuningRecords
 
 
@@ -31,8 +31,8 @@ class Result:
     mod: the module to build for `host`, parts of external backends as global functions.
     plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
         neighbouring parts joined), "collage-exact" (the optimum of the backends that do not trade
-        accuracy), "tvm" or a backend's name; "collage-untuned" and "tvm-untuned" are those without
-        the tuning records.
+        accuracy), "graph-1" (the best of the search of whole plans, then "graph-2"), "tvm" or a
+        backend's name; "collage-untuned" and "tvm-untuned" are those without the tuning records.
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
@@ -45,6 +45,7 @@ class Result:
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
     kernels: by which kernels the steps of its parts run, and what the others took.
+    search: what the search of whole plans tried (option graph_search); None without one.
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.
     """
@@ -62,6 +63,7 @@ class Result:
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
     kernels: tuple[KernelChoice, ...] = ()
+    search: GraphSearch | None = None
     make_built: Callable[[], Built] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -109,6 +111,16 @@ class Result:
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
         return to_dot(self.mod, TVM_ALONE)
+
+    def plot_history(self, path: str | os.PathLike) -> None:
+        """Draw what the search of whole plans tried, and the best so far, against seconds, as a
+        picture (`.png`, `.svg`). OptionError without such a search; needs matplotlib."""
+        if self.search is None:
+            raise OptionError(
+                "there is no search to draw: set option relay.collage.graph_search to one of "
+                "evolutionary, local, random"
+            )
+        plot_history(self.search.to_json(), path)
 
     def Summary(self) -> str:
         """One line: what ships, how fast, what it runs on, the time it took to find out."""

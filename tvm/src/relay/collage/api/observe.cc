@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "../graph/json.h"
+#include "../plan/replan.h"
 #include "../plan/unplaced.h"
 
 namespace tvm::collage {
@@ -55,16 +57,43 @@ bool AreSame(const std::vector<PlacedPart>& parts, const std::vector<PlacedPart>
                              });
 }
 
+/*! \brief Answers requests for other plans; see Observe. Made ready at the first one. */
+PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpec>& specs,
+                     const std::shared_ptr<const FunctionPlan>& found) {
+  auto replan = std::make_shared<std::optional<Replan>>();
+  return runtime::TypedPackedFunc<String(String)>([=](const String& request) -> String {
+    const DataflowGraph& graph = imported->graph;
+    if (!*replan) replan->emplace(graph, *found, specs);
+    std::map<std::string, int> spec_of;
+    for (size_t k = 0; k < specs.size(); ++k) spec_of[specs[k].name] = static_cast<int>(k);
+    const JsonValue asked = JsonValue::Parse(request);
+    std::vector<int> wish(graph.size(), Replan::kAnyBackend);
+    for (const JsonValue& row : asked["wish"].Items()) {
+      wish.at(row.Items().at(0).Int()) = spec_of.at(row.Items().at(1).Text());
+    }
+    const MergeScope scope = asked["join"].Bool() ? MergeScope::kAll : MergeScope::kJoinable;
+    std::vector<Json> takers;
+    for (const std::vector<int>& of_node : (*replan)->Takers()) {
+      std::vector<std::string> names;
+      for (int spec : of_node) names.push_back(specs[spec].name);
+      takers.push_back(names);
+    }
+    return JsonText({{"parts", PartsJson(Placed(graph, (*replan)->Plan(wish), specs, scope))},
+                     {"takers", takers}});
+  });
+}
+
 }  // namespace
 
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
              const std::vector<PlacedPart>& merged, const std::vector<PartitionSpec>& specs,
-             const FunctionPlan& plan) {
+             const std::shared_ptr<const FunctionPlan>& found) {
   if (estimator->observe == nullptr) return;
+  const FunctionPlan& plan = *found;
   const DataflowGraph& graph = function.imported->graph;
   const UnplacedReport unplaced = WhyUnplaced(graph, specs, plan);
   const CostCounts& counts = plan.cost_counts;
-  estimator->observe(JsonText({
+  const std::string report = JsonText({
       {"function", function.Name()},
       {"nodes", graph.size()},
       {"candidates", plan.num_candidates},
@@ -87,7 +116,8 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
       {"merged", AreSame(merged, function.parts) ? Json(AttrValue()) : PartsJson(merged)},
       {"unplaced", Rows(unplaced)},
       {"unplaced_left_out", unplaced.num_left_out},
-  }));
+  });
+  estimator->observe(String(report), PlanAgain(function.imported, specs, found));
 }
 
 void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod) {

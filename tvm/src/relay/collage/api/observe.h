@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observe: tells the estimator's `observe` what the pass decided for a function, for reports.
-// Test: test_collage_partition.py.
+// Observe: tells the estimator's `observe` what the pass decided for a function, for reports, and
+// gives it a way to other plans of the function. Test: test_collage_partition.py,
+// graph_search/test_genomes.py.
 #ifndef TVM_RELAY_COLLAGE_API_OBSERVE_H_
 #define TVM_RELAY_COLLAGE_API_OBSERVE_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,13 +15,17 @@
 namespace tvm::collage {
 
 /*!
- * \brief Does nothing when the estimator does not ask to be told. `function` has the plan's parts
- * as they are deployed, `merged` with all neighbours of one backend joined, `plan` as they were
+ * \brief `observe` gets the report and a function that plans again (Replan): JSON {"wish": lists
+ * [node, backend], "join": whether all neighbours are joined} -> JSON {"parts": PartsJson,
+ * "takers": backends by node that may be wished for}.
+ *
+ * Does nothing when the estimator does not ask to be told. `function` has the plan's parts
+ * as they are deployed, `merged` with all neighbours of one backend joined, `found` as they were
  * found.
  */
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
              const std::vector<PlacedPart>& merged, const std::vector<PartitionSpec>& specs,
-             const FunctionPlan& plan);
+             const std::shared_ptr<const FunctionPlan>& found);
 
 /*! \brief The same for functions that the pass leaves as they are, by name: nothing but why. */
 void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod);

@@ -39,6 +39,11 @@ OptionRange<double> PositiveUpTo(int64_t greatest);
 OptionRange<std::string> OneOf(const Names& names);
 OptionRange<Names> EachOneOf(const Names& names);
 
+/*! \brief How whole plans are searched: genomes.py's strategies, or not at all. */
+inline OptionRange<std::string> PlanStrategy() {
+  return OneOf({"none", "evolutionary", "local", "random"});
+}
+
 /*! \brief Names of Python's logging, and what leaves it as it is. */
 const Names& LogLevelNames();
 /*! \brief What FusionStyle's values are called, in their order. */
@@ -89,6 +94,15 @@ inline constexpr int64_t kMostSeconds = 1000000;
   X(int64_t, guard_rounds, 30, Between(1, kMostCount), "interleaved rounds of the guard")    \
   X(double, guard_seconds, 30.0, PositiveUpTo(kMostSeconds),                                 \
     "time for further rounds while plans cannot be told apart, in seconds")                  \
+  X(std::string, graph_search, "none", PlanStrategy(),                                       \
+    "how whole plans are searched end to end after the search by operators")                 \
+  X(int64_t, graph_search_population, 8, Between(2, kMostCount),                             \
+    "plans that are measured beside each other, and survive, in that search")                \
+  X(int64_t, graph_search_trials, 64, Between(1, kMostCount),                                \
+    "plans that it tries, equal ones once, until the search ends")                           \
+  X(double, graph_search_seconds, 600.0, PositiveUpTo(kMostSeconds),                         \
+    "time for it, in seconds; the plans at hand are still measured")                         \
+  X(int64_t, graph_search_seed, 0, AtLeast(0), "seed of what it tries by chance")            \
   X(double, measure_seconds, 0.3, PositiveUpTo(kMostSeconds),                                \
     "time spent running one candidate, in seconds")                                          \
   X(double, measure_timeout, 60.0, PositiveUpTo(kMostSeconds),                               \

@@ -54,10 +54,10 @@ std::string TypeKey(const TensorType& type) {
 }  // namespace
 
 LayoutTransitions::LayoutTransitions(const DataflowGraph& graph, const Backends& backends,
-                                     std::vector<CandidatePartition>* candidates)
-    : backends_(backends) {
-  const bool has_external = std::any_of(backends.specs().begin(), backends.specs().end(),
-                                        [](const PartitionSpec& spec) { return spec.is_external; });
+                                     std::vector<CandidatePartition>* candidates) {
+  for (const PartitionSpec& spec : backends.specs()) is_external_.push_back(spec.is_external);
+  const bool has_external =
+      std::find(is_external_.begin(), is_external_.end(), true) != is_external_.end();
   // With TVM alone there is nothing to choose between.
   if (!backends.HasTransitions() || !has_external) return;
   const std::vector<LayoutRole> roles = RolesOf(graph, backends);
@@ -90,7 +90,7 @@ LayoutTransitions::LayoutTransitions(const DataflowGraph& graph, const Backends&
 
 int LayoutTransitions::ClassOf(const CandidatePartition& candidate) const {
   if (can_be_blocked_.empty() || candidate.stays_plain) return kPlain;
-  if (backends_.SpecOf(candidate).is_external) return kPlain;
+  if (is_external_[candidate.spec]) return kPlain;
   return HoldsAny(candidate, [&](int i) { return can_be_blocked_[i]; }) ? kBlocked : kPlain;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
-// Precondition: the backends outlive it; they are asked once a tensor type.
+// The backends are asked once a tensor type.
 // Test: measured/test_transitions.py, tvm/tests/cpp/plan_test.cc.
 #ifndef TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
 #define TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
@@ -39,7 +39,7 @@ class LayoutTransitions {
   static constexpr int kBlocked = 1;
 
  private:
-  const Backends& backends_;
+  std::vector<bool> is_external_;     // by spec
   std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
   std::map<NodeIndex, double> seconds_;
 };

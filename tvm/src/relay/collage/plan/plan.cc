@@ -55,13 +55,14 @@ void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> ca
                     const CostTable& costs, FunctionPlan* plan) {
   for (size_t id = 0; id < candidates.size(); ++id) {
     CandidatePartition& candidate = candidates[id];
-    if (candidate.stays_plain) continue;  // the same candidate again
     const EstimatedCost& cost = costs[static_cast<int>(id)];
-    const bool was_asked = !cost.status.empty() && !backends.IsHost(candidate);
-    if (was_asked && !cost.IsUsable()) plan->failed.push_back({candidate, cost});
+    if (!candidate.stays_plain) {  // else it is the same candidate again
+      ++plan->num_candidates;
+      const bool was_asked = !cost.status.empty() && !backends.IsHost(candidate);
+      if (was_asked && !cost.IsUsable()) plan->failed.push_back({candidate, cost});
+    }
     plan->candidates.push_back({std::move(candidate), cost});
   }
-  plan->num_candidates = static_cast<int>(plan->candidates.size());
 }
 
 }  // namespace
@@ -98,7 +99,8 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double m
   clock->Enter("candidates");
   std::vector<CandidatePartition> candidates = AllCandidates(graph, backends, &plan.logs);
   clock->Enter("estimate");
-  const LayoutTransitions transitions(graph, backends, &candidates);
+  plan.layouts = std::make_shared<const LayoutTransitions>(graph, backends, &candidates);
+  const LayoutTransitions& transitions = *plan.layouts;
   CostTable costs(graph, backends, candidates);
   CoverProblem problem = MakeProblem(graph, candidates, transitions);
   costs.SetLowerBounds(&problem);

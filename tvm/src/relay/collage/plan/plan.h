@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,13 @@ struct FunctionPlan {
   CostCounts cost_counts;
   /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
   std::vector<PlannedPart> failed;
-  /*! \brief All that the search chose from; an empty status is a cost that it did not need. */
+  /*!
+   * \brief All that the search chose from, with the copies that `layouts` added; an empty status is
+   * a cost that it did not need.
+   */
   std::vector<PlannedPart> candidates;
+  /*! \brief What changes of layout between parts cost. */
+  std::shared_ptr<const LayoutTransitions> layouts;
   /*! \brief What each spec's rule refused and cut, by spec. */
   std::vector<RuleLog> logs;
   CoverStats search;

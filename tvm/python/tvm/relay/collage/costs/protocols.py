@@ -11,10 +11,21 @@ from typing import Protocol
 
 from .candidate import CandidateModule
 from .cost import Cost
-from .kernel import KernelTrial
 
-# Whose costs are kept.
-Stored = CandidateModule | KernelTrial
+
+class Stored(Protocol):
+    """Whose costs are kept: a CandidateModule, a KernelTrial, a whole plan."""
+
+    @property
+    def backend(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    def options_text(self) -> str: ...
+    def Summary(self) -> str: ...
 
 
 class BatchEstimator(Protocol):

@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
-from .guard import GuardResult, GuardUnavailable, choose, guard
+from .guard import GuardResult, choose, guard
+from .libraries import GuardUnavailable
+from .search import GraphSearch, search_plans
+from .space import PlanSpace
 
-__all__ = ["GuardResult", "GuardUnavailable", "choose", "guard"]
+__all__ = [
+    "GraphSearch",
+    "GuardResult",
+    "GuardUnavailable",
+    "PlanSpace",
+    "choose",
+    "guard",
+    "search_plans",
+]

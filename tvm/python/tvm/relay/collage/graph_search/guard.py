@@ -19,38 +19,27 @@ import tvm
 
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
-from ..costs.inputs import describe_inputs, random_tensor
 from ..costs.tolerance import output_tolerance
-from ..errors import MachineError
 from ..exec.arrays import save_arrays
 from ..exec.launch import make_scratch
-from ..exec.machine_fault import blaming_the_compiler, machine_errors
-from ..exec.reply import Unsupported
-from ..exec.spent import phase
-from ..external import is_external_function
-from ..interrupts import interrupts_kept
+from ..exec.machine_fault import machine_errors
 from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_building
-from ..messages import describe, last_line
 from ..progress import OnStep
 from ..sample_inputs import ADVICE
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
 from ..timing.rounds import Further
 from .decide import in_question, may_ship, simplest_first
+from .libraries import GuardUnavailable, build_all, check_functions, link_all, make_inputs
 
 _logger = logging.getLogger(__name__)
 
 # A plan this many times slower than the best need not take its full share of rounds.
 _GIVE_UP_RATIO = 3.0
 
-
 # Failures of a plan that builds, which other inputs may not cause.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
-
-
-class GuardUnavailable(Exception):
-    """The model cannot be measured end to end, whatever its plan; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,11 +111,8 @@ def guard(
     same_as = same_as or {}
     plans = {name: module for name, module in plans.items() if name not in same_as}
     steps = len(plans) + rounds
-    _check_functions(plans[reference])
-    try:
-        inputs = {**_random_inputs(plans[reference], seed), **(samples or {})}
-    except Unsupported as error:
-        raise GuardUnavailable(str(error)) from error
+    check_functions(plans[reference])
+    inputs = make_inputs(plans[reference], seed, samples)
     if not compiler:
         require_compiler()
     order = simplest_first(plans)
@@ -135,10 +121,10 @@ def guard(
         with machine_errors("the inputs of whole plans cannot be written"):
             save_arrays(inputs_file, inputs)
         with cpus_for_building(lambda text: on_step(text, 0, steps)):
-            built, failures = _build_all(
+            built, failures = build_all(
                 plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
             )
-            files, unlinked = _link_all(built, folder, compiler)
+            files, unlinked = link_all(built, folder, compiler)
         failures += [*unlinked, *(Comparison(name, cost) for name, cost in (failed or {}).items())]
         libraries = {name: built[name] for name in files}
         if not libraries:
@@ -189,22 +175,6 @@ def _of_trader(item: Comparison, remark: str | None) -> Comparison:
     return dataclasses.replace(item, cost=cost)
 
 
-def _check_functions(mod: tvm.IRModule) -> None:
-    """GuardUnavailable for functions beside main: TVM builds such a library, but none that runs."""
-    names = [
-        var.name_hint
-        for var, function in mod.functions_items()
-        if var.name_hint != "main"
-        and isinstance(function, tvm.relay.Function)
-        and not is_external_function(function)
-    ]
-    if names:
-        listed = ", ".join(f"@{name}" for name in sorted(names)[:3])
-        raise GuardUnavailable(
-            f"main calls {listed}, and the graph executor takes one function alone; not measured"
-        )
-
-
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
     """The plan to ship: the simplest one that the best one does not beat; decide.py says when.
 
@@ -237,57 +207,6 @@ def _why_unverified(
         reason += f"; {advice}"
     against = f"only those of {', '.join(others)}" if others else "nothing"
     return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
-
-
-def _build_all(
-    plans: Mapping[str, tvm.IRModule],
-    build: Callable[[tvm.IRModule], Any],
-    on_plan: Callable[[str, int], None],
-) -> tuple[dict[str, Any], list[Comparison]]:
-    """Libraries by plan, and a failed comparison for each plan that does not build."""
-    libraries, failures = {}, []
-    for done, (name, module) in enumerate(plans.items()):
-        on_plan(name, done)
-        try:
-            with phase("build"), interrupts_kept():
-                libraries[name] = build(module)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
-            failures.append(
-                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, last_line(error)))
-            )
-    return libraries, failures
-
-
-def _link_all(
-    libraries: Mapping[str, Any], folder: str, compiler: str
-) -> tuple[dict[str, str], list[Comparison]]:
-    """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
-    files, failures = {}, []
-    for index, (name, library) in enumerate(libraries.items()):
-        file = os.path.join(folder, f"plan_{index}.so")
-        try:
-            with (
-                machine_errors(f"plan {name} cannot be linked"),
-                blaming_the_compiler(compiler),
-                phase("build"),
-            ):
-                library.export_library(file, **({"cc": compiler} if compiler else {}))
-            files[name] = file
-        except MachineError:
-            raise
-        except Exception as error:  # noqa: BLE001 - as one that does not build
-            failures.append(
-                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, describe(error)))
-            )
-    return files, failures
-
-
-def _random_inputs(mod: tvm.IRModule, seed: int) -> dict[str, np.ndarray]:
-    """Normal random inputs of the module's main, by name. Raises Unsupported."""
-    generator = np.random.default_rng(seed)
-    return {row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
 
 
 class _Libraries(Mapping):

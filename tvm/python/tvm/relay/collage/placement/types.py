@@ -106,7 +106,8 @@ class Placement:
     """The chosen parts of a module's functions, and what they were chosen with."""
 
     plan: str = _field(
-        "collage, collage-merged, collage-exact, tvm, or the backend that took all it could"
+        "collage, collage-merged, collage-exact, graph-1 and so on of a search of whole plans, "
+        "tvm, or the backend that took all it could"
     )
     made_with: MadeWith = _field("checked when the placement is replayed")
     functions: tuple[PlacedFunction, ...] = _field("by name")

@@ -6,6 +6,7 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 
 from .facts import Summary, is_single, result_to_json
 from .graph import to_dot
+from .history import plot_history
 from .plans import compare_plans
 from .tables import (
     make_console,
@@ -23,6 +24,7 @@ __all__ = [
     "is_single",
     "make_console",
     "parts_table",
+    "plot_history",
     "plan_table",
     "print_decision",
     "print_report",

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
-from ..plans import EXACT, MERGED, OP_LEVEL, TVM_ALONE, UNTUNED
+from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..records import FunctionReport, ReportedPart
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
@@ -39,7 +39,9 @@ def result_to_json(result: Any) -> dict[str, Any]:
     `measured` just now, `from_store`, `from_memory` (an equal candidate was answered before), of
     the distinct ones `failed` by status, how many are `noisy`, `verified` (outputs compared with
     TVM's) and `not_verified` (asked for, but there was nothing to compare with). kernels: by which
-    of its kernels each step runs that has several, and what each took. summary: one line.
+    of its kernels each step runs that has several, and what each took. graph_search: what the
+    search of whole plans tried, in that order (GraphSearch.to_json), null without one. summary: one
+    line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -56,6 +58,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "seconds": dict(result.seconds),
         "costs": dict(result.costs),
         "kernels": [_step(choice) for choice in result.kernels],
+        "graph_search": result.search.to_json() if result.search else None,
     }
     return {"summary": Summary(report), **report}
 
@@ -70,7 +73,12 @@ def costs_asked(report: FunctionReport) -> dict[str, int]:
 
 def is_single(plan: str) -> bool:
     """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
-    return plan not in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL])
+    return plan not in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL]) and not is_searched(plan)
+
+
+def is_searched(plan: str) -> bool:
+    """Whether a plan comes of a search of whole plans."""
+    return plan.startswith(SEARCHED)
 
 
 def Summary(report: dict[str, Any]) -> str:

@@ -13,7 +13,15 @@ from rich.table import Table
 
 from ..costs.cost import format_seconds
 from ..plans import EXACT
-from .facts import BUSY, Summary, is_single, plan_remarks, ratio_text, result_to_json
+from .facts import (
+    BUSY,
+    Summary,
+    is_searched,
+    is_single,
+    plan_remarks,
+    ratio_text,
+    result_to_json,
+)
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -65,6 +73,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
         console.print(f"Not measured end to end: {escape(report['guard_skipped'])}")
     if report["unverified"]:
         console.print(f"Not verified: {escape(report['unverified'])}")
+    if report["graph_search"]:
+        console.print(f"Whole plans searched: {escape(search_text(report['graph_search']))}")
     if report["placement"]:
         print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
     if report["kernels"]:
@@ -76,6 +86,20 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
     phases = ", ".join(f"{name} {value:.1f} s" for name, value in report["seconds"].items())
     if phases:
         console.print(f"Time spent: {phases}")
+
+
+def search_text(search: dict[str, Any]) -> str:
+    """One line on a search of whole plans."""
+    trials = search["trials"]
+    failed = sum(row["seconds"] is None for row in trials)
+    text = f"{search['strategy']}, {search['genes']} genes, {len(trials)} plans, {failed} failed"
+    best = trials[-1]["best_seconds"] if trials else None
+    if best is not None and search["op_level_seconds"]:
+        text += (
+            f"; the best {format_seconds(best)}, the plan by operators "
+            f"{format_seconds(search['op_level_seconds'])}, before the guard's own rounds"
+        )
+    return f"{text}; {search['ended']}"
 
 
 def print_titled(title: str, table: Table, console: Console) -> None:
@@ -265,7 +289,8 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
 def _ships_the_search(report: dict[str, Any]) -> bool:
     """Whether the plan that ships is the op-level one, or the same module under another name."""
     names = {row["name"] for row in report["plans"] if row["same_as"] == report["plan"]}
-    return any(not is_single(name) and name != EXACT for name in (report["plan"], *names))
+    shipped = (report["plan"], *names)
+    return any(not (is_single(n) or is_searched(n) or n == EXACT) for n in shipped)
 
 
 def _add_rest(table: Table, rows: list[Any], most: int = _MOST_ROWS) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..backends import find_backend
 from ..costs.options import MEASURING_VERSION, MeasureOptions
 from ..costs.protocols import Stored
-from ..external import TRANSITION, TVM_BACKEND
+from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN
 from ..logs import warn_once
 from ..machine.environment import cpu_model, thread_text, tvm_build
 
@@ -117,9 +117,9 @@ class CandidateKeys:
 def stored_version(backend: str) -> str | None:
     """The version that keys a backend's stored costs; None when they cannot be stored.
 
-    TVM's own candidates are keyed by TVM's build.
+    TVM's own candidates are keyed by TVM's build; a whole plan says itself whose versions it has.
     """
-    if backend in (TVM_BACKEND, TRANSITION):
+    if backend in (TVM_BACKEND, TRANSITION, WHOLE_PLAN):
         return ""
     found = find_backend(backend)
     # What is defined in a script fails in workers: true now, wrong once it has a module of its own.

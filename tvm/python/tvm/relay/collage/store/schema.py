@@ -20,7 +20,7 @@ VERSION = 5
 CREATE = """
 CREATE TABLE cost (
   candidate       TEXT NOT NULL,  -- structural hash of the weight-free candidate, 16 hex digits
-  backend         TEXT NOT NULL,  -- who runs it: tvm, transition or an external backend's name
+  backend         TEXT NOT NULL,  -- tvm, transition, plan or an external backend's name
   backend_version TEXT NOT NULL,  -- Backend.version(); empty for TVM itself
   target          TEXT NOT NULL,  -- host target that it was built for
   device          TEXT NOT NULL,  -- kind of device that ran it: cpu

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What whole plans took, in the store beside the costs of candidates: so a search that was killed
+goes on where it was. Test: graph_search/test_search.py.
+
+Key: the module without the values of weights, the plan's parts, and all that its build depends on:
+host target, options, tuning records, kernels, versions of backends. Machine and TVM are in the key
+of every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..costs.cost import Cost, CostStatus
+from ..external import WHOLE_PLAN
+from ..store import StoredCosts
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanRow:
+    """A plan, as the store keeps its cost: it stands where a candidate would."""
+
+    hash: str
+    label: str
+    target: str
+    options: str
+
+    backend = WHOLE_PLAN
+
+    def options_text(self) -> str:
+        return self.options
+
+    def Summary(self) -> str:
+        """One line for logs."""
+        return f"plan {self.hash[:8]} of {self.label}"
+
+
+class KnownPlans:
+    """What plans of one module took, by the keys of PlanSpace; without a store it knows none.
+
+    module: what tells the module from others. options: what its builds depend on.
+    """
+
+    def __init__(
+        self, store: StoredCosts | None, module: str, target: str, options: Mapping[str, Any]
+    ) -> None:
+        self._store, self._module, self._target = store, module, target
+        self._options = json.dumps(options, sort_keys=True)
+
+    def look_up(self, key: str) -> Cost | None:
+        """The cost of a plan, None where it has to be measured."""
+        return self._store.look_up([self._row(key, "")])[0] if self._store else None
+
+    def keep(self, key: str, label: str, cost: Cost) -> None:
+        """Commit a cost, unless it is the machine's fault."""
+        if self._store and cost.status is not CostStatus.MACHINE_FAULT:
+            self._store.keep(self._row(key, label), cost)
+
+    def _row(self, key: str, label: str) -> PlanRow:
+        text = f"{self._module} {key}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return PlanRow(digest, label, self._target, self._options)

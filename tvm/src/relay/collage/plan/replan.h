@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replan: a function's search once more, by the costs that its plan knows and a wish of who runs
+// what. Whatever is wished for, the answer is a cover that can run. Test:
+// tvm/tests/cpp/plan_test.cc.
+#ifndef TVM_RELAY_COLLAGE_PLAN_REPLAN_H_
+#define TVM_RELAY_COLLAGE_PLAN_REPLAN_H_
+
+#include <memory>
+#include <vector>
+
+#include "plan.h"
+
+namespace tvm::collage {
+
+class Replan {
+ public:
+  /*! \brief A node of which any backend will do. */
+  static constexpr int kAnyBackend = -1;
+
+  /*!
+   * \param graph must outlive it. \param plan the graph's, with its candidates. \param specs the
+   * host's is the last, the one before it that is not external is TVM's.
+   */
+  Replan(const DataflowGraph& graph, const FunctionPlan& plan,
+         const std::vector<PartitionSpec>& specs);
+
+  /*!
+   * \brief Specs by node of which a candidate with a known cost holds it. TVM runs each kernel,
+   * also where that cost is not known: then the host has it.
+   */
+  std::vector<std::vector<int>> Takers() const;
+
+  /*!
+   * \brief The parts of the cover that breaks the wish for the fewest nodes, of these the cheapest.
+   * \param wish a spec or kAnyBackend by node.
+   *
+   * The search is exact but for its limit on states, which is low: whole plans are measured, so
+   * that a second-best sum does no harm.
+   */
+  FunctionPlan Plan(const std::vector<int>& wish) const;
+
+ private:
+  const DataflowGraph& graph_;
+  std::shared_ptr<const LayoutTransitions> transitions_;
+  std::vector<CandidatePartition> candidates_;
+  std::vector<EstimatedCost> costs_;  // by candidate
+  std::vector<int> runs_on_;          // by candidate: its spec, TVM's for a kernel of the host's
+};
+
+}  // namespace tvm::collage
+
+#endif  // TVM_RELAY_COLLAGE_PLAN_REPLAN_H_

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search of whole plans from options to the guard: a small net, dnnl and TVM, four trials."""
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions
+
+
+def net():
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    values = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype("float32")
+    conv = lambda data: relay.nn.conv2d(data, relay.const(values), padding=(1, 1))  # noqa: E731
+    y = relay.nn.relu(conv(relay.cos(relay.nn.relu(conv(x)))))
+    return tvm.IRModule.from_expr(relay.Function([x], y))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("store") / "costs.sqlite")
+
+
+def search(store):
+    options = CollageOptions(
+        graph_search="evolutionary",
+        graph_search_trials=4,
+        graph_search_population=2,
+        guard_rounds=6,
+        guard_seconds=0.1,
+        measure_seconds=0.01,
+        measure_kernels=False,
+        store=store,
+        progress="quiet",
+    )
+    return collage.optimize(net(), None, ["llvm", "dnnl"], options)
+
+
+@pytest.fixture(scope="module")
+def result(store):
+    return search(store)
+
+
+def test_plans_are_tried_and_the_best_join_the_guard(result):
+    found = result.to_json()["graph_search"]
+    assert found["strategy"] == "evolutionary" and found["genes"] >= 2
+    assert len(found["trials"]) == 4
+    assert {row["status"] for row in found["trials"]} == {"measured"}
+    assert found["trials"][0]["seconds"] == found["op_level_seconds"] > 0
+    assert not any(row["is_stored"] for row in found["trials"])
+    # What is tvm's or dnnl's plan as well, or the op-level one, is in the guard by that name.
+    names = {row["name"] for row in result.to_json()["plans"]}
+    assert names >= {"tvm", "dnnl", "collage"} and len(names) > 3
+    assert {name for name in names - {"tvm", "dnnl", "collage"}} <= {
+        "collage-merged",
+        "graph-1",
+        "graph-2",
+        "graph-3",
+    }
+    assert "graph search" in result.seconds
+
+
+def test_what_was_tried_is_told(result, capsys):
+    result.show()
+    assert "Whole plans searched: evolutionary" in capsys.readouterr().out
+
+
+def test_a_second_search_takes_all_from_the_store(result, store):
+    again = search(store)
+    trials = again.search.trials
+    assert [trial.is_stored for trial in trials] == [True] * 4
+    assert [t.cost.seconds for t in trials] == [t.cost.seconds for t in result.search.trials]
+    placement = again.placement  # of whatever ships
+    assert placement.plan == again.plan
+    replayed = collage.optimize(net(), None, ["llvm", "dnnl"], placement=placement)
+    assert tvm.ir.structural_equal(replayed.mod, again.mod)
