@@ -10,9 +10,10 @@ namespace tvm::collage {
 namespace {
 
 // More than any plan takes, so that a wish counts before all costs.
-constexpr double kBrokenWishSeconds = 100.0;
-// A kernel of TVM's without a cost: it is taken where a wish wants it, or nothing else fits.
-constexpr double kUnknownSeconds = 1.0;
+constexpr double kBrokenWishSeconds = 1000.0;
+// A kernel of TVM's without a cost, more than a part takes: it is taken where a wish wants it, or
+// nothing else fits.
+constexpr double kUnknownSeconds = 20.0;
 // Enough for the optimum on most graphs, and a fraction of a second on the others.
 constexpr int64_t kMaxStates = 500;
 
