@@ -30,7 +30,13 @@ def rows_of(text):
     return ways
 
 
-@pytest.mark.parametrize("backend, pause", [("dnnl", "3"), ("tvm", "0")])
+@pytest.mark.parametrize(
+    "backend, pause",
+    [
+        ("dnnl", "3"),
+        pytest.param("tvm", "0", marks=pytest.mark.slow("the same way for TVM, without a pause")),
+    ],
+)
 def test_threads_that_are_spread_and_not(nets, capfd, backend, pause):
     arguments = ["--nets", "small", "--rounds", "2", "--pauses", pause, "--backend", backend]
     assert variants.main(["spread", *arguments]) == 0
