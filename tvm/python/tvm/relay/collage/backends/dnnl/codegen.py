@@ -13,6 +13,7 @@ from ..partition.description import to_json
 from .fuse import fuse
 from .kernels import set_kernels
 from .lower import lower
+from .phases import phases_as_channels
 from .points import products_of_points
 from .types import check_types
 
@@ -27,7 +28,8 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
     ``winograd``: whether 3x3 convolutions that can run by our kernel do so where that is expected
     to be faster, always, or never (one of WINOGRAD_CHOICES).
     """
-    graph = products_of_points(fuse(lower(flatten(function, "dnnl"))))
+    graph = fuse(lower(flatten(function, "dnnl")))
+    graph = phases_as_channels(products_of_points(graph))
     graph.remove_unused()
     if winograd != "auto":
         for node in graph.nodes:
