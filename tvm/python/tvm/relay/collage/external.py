@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
 
@@ -17,6 +18,9 @@ TVM_BACKEND = "tvm"
 TRANSITION = "transition"
 # Stands for a backend in the costs of whole plans.
 WHOLE_PLAN = "plan"
+# On the function of a part: nothing else computes in its module, so that nobody is disturbed by
+# threads of its library that wait for the next call.
+COMPUTES_ALONE = "collage.computes_alone"
 
 
 def is_external(target: Any) -> bool:
@@ -27,3 +31,20 @@ def is_external(target: Any) -> bool:
 def is_external_function(function: Any) -> bool:
     """Whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
+
+
+def mark_lone_part(mod: tvm.IRModule) -> tvm.IRModule:
+    """`mod`, which is a plan's and no candidate's, with COMPUTES_ALONE on the part that its main
+    function calls, if that is all that it calls."""
+    calls: list[relay.Call] = []
+    relay.analysis.post_order_visit(
+        mod["main"].body, lambda node: calls.append(node) if isinstance(node, relay.Call) else None
+    )
+    if len(calls) != 1 or not isinstance(calls[0].op, relay.GlobalVar):
+        return mod
+    var = calls[0].op
+    if not is_external_function(mod[var]):
+        return mod
+    result = mod.clone()
+    result.update_func(var, mod[var].with_attr(COMPUTES_ALONE, tvm.tir.IntImm("int32", 1)))
+    return result

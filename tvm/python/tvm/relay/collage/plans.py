@@ -16,7 +16,7 @@ from .backends.kernel_trials import has_kernel_steps
 from .costs.cost import Cost, CostStatus, PartCost
 from .costs.kernel import KernelChoice, choices_of, with_kernels
 from .errors import UnknownBackendError
-from .external import is_external_function
+from .external import is_external_function, mark_lone_part
 from .greedy import take_all
 from .messages import last_line
 from .placement import Machine, PlacedPart, Placement
@@ -68,7 +68,7 @@ class Plans:
     ) -> None:
         """A plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
-        self.modules[name] = with_kernels(mod, self.kernels)
+        self.modules[name] = mark_lone_part(with_kernels(mod, self.kernels))
         searched = [report for report in reports if not report.skipped]
 
         def parts() -> dict[str, list[PlacedPart]]:
@@ -95,7 +95,7 @@ class Plans:
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule:
         """The module with these parts by function."""
-        return with_kernels(rewrite(self._prepared, parts), self.kernels)
+        return mark_lone_part(with_kernels(rewrite(self._prepared, parts), self.kernels))
 
     def _add_parts(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
         self.modules[name] = self.module_of(parts)

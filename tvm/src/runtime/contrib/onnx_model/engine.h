@@ -35,6 +35,7 @@ struct Model {
   std::string bytes;   // a serialised ModelProto, weights included
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  bool computes_alone = false;  // nothing else computes in what is deployed
 };
 
 /*! \brief A model that is ready to run. Several threads may run it at once. */

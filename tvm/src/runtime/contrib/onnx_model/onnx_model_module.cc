@@ -3,11 +3,11 @@
  * \file onnx_model_module.cc
  * \brief The runtime module of a partition that a library runs as an ONNX model.
  *
- * Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs)`, a spec
- * being "float32 1 3 224 224". The model holds its weights, so the module asks TVM for no
- * constants. The library is opened, and the model made ready, at the first run. Then a module that
- * was loaded drops its copy of the model, as the library has one: nothing that TVM loaded from a
- * file can be saved again. Tested by backends/onnx_model/test_backend.py.
+ * Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs, whether
+ * nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
+ * module asks TVM for no constants. The library is opened, and the model made ready, at the first
+ * run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
+ * that TVM loaded from a file can be saved again. Tested by backends/onnx_model/test_backend.py.
  */
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
@@ -76,7 +76,7 @@ class OnnxModelModuleNode final : public ModuleNode {
  public:
   OnnxModelModuleNode(std::string library, std::string symbol, std::string bytes,
                       std::vector<std::string> inputs, std::vector<std::string> outputs,
-                      bool is_loaded)
+                      bool computes_alone, bool is_loaded)
       : library_(std::move(library)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
@@ -86,6 +86,7 @@ class OnnxModelModuleNode final : public ModuleNode {
     model_.bytes = std::move(bytes);
     model_.inputs = SpecsFromTexts(inputs_);
     model_.outputs = SpecsFromTexts(outputs_);
+    model_.computes_alone = computes_alone;
     GetEngineKind(library_);  // throws for an unknown one
   }
 
@@ -97,6 +98,7 @@ class OnnxModelModuleNode final : public ModuleNode {
   String GetSource(const String& format) final {
     std::ostringstream os;
     os << library_ << ": ONNX model of " << num_bytes_ << " bytes";
+    if (model_.computes_alone) os << ", which computes alone";
     for (const std::string& text : inputs_) os << "\n  input " << text;
     for (const std::string& text : outputs_) os << "\n  output " << text;
     return os.str();
@@ -131,25 +133,27 @@ class OnnxModelModuleNode final : public ModuleNode {
     stream->Write(model_.bytes);
     stream->Write(inputs_);
     stream->Write(outputs_);
+    stream->Write(model_.computes_alone);
   }
 
   static runtime::Module LoadFromBinary(void* raw) {
     auto* stream = static_cast<dmlc::Stream*>(raw);
     std::string library, symbol, bytes;
     std::vector<std::string> inputs, outputs;
+    bool computes_alone = false;
     if (!stream->Read(&library) || !stream->Read(&symbol) || !stream->Read(&bytes) ||
-        !stream->Read(&inputs) || !stream->Read(&outputs)) {
+        !stream->Read(&inputs) || !stream->Read(&outputs) || !stream->Read(&computes_alone)) {
       LOG(FATAL) << "ValueError: " << kTypeKey << ": the saved library is cut short";
     }
-    return Create(library, symbol, std::move(bytes), inputs, outputs, true);
+    return Create(library, symbol, std::move(bytes), inputs, outputs, computes_alone, true);
   }
 
   static runtime::Module Create(std::string library, std::string symbol, std::string bytes,
                                 std::vector<std::string> inputs, std::vector<std::string> outputs,
-                                bool is_loaded) {
+                                bool computes_alone, bool is_loaded) {
     return runtime::Module(runtime::make_object<OnnxModelModuleNode>(
         std::move(library), std::move(symbol), std::move(bytes), std::move(inputs),
-        std::move(outputs), is_loaded));
+        std::move(outputs), computes_alone, is_loaded));
   }
 
  private:
@@ -210,8 +214,8 @@ std::vector<std::string> Texts(const Array<String>& strings) {
 }  // namespace
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.create").set_body([](TVMArgs args, TVMRetValue* rv) {
-  *rv =
-      OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]), false);
+  *rv = OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]),
+                                    args[5], false);
 });
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.why_unavailable")

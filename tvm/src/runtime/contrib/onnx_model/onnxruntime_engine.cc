@@ -6,7 +6,8 @@
  * A session has threads of its own, which spin from one operator to the next, as the library's do
  * by themselves, and sleep between calls: threads that spin beside TVM's slow both down, and those
  * that slept would be woken for each operator, a third of a small net's time. (The pool that
- * sessions can share spins always or never.) Sessions may run in several threads at once.
+ * sessions can share spins always or never.) Where nothing else computes they go on spinning for a
+ * while after a call, as the library's do. Sessions may run in several threads at once.
  */
 #include <tvm/runtime/logging.h>
 
@@ -97,7 +98,9 @@ class OnnxRuntimeEngine final : public Engine {
     Check(api.CreateSessionOptions(options.out()), "session options");
     Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
     Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");
-    Check(api.AddSessionConfigEntry(options.get(), "session.force_spinning_stop", "1"), "spinning");
+    const char* sleep = model.computes_alone ? "0" : "1";
+    Check(api.AddSessionConfigEntry(options.get(), "session.force_spinning_stop", sleep),
+          "spinning");
     // A session otherwise undoes the setting of the thread that makes it.
     const char* flush = partition::WantsFlushDenormals() ? "1" : "0";
     Check(api.AddSessionConfigEntry(options.get(), "session.set_denormal_as_zero", flush),

@@ -22,6 +22,7 @@ from tvm.relay.collage.compile import (
 )
 from tvm.relay.collage.compile.fast_passes import _TypedFunctions
 from tvm.relay.collage.compile.library import inline_external_functions
+from tvm.relay.collage.external import COMPUTES_ALONE, mark_lone_part
 
 TARGET = plain_host()
 
@@ -299,6 +300,31 @@ def test_inline_is_set_on_external_functions_only():
     assert marked["main"].attrs is None or "Inline" not in marked["main"].attrs
     assert inline_external_functions(whole) is whole
     assert inline_external_functions(marked) is marked
+
+
+PART = """def @part(%a: $T, Compiler="any", Primitive=1, global_symbol="part") -> $T { nn.relu(%a) }
+    def @other(%a: $T, Compiler="any", Primitive=1, global_symbol="other") -> $T { nn.relu(%a) }"""
+
+
+@pytest.mark.parametrize(
+    "main, is_lone",
+    [
+        ("(%x: $T) { @part(%x) }", True),
+        ("(%x: $T) { let %y = @part(%x); (%y, %x) }", True),
+        ("(%x: $T) { exp(@part(%x)) }", False),
+        ("(%x: $T) { @other(@part(%x)) }", False),
+        ("(%x: $T) { %0 = @part(%x); @part(%0) }", False),
+        ("(%x: $T) { exp(%x) }", False),
+        ("(%x: $T) { %x }", False),
+        ("(%x: $T) { if (True) { @part(%x) } else { exp(%x) } }", False),
+    ],
+)
+def test_a_part_that_computes_alone_is_marked(main, is_lone):
+    mod = parse(f"{PART} def @main{main}")
+    marked = mark_lone_part(mod)
+    assert (COMPUTES_ALONE in marked["part"].attrs) == is_lone
+    assert COMPUTES_ALONE not in mod["part"].attrs
+    assert COMPUTES_ALONE not in marked["other"].attrs
 
 
 def test_pass_context_holds(separable_library):

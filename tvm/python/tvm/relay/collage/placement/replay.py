@@ -18,7 +18,7 @@ from tvm._ffi import get_global_func
 
 from ..costs.kernel import with_kernels
 from ..errors import PlacementError
-from ..external import is_external
+from ..external import is_external, mark_lone_part
 from ..options import CollageOptions
 from ..tuner.session import given_records
 from .describe import describe_functions
@@ -43,7 +43,8 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external, allow)
-    return with_kernels(rewrite(mod, parts_of(placement)), placement.kernels)
+    placed = rewrite(mod, parts_of(placement))
+    return mark_lone_part(with_kernels(placed, placement.kernels))
 
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:

@@ -25,6 +25,7 @@ from tvm.relay.collage.backends import (
     get_backend,
     greedy_partition,
 )
+from tvm.relay.collage.external import mark_lone_part
 from tvm.relay.collage.measure import deployable_module
 
 NAMES = ("onnxruntime", "openvino")
@@ -254,6 +255,20 @@ def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
     assert f"{backend}: ONNX model of" in part.get_source()
     with pytest.raises(ValueError, match="loaded from a library and has run.*load the library ag"):
         part["get_onnx"]()
+
+
+def test_a_model_that_is_all_of_a_plan_computes_alone_after_loading_too(backend, net, tmp_path):
+    """Its library's threads may then wait for the next call awake, as they do by themselves."""
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    mod = partitioned(function, backend)
+    build(mark_lone_part(mod)).export_library(path)
+    loaded = tvm.runtime.load_module(path)
+    assert "which computes alone" in _module_of_kind(loaded, "collage.onnx_model").get_source()
+    for _ in range(3):
+        assert_close(run(loaded, inputs), wanted)
+    beside = _module_of_kind(build(mod).lib, "collage.onnx_model")
+    assert "computes alone" not in beside.get_source()
 
 
 def _module_of_kind(module, kind):

@@ -10,6 +10,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from ...external import COMPUTES_ALONE
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
@@ -26,7 +27,7 @@ class OnnxModelBackend(Backend):
     `preferred_operators`: of rewrites.PREFERABLE, those that it has good kernels for.
 
     The library is known to the C++ runtime (onnx_model/engine.cc) by the backend's name. It brings
-    a pool of threads of its own, which it keeps asleep between calls.
+    a pool of threads of its own, which sleep between calls unless nothing else computes.
     """
 
     floats_alone: frozenset[str] = frozenset()
@@ -70,7 +71,7 @@ class OnnxModelBackend(Backend):
         inputs, outputs = (
             [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
         )
-        return create(self.name, symbol, data, inputs, outputs)
+        return create(self.name, symbol, data, inputs, outputs, COMPUTES_ALONE in function.attrs)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """None are asked for: the model holds them."""
