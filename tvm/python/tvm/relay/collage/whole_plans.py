@@ -7,6 +7,7 @@ Test: graph_search/test_optimize.py.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -68,7 +69,9 @@ def search_whole_plans(
     reference = space.key_of(first)
     with contextlib.ExitStack() as held:
         on_step = held.enter_context(steps("graph search", options.progress))
-        known = held.enter_context(_known_plans(plans, targets, options, executor, runner, records))
+        known = held.enter_context(
+            known_plans(plans, targets, options, executor, runner, records, samples, reference)
+        )
         base = known.look_up(reference)
         trials = held.enter_context(
             open_trials(
@@ -107,15 +110,18 @@ def search_whole_plans(
 
 
 @contextlib.contextmanager
-def _known_plans(
+def known_plans(
     plans: Plans,
     targets: TargetList,
     options: Any,
     executor: Mapping[str, Any],
     runner: Runner,
     records: TuningRecords,
+    samples: Mapping[str, np.ndarray],
+    reference: str,
 ) -> Iterator[KnownPlans]:
-    """What the store knows of the module's plans; nothing where a backend has no version."""
+    """What the store knows of the module's plans that were measured beside the plan `reference`;
+    nothing where a backend has no version."""
     prepared = plans.modules[TVM_ALONE]
     versions = {str(target): stored_version(target.kind.name) for target in targets.external}
     depends_on = {
@@ -123,7 +129,10 @@ def _known_plans(
         "backends": versions,
         "executor": sorted(f"{name}={value}" for name, value in executor.items()),
         "tuning": records.digest() if len(records) else "",
-        "kernels": [choice.Summary() for choice in for_candidates(plans.kernels)],
+        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(plans.kernels)],
+        "beside": reference,
+        "accuracy_budget": options.accuracy_budget,
+        "samples": _digest(samples),
     }
     device = runner.info if isinstance(runner, DeviceRunner) else None
     store = None
@@ -135,3 +144,11 @@ def _known_plans(
     finally:
         if store is not None:
             store.close()
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]

@@ -314,16 +314,16 @@ def fails(error):
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("where", ["scratch", "inputs", "link"])
+@pytest.mark.parametrize("where", ["scratch", "inputs", "build", "link"])
 def test_without_room_one_error_says_what_to_do(fake_compare, monkeypatch, tmp_path, where):
     if where == "scratch":
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     elif where == "inputs":
         monkeypatch.setattr(GUARD, "save_arrays", fails(FULL))
-    else:
+    elif where == "link":
         monkeypatch.setattr(FakeLibrary, "export_library", fails(FULL))
     with pytest.raises(MachineError, match="(No such file|No space).* set TMPDIR") as error:
-        guard(plans(), "tvm", lambda module: FakeLibrary())
+        guard(plans(), "tvm", fails(FULL) if where == "build" else lambda module: FakeLibrary())
     assert "\n" not in str(error.value) and fake_compare == {}
 
 

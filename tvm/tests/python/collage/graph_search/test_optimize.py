@@ -7,6 +7,11 @@ import tvm
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.costs.kernel import KernelChoice
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.tuning import TuningRecords
+from tvm.relay.collage.whole_plans import known_plans
 
 
 def net():
@@ -75,3 +80,34 @@ def test_a_second_search_takes_all_from_the_store(result, store):
     assert placement.plan == again.plan
     replayed = collage.optimize(net(), None, ["llvm", "dnnl"], placement=placement)
     assert tvm.ir.structural_equal(replayed.mod, again.mod)
+
+
+KNOWN = {"reference": "plan a", "samples": {"x": np.ones(4, "float32")}, "accuracy_budget": 0.0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reference": "plan b"},
+        {"samples": {}},
+        {"samples": {"x": np.zeros(4, "float32")}},
+        {"accuracy_budget": 0.1},
+        {"kernels": "inner product"},
+    ],
+)
+def test_what_a_plan_took_otherwise_is_not_taken(tmp_path, change):
+    def known(reference, samples, accuracy_budget, kernels="matmul"):
+        targets = parse_targets(["llvm", "dnnl"])
+        plans = Plans(tvm.relay.transform.InferType()(net()), targets)
+        plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
+        options = CollageOptions(
+            store=str(tmp_path / "costs.sqlite"), accuracy_budget=accuracy_budget
+        )
+        return known_plans(plans, targets, options, {}, None, TuningRecords(), samples, reference)
+
+    with known(**KNOWN) as plans:
+        plans.keep("plan", "1 dnnl", collage.measure.Cost.given(2.0))
+    with known(**KNOWN) as plans:
+        assert plans.look_up("plan").seconds == 2.0
+    with known(**{**KNOWN, **change}) as plans:
+        assert plans.look_up("plan") is None

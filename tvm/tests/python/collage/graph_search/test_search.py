@@ -7,6 +7,7 @@ import itertools
 import pytest
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.graph_search.known import KnownPlans
+from tvm.relay.collage.graph_search.libraries import GuardUnavailable
 from tvm.relay.collage.graph_search.search import search_plans
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.store import CostStore, StoredCosts
@@ -129,7 +130,30 @@ def test_what_a_plan_took_elsewhere_is_not_taken(open_store, change):
     assert KnownPlans(open_store(), **{**arguments, **change}).look_up("key") is None
 
 
-def test_the_machines_fault_is_not_kept(open_store):
+@pytest.mark.parametrize("status", ["machine_fault", "wrong_result"])
+def test_what_is_no_fact_about_the_plan_alone_is_not_kept(open_store, status):
     plans = known(open_store())
-    plans.keep("key", "1 dnnl", Cost.failed("machine_fault", "no memory"))
+    plans.keep("key", "1 dnnl", Cost.failed(status, "no memory"))
     assert plans.look_up("key") is None
+
+
+def test_a_batch_that_cannot_be_measured_costs_no_other():
+    measured = Measured()
+
+    def measure(parts):
+        if len(measured.keys) >= 6:
+            raise GuardUnavailable("the reference was killed")
+        return measured(parts)
+
+    found = search_plans(Space(), measure, known(), **OPTIONS)
+    assert [trial.label for trial in found.trials] == measured.keys and len(measured.keys) == 6
+    assert found.ended == "whole plans could no longer be measured: the reference was killed"
+    assert set(found.best) == set(measured.keys)
+
+
+def test_what_can_never_be_measured_is_the_callers_to_hear():
+    def measure(parts):
+        raise GuardUnavailable("no inputs")
+
+    with pytest.raises(GuardUnavailable, match="no inputs"):
+        search_plans(Space(), measure, known(), **OPTIONS)

@@ -3,8 +3,8 @@
 goes on where it was. Test: graph_search/test_search.py.
 
 Key: the module without the values of weights, the plan's parts, and all that its build depends on:
-host target, options, tuning records, kernels, versions of backends. Machine and TVM are in the key
-of every row.
+host target, options, tuning records, kernels, versions of backends, the plan beside which it was
+measured, samples and accuracy budget. Machine and TVM are in the key of every row.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ class KnownPlans:
         return self._store.look_up([self._row(key, "")])[0] if self._store else None
 
     def keep(self, key: str, label: str, cost: Cost) -> None:
-        """Commit a cost, unless it is the machine's fault."""
-        if self._store and cost.status is not CostStatus.MACHINE_FAULT:
+        """Commit a cost, unless it is the machine's fault, or a wrong result: that depends on the
+        values of weights as well."""
+        unkept = (CostStatus.MACHINE_FAULT, CostStatus.WRONG_RESULT)
+        if self._store and cost.status not in unkept:
             self._store.keep(self._row(key, label), cost)
 
     def _row(self, key: str, label: str) -> PlanRow:

@@ -55,9 +55,13 @@ def build_all(
     for done, (name, module) in enumerate(plans.items()):
         on_plan(name, done)
         try:
-            with phase("build"), interrupts_kept():
+            with (
+                machine_errors(f"plan {name} cannot be built"),
+                phase("build"),
+                interrupts_kept(),
+            ):
                 libraries[name] = build(module)
-        except MemoryError:
+        except (MemoryError, MachineError):
             raise
         except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
             failures.append(

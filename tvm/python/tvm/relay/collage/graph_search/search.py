@@ -17,6 +17,7 @@ from typing import Any
 from ..costs.cost import Cost
 from .genomes import Genome, Search
 from .known import KnownPlans
+from .libraries import GuardUnavailable
 from .space import Parts, PlanSpace
 
 # So many times in a row only plans that are known already: the search ends.
@@ -93,13 +94,17 @@ def search_plans(
     """Try up to `trials` plans, `population` at a time, in about so many seconds.
 
     `measure` answers for plans by key. The first seed of the space is the plan that the others are
-    measured beside; of it the answer is what it takes.
+    measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
+    cannot be measured; what was found before stands.
     """
     began = clock()
     search = Search(space.choices, space.seeds(), strategy, population=population, seed=seed)
     costs: dict[str, Cost] = {}
     parts_of: dict[str, Parts] = {}
     history: list[PlanTrial] = []
+
+    def is_over() -> bool:
+        return clock() - began >= seconds
 
     def next_plans(count: int) -> dict[str, list[Genome]]:
         """Genomes of plans that are new, by key; those of known plans are told at once."""
@@ -114,22 +119,28 @@ def search_plans(
                 else:
                     parts_of[key] = parts
                     found.setdefault(key, []).append(genome)
-            if not genomes or len(found) >= count:
+            if not genomes or len(found) >= count or is_over():
                 break
         return found
 
     ended = "all trials were made"
     while len(history) < trials:
-        if clock() - began >= seconds:
+        if is_over():
             ended = "its time was over"
             break
         batch = next_plans(min(population, trials - len(history)))
         if not batch:
-            ended = "it found no other plan"
+            ended = "its time was over" if is_over() else "it found no other plan"
             break
         stored = {key: cost for key in batch if (cost := known.look_up(key)) is not None}
         new = {key: parts_of[key] for key in batch if key not in stored}
-        measured = measure(new) if new else {}
+        try:
+            measured = measure(new) if new else {}
+        except GuardUnavailable as error:
+            if not history:
+                raise
+            ended = f"whole plans could no longer be measured: {error}"
+            break
         for key, genomes in batch.items():
             cost = costs[key] = stored.get(key) or measured[key]
             label = space.label_of(parts_of[key])

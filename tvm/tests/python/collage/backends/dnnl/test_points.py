@@ -6,6 +6,8 @@ import pytest
 from onednn_nets import check, constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.collage.backends.dnnl.kernels import kernel_steps
+from tvm.relay.collage.costs.kernel import KernelChoice, choices_of
 
 nn = relay.nn
 
@@ -81,3 +83,12 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_stay_convolutions(name):
     assert "deconv" in check(OTHERS[name]())
+
+
+@pytest.mark.parametrize("make", [POINTS["padding"], POINTS["a batch"]])
+def test_what_was_measured_for_a_point_is_found_for_its_part(make):
+    """By sizes that its function has, of which the lowered weights are none."""
+    function = hand_placed(function_of(make()))["dnnl_part"]
+    [step] = kernel_steps(lower_function(function))
+    choice = KernelChoice("dnnl", step.key, step.label, tuple(step.sizes), step.kernels[-1], ())
+    assert choices_of(function, [choice]) == [choice]

@@ -43,7 +43,9 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
     for node in graph.nodes:
         if _is_chosen(graph, node):
             text, tensors = _described(graph, node)
-            sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in tensors)
+            # The lowering makes constants of its own, whose sizes the part's function lacks.
+            given = [tensor for tensor in tensors if tensor not in graph.constants]
+            sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in given)
             steps[text] = (_label(graph, node), sizes)
     found = [
         KernelStep("dnnl", text, label, tuple(map(str, list_kernels(text))), sizes)
@@ -84,8 +86,10 @@ def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
     """A function that runs the step once by the kernel, on made-up data."""
     description = json.loads(text)
     field = "layout" if kernel in _LAYOUTS else "kernel"
+    dtypes = description["dtypes"]
     for node in description["nodes"]:
-        if field == "kernel" or node["kind"] == "conv":
+        types = {dtypes[tensor] for tensor in (*node["inputs"], node["output"])}
+        if field == "kernel" or (node["kind"] == "conv" and types == {"float32"}):
             node.setdefault("strings", {})[field] = kernel
     create = tvm.get_global_func("collage.onednn.create")
     inputs, constants, outputs = _arrays(text, seed)
