@@ -14,15 +14,15 @@ import tvm
 
 from .backends.kernel_trials import has_kernel_steps
 from .costs.cost import Cost, CostStatus, PartCost
-from .costs.kernel import KernelChoice, choices_of, with_kernels
+from .costs.kernel import KernelChoice, choices_of
 from .errors import UnknownBackendError
-from .external import is_external_function, mark_lone_part
+from .external import is_external_function
 from .greedy import take_all
 from .messages import last_line
 from .placement import Machine, PlacedPart, Placement
 from .placement.describe import make_placement, placed_parts
 from .placement.made_with import current_opt_level
-from .placement.replay import rewrite
+from .placement.replay import as_deployed, rewrite
 from .records import FunctionReport
 from .targets import TargetList
 from .tuning import TuningRecords
@@ -68,7 +68,7 @@ class Plans:
     ) -> None:
         """A plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
-        self.modules[name] = mark_lone_part(with_kernels(mod, self.kernels))
+        self.modules[name] = as_deployed(mod, self.kernels)
         searched = [report for report in reports if not report.skipped]
 
         def parts() -> dict[str, list[PlacedPart]]:
@@ -95,7 +95,7 @@ class Plans:
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule:
         """The module with these parts by function."""
-        return mark_lone_part(with_kernels(rewrite(self._prepared, parts), self.kernels))
+        return as_deployed(rewrite(self._prepared, parts), self.kernels)
 
     def _add_parts(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
         self.modules[name] = self.module_of(parts)

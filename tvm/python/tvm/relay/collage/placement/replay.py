@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 
-from ..costs.kernel import with_kernels
+from ..costs.kernel import KernelChoice, with_kernels
 from ..errors import PlacementError
 from ..external import is_external, mark_lone_part
 from ..options import CollageOptions
@@ -43,8 +43,13 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external, allow)
-    placed = rewrite(mod, parts_of(placement))
-    return mark_lone_part(with_kernels(placed, placement.kernels))
+    return as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
+
+
+def as_deployed(mod: tvm.IRModule, kernels: Sequence[KernelChoice]) -> tvm.IRModule:
+    """A plan's module (typed) whose parts say how they run where it is deployed, which candidates
+    that are measured alone do not: by which kernels, and whether nothing else computes."""
+    return mark_lone_part(with_kernels(mod, kernels))
 
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:

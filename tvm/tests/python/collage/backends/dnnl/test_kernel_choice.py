@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import tvm
+from kernel_choices import chosen, deployed_by_placement
 from onednn_nets import (
     assert_close,
     build,
@@ -19,18 +20,10 @@ from onednn_nets import (
     run,
 )
 from tvm import relay
-from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
 from tvm.relay.collage.backends.target_options import TARGET_OPTIONS
-from tvm.relay.collage.compile import build_library, prepare
-from tvm.relay.collage.costs.cost import Cost
-from tvm.relay.collage.costs.kernel import choose, with_kernels
-from tvm.relay.collage.placement import load_placement
-from tvm.relay.collage.placement.replay import apply_placement
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
-from tvm.relay.collage.tuning import TuningRecords
+from tvm.relay.collage.costs.kernel import with_kernels
 
 nn = relay.nn
 
@@ -72,12 +65,6 @@ def _gelu(x):
 
 def steps_of(mod):
     return steps_of_part(mod["dnnl_part"])
-
-
-def chosen(step, kernel):
-    """The choice of a step by times that make this kernel the fastest."""
-    times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
-    return choose(step, times)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -172,26 +159,10 @@ def test_a_worker_times_all_kernels_of_a_step():
 
 def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
     """Parts of a plan, its placement's file and a library's file all run the kernel chosen."""
-    function = function_of(nn.relu(dense()))
-    inputs = random_inputs(function)
-    targets = parse_targets([collage.host_target(), "dnnl"])
-    with tvm.transform.PassContext(opt_level=3):
-        mod = prepare(tvm.IRModule.from_expr(function), None, targets.host, opt_level=3)
-        plans = Plans(mod, targets)
-        [part] = plans.parts_with_kernels()
-        [step] = steps_of_part(part)
-        kernel = next(name for name in step.kernels if name.startswith("matmul"))
-        plans.kernels = (chosen(step, kernel),)
-        plans.add_single_backends()
-        assert plans.kernels_of("dnnl") == plans.kernels and plans.kernels_of("tvm") == ()
-        file = tmp_path / "placement.json"
-        plans.maker("dnnl", TuningRecords())().save(file)
-        placement = load_placement(file)
-        assert placement.kernels == plans.kernels
-        replayed = apply_placement(mod, placement, targets.host, ["dnnl"])
-        assert tvm.ir.structural_equal(replayed, plans.modules["dnnl"])
-        built = build_library(replayed, targets.host)
-    built.export_library(str(tmp_path / "lib.so"))
-    library = tvm.runtime.load_module(str(tmp_path / "lib.so"))
-    assert_close(run(library, inputs), reference(function_of(nn.relu(dense())), inputs))
+
+    def choose_matmul(steps):
+        [step] = steps
+        return chosen(step, next(name for name in step.kernels if name.startswith("matmul")))
+
+    library = deployed_by_placement(lambda: nn.relu(dense()), choose_matmul, tmp_path)
     assert " as matmul by " in plan_of(library) and "measured: " in plan_of(library)

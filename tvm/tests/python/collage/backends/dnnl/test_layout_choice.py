@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import tvm
+from kernel_choices import chosen, deployed_by_placement
 from onednn_nets import (
     assert_close,
     build,
@@ -21,17 +22,10 @@ from onednn_nets import (
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
-from tvm.relay.collage.compile import build_library, prepare
-from tvm.relay.collage.costs.cost import Cost
-from tvm.relay.collage.costs.kernel import choices_of, choose, for_candidates, with_kernels
+from tvm.relay.collage.costs.kernel import choices_of, for_candidates, with_kernels
 from tvm.relay.collage.exec.pool import Job
 from tvm.relay.collage.measured import choose_kernels, open_session
 from tvm.relay.collage.measured.estimator import MeasuredCostEstimator
-from tvm.relay.collage.placement import load_placement
-from tvm.relay.collage.placement.replay import apply_placement
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
-from tvm.relay.collage.tuning import TuningRecords
 
 nn = relay.nn
 LAYOUTS = ("any", "blocked", "channels last")
@@ -90,12 +84,6 @@ BODIES = {
 def layout_step(mod):
     [step] = [step for step in steps_of_part(mod["dnnl_part"]) if step.kernels == LAYOUTS]
     return step
-
-
-def chosen(step, kernel):
-    """The choice of a step by times that make this kernel the fastest."""
-    times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
-    return choose(step, times)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -165,27 +153,13 @@ def test_a_worker_times_each_layout():
 
 
 def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
-    function = function_of(gated())
-    inputs = random_inputs(function)
-    targets = parse_targets([collage.host_target(), "dnnl"])
-    with tvm.transform.PassContext(opt_level=3):
-        mod = prepare(tvm.IRModule.from_expr(function), None, targets.host, opt_level=3)
-        plans = Plans(mod, targets)
-        [part] = plans.parts_with_kernels()
-        [step] = [step for step in steps_of_part(part) if step.kernels == LAYOUTS]
-        plans.kernels = (chosen(step, "blocked"),)
-        plans.add_single_backends()
-        file = tmp_path / "placement.json"
-        plans.maker("dnnl", TuningRecords())().save(file)
-        placement = load_placement(file)
-        assert placement.kernels == plans.kernels
-        replayed = apply_placement(mod, placement, targets.host, ["dnnl"])
-        assert tvm.ir.structural_equal(replayed, plans.modules["dnnl"])
-        built = build_library(replayed, targets.host)
-    built.export_library(str(tmp_path / "lib.so"))
-    library = tvm.runtime.load_module(str(tmp_path / "lib.so"))
-    assert_close(run(library, inputs), reference(function_of(gated()), inputs))
-    assert " in blocks of " in plan_of(library) and f"{step.label}: any " in plan_of(library)
+    def choose_blocked(steps):
+        [step] = [step for step in steps if step.kernels == LAYOUTS]
+        return chosen(step, "blocked")
+
+    library = deployed_by_placement(gated, choose_blocked, tmp_path)
+    assert " in blocks of " in plan_of(library)
+    assert "layouts of 4 convolutions: any " in plan_of(library)
 
 
 def test_layouts_are_measured_once_and_then_known(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,10 +86,9 @@ def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
     """A function that runs the step once by the kernel, on made-up data."""
     description = json.loads(text)
     field = "layout" if kernel in _LAYOUTS else "kernel"
-    dtypes = description["dtypes"]
     for node in description["nodes"]:
-        types = {dtypes[tensor] for tensor in (*node["inputs"], node["output"])}
-        if field == "kernel" or (node["kind"] == "conv" and types == {"float32"}):
+        tensors = [*node["inputs"], node["output"]]
+        if field == "kernel" or _has_layouts(node["kind"], tensors, description["dtypes"]):
             node.setdefault("strings", {})[field] = kernel
     create = tvm.get_global_func("collage.onednn.create")
     inputs, constants, outputs = _arrays(text, seed)
@@ -122,16 +121,17 @@ def _is_chosen(graph: Graph, node: Node) -> bool:
 
 
 def _convs(graph: Graph) -> list[Node]:
-    """Convolutions of floats; those of bytes have kernels for channels last alone."""
-
-    def is_float(tensor: int) -> bool:
-        return graph.dtypes[tensor] == "float32"
-
+    """The nodes whose layouts are chosen."""
     return [
         node
         for node in graph.nodes
-        if node.op == "conv" and all(map(is_float, [*node.inputs, node.output]))
+        if _has_layouts(node.op, [*node.inputs, node.output], graph.dtypes)
     ]
+
+
+def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool:
+    """Whether it is a convolution of floats: those of bytes have kernels for channels last only."""
+    return op == "conv" and {dtypes[tensor] for tensor in tensors} == {"float32"}
 
 
 def _layout_step(graph: Graph) -> KernelStep | None:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choices of kernels that tests make up, and the whole way of one to a library's file."""
+
+import tvm
+from onednn_nets import assert_close, function_of, random_inputs, reference, run
+from tvm.relay import collage
+from tvm.relay.collage.backends.kernel_trials import steps_of_part
+from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.costs.cost import Cost
+from tvm.relay.collage.costs.kernel import choose
+from tvm.relay.collage.placement import load_placement
+from tvm.relay.collage.placement.replay import apply_placement
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.tuning import TuningRecords
+
+
+def chosen(step, kernel):
+    """The choice of a step by times that make this kernel the fastest."""
+    times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
+    return choose(step, times)
+
+
+def deployed_by_placement(make_body, choice_of, folder):
+    """The library, loaded from its file, of dnnl's plan of a body that is one part of dnnl, after
+    its placement's file was replayed; what it computes has been compared. choice_of: the part's
+    steps -> a KernelChoice."""
+    function = function_of(make_body())
+    inputs = random_inputs(function)
+    targets = parse_targets([collage.host_target(), "dnnl"])
+    with tvm.transform.PassContext(opt_level=3):
+        mod = prepare(tvm.IRModule.from_expr(function), None, targets.host, opt_level=3)
+        plans = Plans(mod, targets)
+        [part] = plans.parts_with_kernels()
+        plans.kernels = (choice_of(steps_of_part(part)),)
+        plans.add_single_backends()
+        assert plans.kernels_of("dnnl") == plans.kernels and plans.kernels_of("tvm") == ()
+        file = folder / "placement.json"
+        plans.maker("dnnl", TuningRecords())().save(file)
+        placement = load_placement(file)
+        assert placement.kernels == plans.kernels
+        replayed = apply_placement(mod, placement, targets.host, ["dnnl"])
+        assert tvm.ir.structural_equal(replayed, plans.modules["dnnl"])
+        built = build_library(replayed, targets.host)
+    built.export_library(str(folder / "lib.so"))
+    library = tvm.runtime.load_module(str(folder / "lib.so"))
+    assert_close(run(library, inputs), reference(function_of(make_body()), inputs))
+    return library
