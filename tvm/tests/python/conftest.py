@@ -92,8 +92,8 @@ def fakes(monkeypatch):
 
     seen = {}
 
-    def guard(plans, reference, build, *, rounds, seed, **more):
-        seen.update(plans=plans, reference=reference, rounds=rounds, seed=seed, **more)
+    def guard(plans, reference, how, **more):
+        seen.update(plans=plans, reference=reference, how=how, **more)
         if "unavailable" in seen:
             raise GuardUnavailable(seen["unavailable"])
         winner = seen.get("winner", list(plans)[-1])

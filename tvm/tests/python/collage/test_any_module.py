@@ -26,7 +26,7 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.backend import vm
 from tvm.relay.collage import CollageOptions, MockCostEstimator
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.graph_search import GuardUnavailable, guard
+from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.annotation import on_device
 from tvm.relay.op.op import register
@@ -354,7 +354,7 @@ def test_several_global_functions_compile_for_the_vm(session):
 
 def test_the_guard_does_not_build_what_the_graph_executor_cannot_run():
     with pytest.raises(GuardUnavailable, match="main calls @block"):
-        guard({"tvm": several_functions()}, "tvm", lambda module: pytest.fail("built"))
+        guard({"tvm": several_functions()}, "tvm", EndToEnd(lambda module: pytest.fail("built")))
 
 
 def test_dynamic_shapes_compile_for_the_vm_and_stay_on_tvm(session):

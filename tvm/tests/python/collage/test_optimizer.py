@@ -45,7 +45,7 @@ def test_plans_are_tvm_each_backend_and_the_optimum(fakes):
     plans = fakes["plans"]
     assert list(plans)[:3] == ["tvm", "dnnl", "collage"]
     assert external_parts(plans["tvm"]) == [] and external_parts(plans["dnnl"])
-    assert (fakes["reference"], fakes["rounds"], fakes["seed"]) == ("tvm", 5, 2)
+    assert (fakes["reference"], fakes["rounds"], fakes["how"].seed) == ("tvm", 5, 2)
     assert result.plan == list(plans)[-1] and result.mod.same_as(plans[result.plan])
     assert result.library == f"library of {result.plan}"
 
@@ -147,9 +147,9 @@ def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
     built = {}
     monkeypatch.setattr(optimizer, "build_library", lambda *_, **options: built.update(options))
 
-    def guard(plans, reference, build, *, mod_name, **_):
-        build(plans[reference])
-        built["guard's"] = mod_name
+    def guard(plans, reference, how, **_):
+        how.build(plans[reference])
+        built["guard's"] = how.mod_name
         raise GuardUnavailable("seen enough")
 
     monkeypatch.setattr(optimizer, "guard", guard)

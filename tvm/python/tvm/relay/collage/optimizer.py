@@ -24,7 +24,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
-from .graph_search import GraphSearch, GuardResult, GuardUnavailable, guard
+from .graph_search import EndToEnd, GuardResult, GuardUnavailable, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
 from .measured import (
@@ -128,10 +128,9 @@ def _optimize(
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
-    opt_level = tvm.transform.PassContext.current().opt_level
     clock = _Phases()
     with clock.phase("prepare"):
-        prepared = prepare(mod, params, targets.host, opt_level=opt_level)
+        prepared = prepare(mod, params, targets.host, opt_level=None)
     check_samples(samples, prepared)
     given = given_records(options, targets.host)
     if placement is not None:
@@ -181,28 +180,38 @@ def _optimize(
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+        how = EndToEnd(
+            functools.partial(_build_plan, plans, targets.host, records, build_options),
+            samples,
+            options.seed,
+            options.accuracy_budget,
+            own_backend_modules(targets.external),
+            build_options.get("mod_name", "default"),
+            options.rpc_compiler,
+            runner.compare,
+        )
         search = None
         if estimator.replans:
             with clock.phase("graph search"):
-                search = _search(
-                    plans,
-                    estimator.replans,
-                    targets,
-                    options,
-                    records,
-                    opt_level,
-                    build_options,
-                    runner,
-                    samples,
-                )
+                try:
+                    search = search_whole_plans(
+                        plans,
+                        estimator.replans,
+                        targets,
+                        options,
+                        how,
+                        runner=runner,
+                        records=records,
+                        executor=build_options,
+                    )
+                except GuardUnavailable as error:
+                    _logger.warning("whole plans are not searched: %s", error)
         if records.changes_builds():
             plans.add_untuned()
         name, found, skipped = OP_LEVEL, None, ""
         if options.guard:
             with clock.phase("guard"):
-                found, skipped = _guard(
-                    plans, targets, options, records, opt_level, build_options, runner, samples
-                )
+                found, skipped = _guard(plans, options, how)
             if found is not None:
                 name = found.winner
             else:
@@ -301,74 +310,31 @@ def _replay(
     )
 
 
-def _search(
+def _build_plan(
     plans: Plans,
-    replans: Any,
-    targets: TargetList,
-    options: Any,
+    host: tvm.target.Target,
     records: TuningRecords,
-    opt_level: int,
     build_options: dict[str, Any],
-    runner: Any,
-    samples: Mapping[str, Any],
-) -> GraphSearch | None:
-    """What the search of whole plans tried; None where they cannot be measured, as the guard says
-    then."""
-
-    def build(module: tvm.IRModule) -> Any:
-        with records.in_force():
-            return build_library(module, targets.host, opt_level=opt_level, **build_options)
-
-    try:
-        return search_whole_plans(
-            plans,
-            replans,
-            targets,
-            options,
-            build,
-            runner=runner,
-            records=records,
-            executor=build_options,
-            samples=samples,
-        )
-    except GuardUnavailable as error:
-        _logger.warning("whole plans are not searched: %s", error)
-        return None
+    module: tvm.IRModule,
+) -> Any:
+    """The library of a whole plan that competes."""
+    used = TuningRecords() if plans.is_untuned(module) else records
+    with used.in_force():
+        return build_library(module, host, opt_level=None, **build_options)
 
 
-def _guard(
-    plans: Plans,
-    targets: TargetList,
-    options: Any,
-    records: TuningRecords,
-    opt_level: int,
-    build_options: dict[str, Any],
-    runner: Any,
-    samples: Mapping[str, Any],
-) -> tuple[GuardResult | None, str]:
+def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
-
-    def build(module: tvm.IRModule) -> Any:
-        with _used(records, plans.name_of(module)).in_force():
-            return build_library(module, targets.host, opt_level=opt_level, **build_options)
-
     with steps("guard", options.progress) as on_step:
         try:
             found = guard(
                 plans.modules,
                 TVM_ALONE,
-                build,
+                how,
                 failed=plans.failed,
                 same_as=plans.same_as(),
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,
-                seed=options.seed,
-                samples=samples,
-                accuracy_budget=options.accuracy_budget,
-                imports=own_backend_modules(targets.external),
-                mod_name=build_options.get("mod_name", "default"),
-                compiler=options.rpc_compiler,
-                comparer=runner.compare,
                 on_step=on_step,
             )
         except GuardUnavailable as error:

@@ -169,12 +169,10 @@ class Plans:
                 found[name] = other
         return found
 
-    def name_of(self, module: tvm.IRModule) -> str:
-        """The plan whose module this is. KeyError for another."""
-        for name, own in self.modules.items():
-            if own.same_as(module):
-                return name
-        raise KeyError("a module that no plan has")
+    def is_untuned(self, module: tvm.IRModule) -> bool:
+        """Whether it is the module of a plan that is built without tuning records."""
+        untuned = (self.modules.get(name) for name in UNTUNED.values())
+        return any(module.same_as(own) for own in untuned if own is not None)
 
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
         """What makes the placement of a plan that is built in force of these tuning records; it

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import tvm
 
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
-from .graph_search import GraphSearch, PlanSpace, search_plans
+from .graph_search import EndToEnd, GraphSearch, PlanSpace, search_plans
 from .graph_search.known import KnownPlans
 from .graph_search.space import Parts, Replans
 from .graph_search.trials import open_trials
-from .measured import build_options, own_backend_modules, stored_version
+from .measured import build_options, stored_version
 from .measured.runner import Runner
 from .measured.session import measure_options, open_store
 from .placement.describe import describe_functions
@@ -50,17 +49,16 @@ def search_whole_plans(
     replans: Replans,
     targets: TargetList,
     options: Any,
-    build: Callable[[tvm.IRModule], Any],
+    how: EndToEnd,
     *,
     runner: Runner,
     records: TuningRecords,
     executor: Mapping[str, Any],
-    samples: Mapping[str, np.ndarray],
 ) -> GraphSearch:
     """Search as the options say, and add the best plans to `plans`.
 
-    replans: by function, of the search by operators. build(module) -> library, with arguments
-    `executor` and tuning records `records`. GuardUnavailable where whole plans cannot be measured.
+    replans: by function, of the search by operators. `how` builds with arguments `executor` and
+    tuning records `records`. GuardUnavailable where whole plans cannot be measured.
     """
     space = PlanSpace(replans, targets.host.kind.name)
     if not space.genes:
@@ -70,22 +68,11 @@ def search_whole_plans(
     with contextlib.ExitStack() as held:
         on_step = held.enter_context(steps("graph search", options.progress))
         known = held.enter_context(
-            known_plans(plans, targets, options, executor, runner, records, samples, reference)
+            known_plans(plans, targets, options, executor, runner, records, how.samples, reference)
         )
         base = known.look_up(reference)
         trials = held.enter_context(
-            open_trials(
-                plans.module_of(first),
-                build,
-                samples,
-                base=(base and base.seconds) or 0.0,
-                seed=options.seed,
-                accuracy_budget=options.accuracy_budget,
-                imports=own_backend_modules(targets.external),
-                mod_name=executor.get("mod_name", "default"),
-                compiler=options.rpc_compiler,
-                comparer=runner.compare,
-            )
+            open_trials(plans.module_of(first), how, (base and base.seconds) or 0.0)
         )
 
         def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:

@@ -15,7 +15,7 @@ from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, op
 from tvm.relay.collage.backends import get_backend, greedy_partition, register_backend
 from tvm.relay.collage.backends.accuracy import limits, traders_in
 from tvm.relay.collage.costs.tolerance import RELATIVE, tolerance_of
-from tvm.relay.collage.graph_search import GuardUnavailable, guard
+from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.target import Target
 
@@ -117,8 +117,8 @@ def mock_costs(monkeypatch):
 def test_plans_have_the_optimum_without_them_beside_the_optimum(mock_costs, monkeypatch):
     seen = {}
 
-    def fake(plans, *_, **more):
-        seen.update(plans=plans, **more)
+    def fake(plans, _, how, **more):
+        seen.update(plans=plans, accuracy_budget=how.accuracy_budget)
         raise GuardUnavailable("no inputs")
 
     monkeypatch.setattr(optimizer, "guard", fake)
@@ -166,13 +166,8 @@ def test_such_a_plan_is_nobodys_reference_and_fails_where_there_is_none():
     with pytest.raises(
         GuardUnavailable, match="no plan gave outputs to compare its own with"
     ) as caught:
-        guard(
-            plans_of(RIGHT, TRADER),
-            "tvm",
-            lambda module: FakeLibrary(),
-            accuracy_budget=ENOUGH,
-            comparer=comparer,
-        )
+        how = EndToEnd(lambda _: FakeLibrary(), accuracy_budget=ENOUGH, comparer=comparer)
+        guard(plans_of(RIGHT, TRADER), "tvm", how)
     assert "accuracy_budget" in str(caught.value)
     assert asked["references"] == ["tvm", RIGHT]
     assert asked["rtol"] == {"tvm": 1e-4, RIGHT: 1e-4, TRADER: ENOUGH}

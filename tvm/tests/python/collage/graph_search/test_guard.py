@@ -3,7 +3,6 @@
 
 import errno
 import fcntl
-import importlib
 import os
 import shutil
 
@@ -13,13 +12,17 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.errors import MachineError
-from tvm.relay.collage.graph_search import GuardUnavailable, choose, guard
+from tvm.relay.collage.graph_search import (
+    EndToEnd,
+    GuardUnavailable,
+    choose,
+    guard,
+    libraries,
+)
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.timing.comparison import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
-# The module: its package's attribute of this name is the function.
-GUARD = importlib.import_module("tvm.relay.collage.graph_search.guard")
 
 
 def ran(name, ratio, reference="tvm"):
@@ -70,6 +73,10 @@ class FakeLibrary:
             file.write("library")
 
 
+def fake(module):
+    return FakeLibrary()
+
+
 @pytest.fixture
 def fake_compare(monkeypatch):
     """Puts a comparison without processes in place; returns what it was asked."""
@@ -92,7 +99,7 @@ def fake_compare(monkeypatch):
         rows = [ran(n, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
         return [*rows, *(failed(name) for name in fail)]
 
-    monkeypatch.setattr(GUARD, "compare", compare)
+    monkeypatch.setattr(libraries, "compare", compare)
     return asked
 
 
@@ -112,7 +119,11 @@ def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
         return FakeLibrary()
 
     result = guard(
-        mods, "tvm", build, same_as={last: first}, on_step=lambda *step: steps.append(step)
+        mods,
+        "tvm",
+        EndToEnd(build),
+        same_as={last: first},
+        on_step=lambda *step: steps.append(step),
     )
     assert fake_compare["names"] == [name for name in ORDER if name != last]
     assert len(built) == len(ORDER) - 1 and steps[-1][2] == len(built) + 30
@@ -135,14 +146,14 @@ def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare)
 
     broken = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (tanh(%x), %i) }")
     mods = {"tvm": mod, "other": broken, "collage": broken}
-    result = guard(mods, "tvm", build, same_as={"collage": "other"})
+    result = guard(mods, "tvm", EndToEnd(build), same_as={"collage": "other"})
     assert result.of("collage").cost.status == "compile_failed" and set(result.libraries) == {"tvm"}
     with pytest.raises(KeyError):
         result.libraries["collage"]
 
 
 def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
-    result = guard(plans(), "tvm", lambda module: FakeLibrary(), rounds=7, seed=3)
+    result = guard(plans(), "tvm", EndToEnd(fake, seed=3), rounds=7)
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
     assert fake_compare["names"] == ORDER and all(fake_compare["files"])
     assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (
@@ -154,7 +165,7 @@ def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     inputs = fake_compare["inputs"]
     assert inputs["x"].shape == (2, 4) and inputs["x"].dtype == "float32"
     assert inputs["i"].dtype == "int32" and inputs["x"].std() > 0
-    guard(plans(), "tvm", lambda module: FakeLibrary(), seed=3)
+    guard(plans(), "tvm", EndToEnd(fake, seed=3))
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], inputs["x"])
 
 
@@ -166,7 +177,7 @@ def test_a_plan_that_does_not_build_loses_with_its_reason(fake_compare):
             raise tvm.TVMError("Traceback\n  0: frame\nInternalError: no schedule\n")
         return FakeLibrary()
 
-    result = guard(plans(), "tvm", build)
+    result = guard(plans(), "tvm", EndToEnd(build))
     assert result.winner == "dnnl" and fake_compare["reference"] == ["dnnl", "collage"]
     cost = result.of("tvm").cost
     assert (cost.status, cost.message) == ("compile_failed", "InternalError: no schedule")
@@ -178,7 +189,7 @@ def test_no_plan_that_builds_is_an_error(fake_compare):
         raise ValueError("no way")
 
     with pytest.raises(GuardUnavailable, match="tvm: compile_failed: no way; dnnl: compile_failed"):
-        guard(plans(), "tvm", build)
+        guard(plans(), "tvm", EndToEnd(build))
     assert fake_compare == {}
 
 
@@ -188,7 +199,7 @@ def test_no_plan_that_builds_is_an_error(fake_compare):
 def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text):
     mod = tvm.relay.fromtext(f'#[version = "0.0.5"]\ndef @main{text}')
     with pytest.raises(GuardUnavailable, match="input x is no tensor of a fixed shape"):
-        guard({"tvm": mod}, "tvm", lambda module: pytest.fail("built"))
+        guard({"tvm": mod}, "tvm", EndToEnd(lambda module: pytest.fail("built")))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +211,7 @@ def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text):
 )
 def test_a_winner_that_was_not_compared_with_tvm_says_so(fake_compare, caplog, fail, used, said):
     fake_compare["fail"] = fail
-    result = guard(plans(), "tvm", lambda module: FakeLibrary())
+    result = guard(plans(), "tvm", EndToEnd(fake))
     assert (result.winner, result.reference) == (used, used)
     assert result.unverified.startswith(f"its outputs were compared with {said}")
     assert f"plan {used} ships, but its outputs were compared with" in caplog.text
@@ -208,7 +219,7 @@ def test_a_winner_that_was_not_compared_with_tvm_says_so(fake_compare, caplog, f
 
 def test_samples_are_run_on_and_the_other_inputs_are_made_up(fake_compare):
     given = np.arange(8, dtype="float32").reshape(2, 4)
-    guard(plans(), "tvm", lambda module: FakeLibrary(), samples={"x": given})
+    guard(plans(), "tvm", EndToEnd(fake, samples={"x": given}))
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
     assert fake_compare["inputs"]["i"].shape == (3,)
 
@@ -220,18 +231,18 @@ def test_what_runs_on_no_made_up_inputs_is_told_of_real_ones(fake_compare):
     """No plan runs: TVM alone does not either, so it is the inputs or the model, not a backend."""
     fake_compare["fail"] = ORDER
     with pytest.raises(GuardUnavailable, match=f"tvm: crashed: signal 11; .*{MADE_UP}"):
-        guard(plans(), "tvm", lambda module: FakeLibrary())
+        guard(plans(), "tvm", EndToEnd(fake))
     real = {"x": np.zeros((2, 4), "float32"), "i": np.zeros(3, "int32")}
     with pytest.raises(GuardUnavailable, match=r"signal 11\)$"):
-        guard(plans(), "tvm", lambda module: FakeLibrary(), samples=real)
+        guard(plans(), "tvm", EndToEnd(fake, samples=real))
     fake_compare["fail"] = ["tvm"]
-    assert MADE_UP in guard(plans(), "tvm", lambda module: FakeLibrary()).unverified
-    assert MADE_UP not in guard(plans(), "tvm", lambda _: FakeLibrary(), samples=real).unverified
+    assert MADE_UP in guard(plans(), "tvm", EndToEnd(fake)).unverified
+    assert MADE_UP not in guard(plans(), "tvm", EndToEnd(fake, samples=real)).unverified
 
 
 def test_plans_that_could_not_be_made_are_reported(fake_compare):
     lost = Cost.failed("unsupported", "no such backend")
-    result = guard(plans(), "tvm", lambda module: FakeLibrary(), failed={"other": lost})
+    result = guard(plans(), "tvm", EndToEnd(fake), failed={"other": lost})
     assert result.of("other").cost == lost and result.winner == "tvm"
     assert "other" not in result.libraries
 
@@ -244,7 +255,7 @@ def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare
         return FakeLibrary()
 
     with tvm.transform.PassContext(opt_level=1):
-        result = guard(plans(), "tvm", build)
+        result = guard(plans(), "tvm", EndToEnd(build))
     assert len(built) == 3
     assert result.libraries["tvm"] is result.libraries["tvm"] and len(built) == 3
     assert isinstance(result.libraries["dnnl"], FakeLibrary) and built == [1] * 4
@@ -253,7 +264,7 @@ def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare
 
 
 def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
-    guard(plans(), "tvm", lambda m: FakeLibrary(), imports=("mine",), mod_name="my_net")
+    guard(plans(), "tvm", EndToEnd(fake, imports=("mine",), mod_name="my_net"))
     assert fake_compare["options"]["imports"] == ("mine",)
     assert fake_compare["options"]["give_up_ratio"] == 3.0
     assert fake_compare["options"]["further"].seconds == 30.0
@@ -262,12 +273,12 @@ def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
 
 def test_steps_are_told_as_they_come(fake_compare):
     steps = []
-    guard(plans(), "tvm", lambda module: FakeLibrary(), on_step=lambda *step: steps.append(step))
+    guard(plans(), "tvm", EndToEnd(fake), on_step=lambda *step: steps.append(step))
     assert steps == [(f"building plan {name}", k, 33) for k, name in enumerate(ORDER)]
 
 
 def test_an_unknown_plan_has_no_comparison(fake_compare):
-    result = guard(plans(), "tvm", lambda module: FakeLibrary())
+    result = guard(plans(), "tvm", EndToEnd(fake))
     with pytest.raises(KeyError):
         result.of("nope")
 
@@ -300,7 +311,7 @@ def test_plans_are_built_and_linked_while_no_other_search_measures(tmp_path, mon
         seen.append(("compare", is_locked(tmp_path)))  # which takes the CPUs for itself
         return [ran(item.name, 1) for item in contestants]
 
-    guard(plans(), "tvm", build, comparer=compare)
+    guard(plans(), "tvm", EndToEnd(build, comparer=compare))
     assert seen == [("build", True)] * 3 + [("link", True)] * 3 + [("compare", False)]
 
 
@@ -319,18 +330,18 @@ def test_without_room_one_error_says_what_to_do(fake_compare, monkeypatch, tmp_p
     if where == "scratch":
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     elif where == "inputs":
-        monkeypatch.setattr(GUARD, "save_arrays", fails(FULL))
+        monkeypatch.setattr(libraries, "save_arrays", fails(FULL))
     elif where == "link":
         monkeypatch.setattr(FakeLibrary, "export_library", fails(FULL))
     with pytest.raises(MachineError, match="(No such file|No space).* set TMPDIR") as error:
-        guard(plans(), "tvm", fails(FULL) if where == "build" else lambda module: FakeLibrary())
+        guard(plans(), "tvm", EndToEnd(fails(FULL) if where == "build" else fake))
     assert "\n" not in str(error.value) and fake_compare == {}
 
 
 def test_a_compiler_that_links_nothing_is_no_plans_fault(fake_compare, monkeypatch):
     monkeypatch.setattr(FakeLibrary, "export_library", fails(RuntimeError("Compilation error")))
     with pytest.raises(MachineError, match="cannot link an empty library.* set CXX"):
-        guard(plans(), "tvm", lambda module: FakeLibrary(), compiler=shutil.which("false"))
+        guard(plans(), "tvm", EndToEnd(fake, compiler=shutil.which("false")))
 
 
 def test_a_plan_that_cannot_be_linked_loses_with_its_reason(fake_compare):
@@ -341,7 +352,7 @@ def test_a_plan_that_cannot_be_linked_loses_with_its_reason(fake_compare):
         return library
 
     broken = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (tanh(%x), %i) }")
-    result = guard({**plans(), "dnnl": broken}, "tvm", build)
+    result = guard({**plans(), "dnnl": broken}, "tvm", EndToEnd(build))
     cost = result.of("dnnl").cost
     assert (cost.status, cost.message) == ("compile_failed", "RuntimeError: undefined symbol")
     assert "dnnl" not in result.libraries and fake_compare["names"] == ["tvm", "collage"]
@@ -356,7 +367,7 @@ def test_a_real_pair_of_plans_is_measured_and_compared():
     params = "%x: Tensor[(64, 256), float32], %w: Tensor[(256, 256), float32]"
     right = parse(f"def @main({params}) {{ {body} nn.relu(%0) }}")
     wrong = parse(f"def @main({params}) {{ {body} tanh(%0) }}")
-    result = guard({"tvm": right, "wrong": wrong}, "tvm", build, rounds=6)
+    result = guard({"tvm": right, "wrong": wrong}, "tvm", EndToEnd(build), rounds=6)
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
@@ -375,5 +386,5 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
     from_one = relay.adv_index([x, i - relay.const(1), j])
     body = relay.Tuple([from_one, relay.vision.roi_align(x, rois, (3, 3), 1.0)])
     mod = tvm.IRModule.from_expr(relay.Function([x, rois, i, j], body))
-    result = guard({"tvm": relay.transform.InferType()(mod)}, "tvm", build, rounds=1)
+    result = guard({"tvm": relay.transform.InferType()(mod)}, "tvm", EndToEnd(build), rounds=1)
     assert result.of("tvm").cost.status == "measured" and result.unverified == ""

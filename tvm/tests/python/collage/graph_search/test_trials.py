@@ -3,7 +3,7 @@
 
 import pytest
 from relay_text import parse
-from tvm.relay.collage.graph_search import GuardUnavailable
+from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable
 from tvm.relay.collage.graph_search.trials import open_trials
 from tvm.relay.collage.measure import Comparison, Cost
 
@@ -44,7 +44,7 @@ def build(module):
 def test_batches_compare_by_ratios_to_the_reference():
     machine = Machine()
     machine.seconds = {"fast": 1.0, "slow": 3.0}
-    with open_trials(MOD, build, comparer=machine.compare) as trials:
+    with open_trials(MOD, EndToEnd(build, comparer=machine.compare)) as trials:
         assert trials.measure({"fast": MOD, "slow": MOD})["slow"].seconds == 3.0
         later = trials.measure({"fast": MOD})["fast"]
     assert trials.base == 2.0
@@ -53,13 +53,13 @@ def test_batches_compare_by_ratios_to_the_reference():
 
 
 def test_a_search_that_goes_on_keeps_its_measure():
-    with open_trials(MOD, build, base=10.0, comparer=Machine().compare) as trials:
+    with open_trials(MOD, EndToEnd(build, comparer=Machine().compare), base=10.0) as trials:
         assert trials.measure({"plan": MOD})["plan"].seconds == 5.0 and trials.base == 10.0
 
 
 def test_a_plan_that_fails_is_data():
     machine = Machine(crashing=Cost.failed("crashed", "signal 11"))
-    with open_trials(MOD, build, comparer=machine.compare) as trials:
+    with open_trials(MOD, EndToEnd(build, comparer=machine.compare)) as trials:
         costs = trials.measure({"unbuilt": OTHER, "crashing": MOD, "plan": MOD})
     assert {name: cost.status for name, cost in costs.items()} == {
         "unbuilt": "compile_failed",
@@ -72,9 +72,9 @@ def test_a_plan_that_fails_is_data():
 def test_without_its_reference_nothing_is_searched():
     with (
         pytest.raises(GuardUnavailable, match="no kernel for exp"),
-        open_trials(OTHER, build, comparer=Machine().compare) as trials,
+        open_trials(OTHER, EndToEnd(build, comparer=Machine().compare)) as trials,
     ):
         trials.measure({"plan": MOD})
     two = parse("def @main(%x: $T) { @f(%x) } def @f(%x: $T) -> $T { nn.relu(%x) }")
-    with pytest.raises(GuardUnavailable, match="main calls @f"), open_trials(two, build):
+    with pytest.raises(GuardUnavailable, match="main calls @f"), open_trials(two, EndToEnd(build)):
         pass

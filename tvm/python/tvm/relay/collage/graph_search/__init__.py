@@ -2,11 +2,12 @@
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
 from .guard import GuardResult, choose, guard
-from .libraries import GuardUnavailable
+from .libraries import EndToEnd, GuardUnavailable
 from .search import GraphSearch, search_plans
 from .space import PlanSpace
 
 __all__ = [
+    "EndToEnd",
     "GraphSearch",
     "GuardResult",
     "GuardUnavailable",

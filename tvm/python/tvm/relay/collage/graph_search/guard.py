@@ -10,28 +10,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import tvm
 
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
-from ..exec.arrays import save_arrays
-from ..exec.launch import make_scratch
-from ..exec.machine_fault import machine_errors
-from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_building
 from ..progress import OnStep
 from ..sample_inputs import ADVICE
-from ..timing.comparison import Comparison, compare
-from ..timing.interleave import Contestant
+from ..timing.comparison import Comparison
 from ..timing.rounds import Further
 from .decide import in_question, may_ship, simplest_first
-from .libraries import GuardUnavailable, build_all, check_functions, link_all, make_inputs
+from .libraries import EndToEnd, GuardUnavailable
 
 _logger = logging.getLogger(__name__)
 
@@ -76,72 +69,47 @@ class GuardResult:
 def guard(
     plans: Mapping[str, tvm.IRModule],
     reference: str,
-    build: Callable[[tvm.IRModule], Any],
+    how: EndToEnd,
     *,
     failed: Mapping[str, Cost] | None = None,
     same_as: Mapping[str, str] | None = None,
     rounds: int = 30,
     seconds: float = 30.0,
-    seed: int = 0,
-    samples: Mapping[str, np.ndarray] | None = None,
-    accuracy_budget: float = 0.0,
-    imports: Sequence[str] = (),
-    mod_name: str = "default",
-    compiler: str = "",
-    comparer: Callable[..., list[Comparison]] | None = None,
     on_step: OnStep | None = None,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
-    ``build(module)`` returns a library, of the graph or AOT executor, of a model ``mod_name``;
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
     equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
-    ``seconds`` while plans cannot be told apart; ``samples`` are inputs by name, the others are
-    made up with ``seed``; ``accuracy_budget`` is how far the outputs of plans may be off that have
-    parts of backends which trade accuracy (such a plan is nobody's reference), the others have that
-    of the model's types; ``imports`` modules that the processes import; ``compiler`` links the
-    libraries, where the host's does not do; ``comparer`` measures them, as measure.compare does;
+    ``seconds`` while plans cannot be told apart. A plan that trades accuracy is nobody's reference.
     ``on_step`` is told of each plan to build and of each round.
-    Raises GuardUnavailable when inputs cannot be made up, when functions are called that the graph
-    executor does not compile, or when no plan builds or runs; MachineError without a C++ compiler
-    or without room for temporary files.
+    Raises what ``how.opened`` raises, and GuardUnavailable when no plan builds or runs.
     """
     on_step = on_step or (lambda text, done, total: None)
     same_as = same_as or {}
     plans = {name: module for name, module in plans.items() if name not in same_as}
     steps = len(plans) + rounds
-    check_functions(plans[reference])
-    inputs = make_inputs(plans[reference], seed, samples)
-    if not compiler:
-        require_compiler()
     order = simplest_first(plans)
-    with make_scratch() as folder:
-        inputs_file = os.path.join(folder, "inputs.npz")
-        with machine_errors("the inputs of whole plans cannot be written"):
-            save_arrays(inputs_file, inputs)
+    with how.opened(plans[reference]) as scratch:
         with cpus_for_building(lambda text: on_step(text, 0, steps)):
-            built, failures = build_all(
-                plans, build, lambda name, done: on_step(f"building plan {name}", done, steps)
+            files, failures, libraries = how.make_files(
+                plans,
+                scratch.folder,
+                lambda name, done: on_step(f"building plan {name}", done, steps),
             )
-            files, unlinked = link_all(built, folder, compiler)
-        failures += [*unlinked, *(Comparison(name, cost) for name, cost in (failed or {}).items())]
-        libraries = {name: built[name] for name in files}
+        failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
         if not libraries:
             raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
         tolerance = output_tolerance(plans[reference])
-        limits, remarks = accuracy.limits(plans, accuracy_budget, tolerance)
+        limits, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
         references = [reference, *(name for name in order if name != reference)]
-        comparisons = (comparer or compare)(
-            [
-                Contestant.of_library(name, file, inputs_file, mod_name=mod_name)
-                for name, file in files.items()
-            ],
+        comparisons = how.compare(
+            files,
+            scratch.inputs,
             [name for name in references if name in libraries and name not in remarks],
             rounds,
             {name: limits[name] for name in libraries},
-            seed=seed,
-            imports=imports,
             give_up_ratio=_GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
@@ -149,12 +117,13 @@ def guard(
         )
     comparisons = [_of_trader(item, remarks.get(item.name)) for item in comparisons] + failures
     # What nothing is known of may be why a plan does not run.
-    advice = "" if inputs.keys() <= (samples or {}).keys() else ADVICE
+    advice = ADVICE if scratch.has_made_up else ""
     try:
         winner = choose(comparisons, order)
     except RuntimeError as error:
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
-    kept = _Libraries({name: plans[name] for name in libraries}, build, winner, libraries[winner])
+    modules = {name: plans[name] for name in libraries}
+    kept = _Libraries(modules, how.build, winner, libraries[winner])
     used = {item.name: item for item in comparisons}[winner].reference
     unverified = _why_unverified(comparisons, winner, used, reference, advice)
     if unverified:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole plans as files of libraries, ready to be measured, and inputs for them.
+"""How whole plans are built and measured end to end, the same for the guard and for the search.
 
 Test: graph_search/test_guard.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,95 @@ import tvm
 from ..costs.cost import Cost, CostStatus
 from ..costs.inputs import describe_inputs, random_tensor
 from ..errors import MachineError
+from ..exec.arrays import save_arrays
+from ..exec.launch import make_scratch
 from ..exec.machine_fault import blaming_the_compiler, machine_errors
 from ..exec.reply import Unsupported
 from ..exec.spent import phase
 from ..external import is_external_function
 from ..interrupts import interrupts_kept
+from ..machine.compiler import require_compiler
 from ..messages import describe, last_line
-from ..timing.comparison import Comparison
+from ..timing.comparison import Comparison, compare
+from ..timing.interleave import Contestant
 
 
 class GuardUnavailable(Exception):
     """The model cannot be measured end to end, whatever its plan; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EndToEnd:
+    """How the whole plans of a module are built and measured.
+
+    build(module) -> library, of the graph or AOT executor, of a model ``mod_name``. samples: inputs
+    by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be off of
+    plans with parts of backends that trade accuracy. imports: modules that the processes import.
+    compiler: links the libraries, where the host's does not do. comparer: measures them, as
+    measure.compare does, which is the default.
+    """
+
+    build: Callable[[tvm.IRModule], Any]
+    samples: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+    accuracy_budget: float = 0.0
+    imports: Sequence[str] = ()
+    mod_name: str = "default"
+    compiler: str = ""
+    comparer: Callable[..., list[Comparison]] | None = None
+
+    @contextlib.contextmanager
+    def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
+        """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
+        made up, or when functions are called that the graph executor does not compile; MachineError
+        without a C++ compiler or without room for temporary files."""
+        check_functions(reference)
+        inputs = make_inputs(reference, self.seed, self.samples)
+        if not self.compiler:
+            require_compiler()
+        with make_scratch() as folder:
+            file = os.path.join(folder, "inputs.npz")
+            with machine_errors("the inputs of whole plans cannot be written"):
+                save_arrays(file, inputs)
+            yield Scratch(folder, file, has_made_up=not inputs.keys() <= self.samples.keys())
+
+    def make_files(
+        self,
+        plans: Mapping[str, tvm.IRModule],
+        folder: str,
+        on_plan: Callable[[str, int], None] = lambda name, done: None,
+    ) -> tuple[dict[str, str], list[Comparison], dict[str, Any]]:
+        """Files by plan, a failed comparison for each plan that has none, and the libraries."""
+        built, failures = build_all(plans, self.build, on_plan)
+        files, unlinked = link_all(built, folder, self.compiler)
+        return files, [*failures, *unlinked], {name: built[name] for name in files}
+
+    def compare(
+        self,
+        files: Mapping[str, str],
+        inputs: str,
+        references: Sequence[str],
+        rounds: int,
+        limits: Mapping[str, float],
+        **options: Any,
+    ) -> list[Comparison]:
+        """The comparison of these libraries on a file of inputs; further options are those of
+        measure.compare."""
+        contestants = [
+            Contestant.of_library(name, file, inputs, mod_name=self.mod_name)
+            for name, file in files.items()
+        ]
+        asked = (contestants, references, rounds, limits)
+        return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scratch:
+    """A folder for libraries, a file of inputs, and whether any of these is made up."""
+
+    folder: str
+    inputs: str
+    has_made_up: bool
 
 
 def check_functions(mod: tvm.IRModule) -> None:
@@ -95,7 +175,7 @@ def link_all(
 
 
 def make_inputs(
-    mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray] | None
+    mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Inputs of the module's main by name: the samples, and normal random ones for the others.
     GuardUnavailable where there can be none."""
@@ -104,4 +184,4 @@ def make_inputs(
         made = {row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
     except Unsupported as error:
         raise GuardUnavailable(str(error)) from error
-    return {**made, **(samples or {})}
+    return {**made, **samples}

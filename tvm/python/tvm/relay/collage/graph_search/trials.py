@@ -9,26 +9,17 @@ Test: graph_search/test_trials.py.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import tvm
 
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
-from ..exec.arrays import save_arrays
-from ..exec.launch import make_scratch
-from ..exec.machine_fault import machine_errors
-from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_building
-from ..progress import OnStep
-from ..timing.comparison import Comparison, compare, paired_ratio
-from ..timing.interleave import Contestant
-from .libraries import GuardUnavailable, build_all, check_functions, link_all, make_inputs
+from ..timing.comparison import Comparison, paired_ratio
+from .libraries import EndToEnd, GuardUnavailable, Scratch
 
 # Enough for an interval; the guard measures the best again, with more.
 _ROUNDS = 8
@@ -44,71 +35,42 @@ class PlanTrials:
     """
 
     def __init__(
-        self,
-        reference: tvm.IRModule,
-        build: Callable[[tvm.IRModule], Any],
-        folder: str,
-        inputs_file: str,
-        *,
-        base: float = 0.0,
-        seed: int = 0,
-        accuracy_budget: float = 0.0,
-        imports: Sequence[str] = (),
-        mod_name: str = "default",
-        compiler: str = "",
-        comparer: Callable[..., list[Comparison]] | None = None,
-        on_step: OnStep | None = None,
+        self, reference: tvm.IRModule, how: EndToEnd, scratch: Scratch, base: float
     ) -> None:
         self.base = base
-        self._reference, self._build, self._folder = reference, build, folder
-        self._inputs_file, self._seed, self._budget = inputs_file, seed, accuracy_budget
-        self._imports, self._mod_name, self._compiler = imports, mod_name, compiler
-        self._compare = comparer or compare
-        self._on_step = on_step or (lambda text, done, total: None)
+        self._reference, self._how, self._scratch = reference, how, scratch
         self._file = ""
 
     def measure(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Cost]:
         """What each module takes, or how it fails. GuardUnavailable when the reference fails."""
-        on_wait = lambda text: self._on_step(text, 0, len(modules))  # noqa: E731
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            with cpus_for_building(on_wait):
+        with tempfile.TemporaryDirectory(dir=self._scratch.folder) as folder:
+            with cpus_for_building():
                 self._link_reference()
-                built, failures = build_all(
-                    modules,
-                    self._build,
-                    lambda name, done: self._on_step("building plans", done, len(modules)),
-                )
-                files, unlinked = link_all(built, folder, self._compiler)
-            del built  # a model's weights take memory
-            costs = {item.name: item.cost for item in (*failures, *unlinked)}
+                # Libraries are let go at once: a model's weights take memory.
+                files, failures = self._how.make_files(modules, folder)[:2]
             plans = {_REFERENCE: self._reference, **{name: modules[name] for name in files}}
-            tolerance = output_tolerance(self._reference)
-            limits, traders = accuracy.limits(plans, self._budget, tolerance)
+            budget, tolerance = self._how.accuracy_budget, output_tolerance(self._reference)
+            limits, traders = accuracy.limits(plans, budget, tolerance)
             if _REFERENCE in traders:  # what the others differ from is itself off
-                limits = dict.fromkeys(plans, self._budget)
-            self._on_step("measuring", len(modules), len(modules))
-            found = self._compare(
-                [
-                    Contestant.of_library(name, file, self._inputs_file, mod_name=self._mod_name)
-                    for name, file in {_REFERENCE: self._file, **files}.items()
-                ],
+                limits = dict.fromkeys(plans, budget)
+            found = self._how.compare(
+                {_REFERENCE: self._file, **files},
+                self._scratch.inputs,
                 [_REFERENCE],
                 _ROUNDS,
                 limits,
-                seed=self._seed,
-                imports=self._imports,
                 give_up_ratio=_GIVE_UP_RATIO,
-                on_wait=on_wait,
             )
-        return {**costs, **self._relative(found)}
+        return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 
     def _link_reference(self) -> None:
         """The reference's file, which serves all batches."""
         if self._file:
             return
-        built, failures = build_all({_REFERENCE: self._reference}, self._build, lambda *_: None)
-        files, unlinked = link_all(built, self._folder, self._compiler)
-        for item in (*failures, *unlinked):
+        files, failures, _ = self._how.make_files(
+            {_REFERENCE: self._reference}, self._scratch.folder
+        )
+        for item in failures:
             raise GuardUnavailable(item.Summary())
         self._file = files[_REFERENCE]
 
@@ -132,23 +94,8 @@ class PlanTrials:
 
 
 @contextlib.contextmanager
-def open_trials(
-    reference: tvm.IRModule,
-    build: Callable[[tvm.IRModule], Any],
-    samples: Mapping[str, np.ndarray] | None = None,
-    **options: Any,
-) -> Iterator[PlanTrials]:
-    """PlanTrials beside `reference`, a module for the host target, with files for the block.
-
-    Further arguments are `guard`'s of these names: build, samples, seed, accuracy_budget, imports,
-    mod_name, compiler, comparer, on_step. GuardUnavailable where whole plans cannot be measured.
-    """
-    check_functions(reference)
-    inputs = make_inputs(reference, options.get("seed", 0), samples)
-    if not options.get("compiler"):
-        require_compiler()
-    with make_scratch() as folder:
-        inputs_file = os.path.join(folder, "inputs.npz")
-        with machine_errors("the inputs of whole plans cannot be written"):
-            save_arrays(inputs_file, inputs)
-        yield PlanTrials(reference, build, folder, inputs_file, **options)
+def open_trials(reference: tvm.IRModule, how: EndToEnd, base: float = 0.0) -> Iterator[PlanTrials]:
+    """PlanTrials beside `reference`, a module for the host target, with files for the block; what
+    `how.opened` raises."""
+    with how.opened(reference) as scratch:
+        yield PlanTrials(reference, how, scratch, base)
