@@ -11,22 +11,24 @@ docs/additivity.md, which says what the rows of the gap are. Test: bench/test_ad
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import random
 import statistics
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import additivity_child as child
 import models
+import numpy as np
 import tvm
-from additivity_account import ROWS, Account, Chain, Launch, Part, account
+from additivity_account import ROWS, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
 from harness import arguments
+from harness.records import write_figures
 from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage import CollageOptions
@@ -51,7 +53,11 @@ _REQUEST_SECONDS = 1200.0
 
 
 class Timing:
-    """One plan's libraries, built and open in two processes."""
+    """One plan's libraries, built and open in two processes: the network, and what its sum is of.
+
+    network, kernels: the kernels of the network, and of each of the distinct parts and moves (the
+    transitions), which come with the number of times that they occur.
+    """
 
     def __init__(self, plan: Plan, host: Any, folder: str, seed: int, clock: str) -> None:
         self._files = 0
@@ -60,12 +66,10 @@ class Timing:
         library = build_library(plan.module, host)
         self.network = kernels_of(library)
         opened = [[self._saved(library, plan.module, False)], []]
-        self.counts = Counter(c.key() for c in plan.parts)
-        distinct = {c.key(): c for c in plan.parts}
-        moves = {str(t): c for t, c in zip(plan.transitions, self._moves(plan, host), strict=True)}
-        self.move_counts = Counter(map(str, plan.transitions))
+        self.parts = _counted(plan.parts)
+        self.moves = _counted(transition_candidates(plan.transitions, host))
         self.kernels: list[list[Kernel]] = []
-        for candidate in (*distinct.values(), *moves.values()):
+        for candidate, _ in (*self.parts, *self.moves):
             mod = candidate.instantiate(seed)
             library = build_module(mod, candidate, builder)
             self.kernels.append(kernels_of(library))
@@ -73,13 +77,9 @@ class Timing:
         for length in (1, _CHAIN):
             mod = _chain(length)
             opened[1].append(self._saved(build_library(mod, host), mod, False))
-        self.distinct, self.moves = list(distinct), list(moves)
         self._workers = [WorkerProcess(), WorkerProcess()]
         for worker, libraries in zip(self._workers, opened, strict=True):
             self._call(worker, child.open_libraries, libraries=libraries)
-
-    def _moves(self, plan: Plan, host: Any) -> list[CandidateModule]:
-        return transition_candidates(plan.transitions, host)
 
     def round(self, order: random.Random) -> dict[str, Any]:
         """All timings once; the processes in random order, one asleep while the other runs."""
@@ -145,77 +145,67 @@ def measure(plan: Plan, host: Any, rounds: int, seed: int, clock: str) -> dict[s
 
 def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians over rounds, put into an account; the ratio from each round's own figures."""
-    num_parts, num_moves = len(timing.distinct), len(timing.moves)
-    counts = [timing.counts[key] for key in timing.distinct]
-    move_counts = [timing.move_counts[key] for key in timing.moves]
-    seconds = [statistics.median(r["parts"][i] for r in taken) for i in range(num_parts)]
-    alone = [_medians([r["alone"][i]["kernels"] for r in taken]) for i in range(_libraries(taken))]
-    shares = [
-        statistics.median(r["alone"][i]["border_share"] for r in taken) for i in range(num_parts)
-    ]
-    in_place = _medians([r["in_place"] for r in taken])
+    num_parts = len(timing.parts)
+    counts = [count for _, count in (*timing.parts, *timing.moves)]
+    # Of the libraries beside the network: parts, moves, two chains.
+    seconds = np.array([item["parts"] for item in taken])
+    alone = [_medians([r["alone"][k]["kernels"] for r in taken]) for k in range(seconds.shape[1])]
+    shares = np.median([[row["border_share"] for row in item["alone"]] for item in taken], axis=0)
+    shares[num_parts:] = 0.0
+    in_place = _medians([item["in_place"] for item in taken])
+    medians = np.median(seconds, axis=0).tolist()
     parts = [
         Part(count, value, value * share, len(kernels))
         for count, value, share, kernels in zip(
-            counts, seconds, shares, timing.kernels[:num_parts], strict=True
+            counts[:num_parts], medians, shares.tolist(), timing.kernels, strict=False
         )
     ]
-    of_round = []
-    for item in taken:
-        costs = [t * (1 - share) for t, share in zip(item["parts"], shares, strict=False)]
-        moved = item["parts"][num_parts : num_parts + num_moves]
-        of_round.append(
-            sum(a * b for a, b in zip(counts, costs, strict=True))
-            + sum(a * b for a, b in zip(move_counts, moved, strict=True))
-        )
-    moves = [statistics.median(r["parts"][num_parts + i] for r in taken) for i in range(num_moves)]
-    chains = [
-        Chain(statistics.median(r["parts"][k] for r in taken), list(alone[k].values()))
-        for k in (-2, -1)
-    ]
+    charged = len(counts)
+    of_round = (seconds[:, :charged] * (1 - shares[:charged]) @ counts).tolist()
+    moved = sum(a * b for a, b in zip(counts[num_parts:], medians[num_parts:], strict=False))
+    chains = [Chain(medians[k], list(alone[k].values())) for k in (-2, -1)]
     launch = Launch.of_chains(*chains)
-    place = {
-        id(kernel): (i, kernel.node)
-        for i, kernels in enumerate(timing.kernels[:num_parts])
-        for kernel in kernels
-    }
+    own_kernels = timing.kernels[:num_parts]
+    place = {id(kernel): i for i, kernels in enumerate(own_kernels) for kernel in kernels}
     comparison = match_kernels(
         timing.network,
-        [k for i in range(num_parts) for _ in range(counts[i]) for k in timing.kernels[i]],
+        [
+            kernel
+            for (_, count), kernels in zip(timing.parts, own_kernels, strict=True)
+            for _ in range(count)
+            for kernel in kernels
+        ],
     )
-
     # As measuring does, the part's run is split in the proportion of its kernels by themselves.
     stretch = [
         max(0.0, part.seconds - launch.of(part.num_kernels)) / (sum(times.values()) or 1.0)
         for part, times in zip(parts, alone, strict=False)
     ]
 
-    def alone_of(kernel: Kernel) -> float:
-        library, node = place[id(kernel)]
-        return alone[library][node] * stretch[library]
+    def in_network(kernel: Kernel) -> float:
+        return in_place[kernel.node]
+
+    def by_itself(kernel: Kernel) -> float:
+        part = place[id(kernel)]
+        return alone[part][kernel.node] * stretch[part]
 
     networks = [item["network"][0] for item in taken]
-    found = account(
-        statistics.median(networks),
-        parts,
-        sum(a * b for a, b in zip(move_counts, moves, strict=True)),
-        comparison,
-        lambda kernel: in_place[kernel.node],
-        alone_of,
-        launch,
-    )
-    changes = [(in_place[a.node] - alone_of(b), a.Summary()) for a, b in comparison.same] + [
-        (sum(in_place[k.node] for k in d.network) - sum(map(alone_of, d.alone)), d.Summary())
+    network = statistics.median(networks)
+    found = account(network, parts, moved, comparison, in_network, by_itself, launch)
+    changes = [(in_network(a) - by_itself(b), a.Summary()) for a, b in comparison.same] + [
+        (sum(map(in_network, d.network)) - sum(map(by_itself, d.alone)), d.Summary())
         for d in comparison.differences
     ]
     changes.sort(key=lambda row: -abs(row[0]))
     return {
         "plan": plan.name,
-        "num_parts": sum(counts),
+        "num_parts": sum(counts[:num_parts]),
         "distinct": num_parts,
         "ratio": list(ratio_interval(networks, of_round).to_json().values()),
         "searched": plan.searched_seconds,
-        **_account_json(found),
+        **dataclasses.asdict(found),
+        "sum": found.total,
+        "gap": found.gap,
         "kernels": {"same": len(comparison.same), **comparison.counts()},
         "unexplained": [item.Summary() for item in comparison.unexplained()],
         "launch": dataclasses.asdict(launch),
@@ -224,13 +214,11 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
     }
 
 
-def _account_json(found: Account) -> dict[str, Any]:
-    fields = dataclasses.asdict(found)
-    return {**fields, "sum": found.total, "gap": found.gap}
-
-
-def _libraries(taken: list[dict[str, Any]]) -> int:
-    return len(taken[0]["alone"])
+def _counted(candidates: Sequence[CandidateModule]) -> list[tuple[CandidateModule, int]]:
+    """Those that differ, and how often each occurs."""
+    counts = Counter(candidate.key() for candidate in candidates)
+    distinct = {candidate.key(): candidate for candidate in candidates}
+    return [(candidate, counts[key]) for key, candidate in distinct.items()]
 
 
 def _medians(rows: list[list]) -> dict[int, float]:
@@ -281,7 +269,7 @@ def main(given: list[str] | None = None) -> int:
         results += run_net(net.name, *models.to_relay(net.build(1)), targets, options)
         print(table(results), flush=True)
         if options.output:
-            options.output.write_text(json.dumps(results, indent=1))
+            write_figures(options.output, results)
     return 0
 
 

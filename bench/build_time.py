@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import re
 import statistics
 import sys
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness import arguments, child
+from harness import arguments, child, records
 
 SIDES = ("ours", "stock")
 # Which passes make up each column of the breakdown: the first expression that matches a name.
@@ -105,18 +104,12 @@ def build_side(side: str, model: str, library: str | None) -> dict[str, Any]:
 
 def compare_latency(libraries: dict[str, str], inputs: str, threads: int, rounds: int) -> dict:
     """Outputs and interleaved latencies of both libraries; RuntimeError for one that fails."""
-    from harness.contestants import untouched_variables
-    from harness.served import stock_library
+    from harness.contestants import stock
     from harness.sides import ratio_of, usable_by_name, with_threads
-    from tvm.relay.collage.exec.resolve import path_of
-    from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure import compare
 
-    environment = {**with_threads(threads), **untouched_variables()}
-    factory = path_of(stock_library)
-    contestants = [
-        Contestant(side, factory, {"library": libraries[side], "inputs": inputs}, environment)
-        for side in SIDES
-    ]
+    environment = with_threads(threads)
+    contestants = [stock(side, libraries[side], inputs, environment) for side in SIDES]
     found = usable_by_name(compare(contestants, "stock", rounds, rtol=None))
     return {
         "output_difference": found["ours"].output_error,
@@ -212,8 +205,7 @@ def main(given: list[str] | None = None) -> int:
         yield from lines_of(results[-1])
 
     status = print_each(nets, lambda net: net.name, lines)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=2) + "\n")
+    records.write_figures(options.output, results)
     return status
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import subprocess
 import sys
 import time
@@ -22,8 +21,10 @@ from typing import Any
 import models
 from harness import arguments
 from harness.build import COLLAGE, build
+from harness.calls import job_of, within
 from harness.contestants import PEERS
 from harness.neighbour import LOOP, beside
+from harness.records import write_figures
 from harness.served import cpp_library, runtime_library
 from harness.sides import Files, files_of, print_each, row_of
 from harness.tables import interval_text, milliseconds, text_table
@@ -32,7 +33,6 @@ from tvm.relay.collage.measure import Comparison, Contestant, compare
 
 PYTHON, RUNTIME, CPP = "python", "runtime alone", "c++"
 PEER = "onnxruntime"
-NOTHING = "nothing"
 # How much slower a busy neighbour may make us.
 LIMIT = 2.5
 # Of the CPUs' time before and after, that others may use in a run whose slowdowns are judged.
@@ -50,8 +50,7 @@ def main(given: list[str] | None = None) -> int:
         return [text(records[-1])]
 
     status = print_each(options.nets, lambda net: net.name, lines_of)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(records, indent=1) + "\n")
+    write_figures(options.output, records)
     return 1 if any(map(has_fault, records)) else status
 
 
@@ -128,24 +127,15 @@ def _beside_neighbours(
     compares, beside a thread that computes, and beside ours and the peer on as many threads."""
     jobs = [ours, *([files.peer(PEER)] if PEERS[PEER].is_installed() else [])]
     frameworks = [ours, *variants, *jobs[1:]]
-    neighbours = {NOTHING: None, "a loop": LOOP}
-    neighbours |= {each.name: _job(each) for each in jobs}
+    neighbours = {"": None, " beside a loop": LOOP}
+    neighbours |= {f" beside {each.name}": job_of(each) for each in jobs}
     return [
         [
-            Contestant(
-                each.name if job is None else f"{each.name} beside {neighbour}",
-                path_of(beside),
-                {"neighbour": job, **_job(each)},
-                each.environment,
-            )
-            for neighbour, job in neighbours.items()
+            dataclasses.replace(within(each, beside, neighbour=job), name=f"{each.name}{suffix}")
+            for suffix, job in neighbours.items()
         ]
         for each in frameworks
     ]
-
-
-def _job(contestant: Contestant) -> dict[str, Any]:
-    return {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
 
 
 def build_program(folder: Path) -> str:

@@ -23,7 +23,7 @@ import tempfile
 import time
 from typing import Any
 
-from harness import arguments, child
+from harness import arguments, child, records
 
 LIMITS = {"cold": 180.0, "warm": 5.0}  # seconds to a plan, with the guard off
 Seconds = list[float]  # wall, CPU
@@ -95,8 +95,7 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
     from tvm.relay.collage.report.facts import costs_asked
 
     imported = _minus(_now(), began)
-    (found,) = models.find(net)
-    mod, params = models.to_relay(found.build(1))
+    mod, params = models.relay_of(net)
     options = collage.CollageOptions(
         guard=has_guard, store=store, measure_seconds=seconds, progress="quiet"
     )
@@ -175,21 +174,15 @@ def main(given: list[str] | None = None) -> int:
     )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")
     parser.add_argument("--measure-seconds", type=float, default=0.3, help="for one candidate")
-    parser.add_argument(
-        "--allow-slow", action="store_true", help="do not fail on time: a busy machine"
-    )
+    arguments.add_allow_slow(parser)
     args = parser.parse_args(given)
     guards = {"off": [False], "on": [True], "both": [False, True]}[args.guard]
     runs = [run for net in args.nets for run in run_net(net.name, guards, args)]
     for run in runs:
         if run["round"] == 0:
             print(breakdown(run), flush=True)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(runs, indent=2) + "\n")
-    found = [] if args.allow_slow else faults(runs)
-    for line in found:
-        print(f"FAULT {line}", flush=True)
-    return 1 if found else 0
+    records.write_figures(args.output, runs)
+    return arguments.status_of([] if args.allow_slow else faults(runs))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from typing import Any
 import models
 from harness import arguments, records
 from harness.build import COLLAGE, STOCK, build
-from harness.contestants import PEERS, untouched_variables
-from harness.served import stock_library
+from harness.contestants import PEERS, stock
 from harness.sides import files_of
 from peers_report import (
     failed_alone,
@@ -74,7 +73,6 @@ def main(given: list[str] | None = None) -> int:
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     """One net's record; whoever fails stands in it with the reason. FileNotFoundError for a real
     net whose file is not there."""
-    from tvm.relay.collage.exec.resolve import path_of
     from tvm.relay.collage.measure import Contestant, compare
 
     print(f"{net.name} ...", flush=True)
@@ -101,13 +99,12 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
                 failures[side] = built.failure
             for name, library in built.libraries.items():
                 if side == STOCK:
-                    given = {"library": library, "inputs": files.inputs}
-                    theirs = environment | untouched_variables()
-                    contestants.append(Contestant(name, path_of(stock_library), given, theirs))
+                    contestant = stock(name, library, files.inputs, environment)
                 else:
-                    contestants.append(
-                        Contestant.of_library(name, library, files.inputs, environment=environment)
+                    contestant = Contestant.of_library(
+                        name, library, files.inputs, environment=environment
                     )
+                contestants.append(contestant)
             facts[f"{side}_build_seconds"] = built.seconds
             if side == COLLAGE:
                 facts |= {"ships": built.ships, "parts": slowest_parts(built.report)}
@@ -174,7 +171,11 @@ def parse(given: list[str] | None) -> argparse.Namespace:
         output=arguments.ROOT / "build/bench/peers.jsonl",
     )
     add = parser.add_argument
-    add("--contestants", help=f"of {', '.join(CONTESTANTS)}; all that are installed by default")
+    add(
+        "--contestants",
+        type=arguments.chosen_of(CONTESTANTS, "contestant"),
+        help=f"of {', '.join(CONTESTANTS)}; all that are installed by default",
+    )
     add("--skip-stock", action="store_true", help="without TVM alone (slow builds)")
     add("--measure-seconds", type=float, help="time that Collage runs a candidate")
     add(
@@ -207,15 +208,10 @@ def parse(given: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _chosen(text: str | None) -> tuple[list[str], dict[str, str]]:
+def _chosen(asked: list[str] | None) -> tuple[list[str], dict[str, str]]:
     """Contestants that take part, and those left out with the reason; ValueError for one that was
-    asked for and is not known or not installed."""
-    names = list(CONTESTANTS) if text is None else arguments.listed(text)
-    unknown = [name for name in names if name not in CONTESTANTS]
-    if unknown:
-        raise ValueError(
-            f"unknown contestant {', '.join(unknown)}: choose of {', '.join(CONTESTANTS)}"
-        )
+    asked for and is not installed."""
+    names = list(CONTESTANTS) if asked is None else asked
     missing = {
         name: f"not installed: pip install {PEERS[name].package}"
         for name in names
@@ -225,7 +221,7 @@ def _chosen(text: str | None) -> tuple[list[str], dict[str, str]]:
         raise ValueError(f"a contestant is named twice: {', '.join(names)}")
     if "alone" in names and COLLAGE not in names:
         raise ValueError(f"contestant alone needs {COLLAGE}, whose guard builds these plans")
-    if text is not None and missing:
+    if asked is not None and missing:
         name, reason = next(iter(missing.items()))
         raise ValueError(f"contestant {name} is {reason}")
     return [name for name in names if name not in missing], missing

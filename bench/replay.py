@@ -28,21 +28,15 @@ def targets() -> list:
     return [collage.host_target(), tvm.target.Target("dnnl")]
 
 
-def relay_of(net: str) -> tuple[Any, Any]:
-    import models
-
-    (found,) = models.find(net)
-    return models.to_relay(found.build(1))
-
-
 def save(net: str, path: str, is_measured: bool) -> dict:
     """Search, and save the placement of what ships."""
+    import models
     import tvm
     from random_costs import RandomCosts
     from tvm.relay import collage
     from tvm.relay.collage import CollageOptions, optimizer
 
-    mod, params = relay_of(net)
+    mod, params = models.relay_of(net)
     if not is_measured:
         optimizer.CostEstimator = lambda _: RandomCosts(0)
     began = time.perf_counter()
@@ -67,7 +61,9 @@ def replay(net: str, path: str) -> dict:
 
     seconds = {"import tvm": time.perf_counter() - began}
     began = time.perf_counter()
-    mod, params = relay_of(net)
+    import models
+
+    mod, params = models.relay_of(net)
     seconds["import net"] = time.perf_counter() - began
 
     def refuse(*_, **__):

@@ -16,7 +16,6 @@ that has other work, that is no error). See docs/search.md. Test: bench/test_sea
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 import sys
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import models
-from harness import arguments, child
+from harness import arguments, child, records
 
 PUBLISHED = "resnet50,mobilenetv2,inception_v3,densenet121,bert,nasnet"
 # The widest positions, and the most candidates that real costs were asked of.
@@ -37,6 +36,7 @@ ASKED = ("asked", "bounded")
 TO_PLAN = ("types", "rules", "import", "candidates", "estimate", "search", "deploy", "report")
 PHASES = (*TO_PLAN, "other", "rewrite")  # all but "rewrite" count as "to plan"
 LONGEST = 0.5  # seconds from module to plan, of a published net
+_PROTOTYPE_SECONDS = 120.0  # in which it gives a plan, or has failed
 
 
 def run_ours(path: Path, depth: int, side: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def run_ours(path: Path, depth: int, side: str) -> dict[str, Any]:
 
 
 def run_stock(
-    path: Path, depth: int, timeout: float, prices: dict[str, float] = PRICES
+    path: Path, depth: int, prices: dict[str, float] = PRICES, timeout: float = _PROTOTYPE_SECONDS
 ) -> dict[str, Any]:
     """The prototype in a fresh process; {"failed": why} when it gives no plan in time."""
     given = {"path": str(path), "depth": depth, "prices": prices}
@@ -69,7 +69,7 @@ def compare(name: str, path: Path, depth: int, args: Any) -> dict[str, Any]:
             sides[side].append(run_ours(path, depth, side))
         failed = sides["stock"] and "failed" in sides["stock"][-1]
         if not failed and not args.no_stock:
-            sides["stock"].append(run_stock(path, depth, args.timeout))
+            sides["stock"].append(run_stock(path, depth))
     result = {"net": name, "depth": depth, "runs": sides, "ratios": {}}
     stock = [run for run in sides["stock"] if "failed" not in run]
     for side in ("dnnl", "same") if stock else ():
@@ -162,11 +162,8 @@ def main(given: list[str] | None = None) -> int:
         output=arguments.ROOT / "build/bench/search.json",
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for the prototype")
     parser.add_argument("--no-stock", action="store_true", help="ours alone")
-    parser.add_argument(
-        "--allow-slow", action="store_true", help="do not fail on half a second: a busy machine"
-    )
+    arguments.add_allow_slow(parser)
     args = parser.parse_args(given)
     folder = args.output.parent / "search_nets"
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,11 +175,10 @@ def main(given: list[str] | None = None) -> int:
         for depth in args.depths:
             results.append(compare(net.name, path, depth, args))
             report(results[-1])
-    args.output.write_text(json.dumps(results, indent=2) + "\n")
-    found = [line for result in results for line in faults(result, args.allow_slow)]
-    for line in found:
-        print(f"FAULT {line}", flush=True)
-    return 1 if found else 0
+    records.write_figures(args.output, results)
+    return arguments.status_of(
+        line for result in results for line in faults(result, args.allow_slow)
+    )
 
 
 if __name__ == "__main__":

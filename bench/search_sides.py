@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs in the processes of bench/search.py: a net prepared and saved, our pass, and TVM's own
-prototype of Collage. Modules in files keep large constants as zeros of the same type, since no
-search reads their values. Test: bench/test_search.py, bench/test_search_stock.py.
+prototype of Collage. Modules in files have zeros for weights, whose values no search reads.
+Test: bench/test_search.py, bench/test_search_stock.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
-import resource
-import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,8 +18,6 @@ import numpy as np
 import tvm
 from tvm import relay
 
-_LARGE = 16  # elements; smaller constants may decide what a predicate says
-_PREFIX = "large_constant_"
 # The one external target kind of the base package.
 EXTERNAL = "ccompiler"
 
@@ -31,8 +26,7 @@ def prepare_net(name: str, path: str) -> None:
     """Prepares a net as `optimize` would and saves it."""
     from tvm.relay.collage.compile import prepare
 
-    (net,) = models.find(name)
-    mod, params = models.to_relay(net.build(1))
+    mod, params = models.relay_of(name)
     save_module(prepare(mod, params, tvm.target.Target("llvm"), opt_level=3), Path(path))
 
 
@@ -117,47 +111,24 @@ def partition_by_prototype(path: str, depth: int, prices: dict[str, float]) -> d
     return {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": peak.megabytes()}
 
 
-class _Lifter(relay.ExprMutator):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lifted: list[relay.Var] = []
-
-    def visit_constant(self, constant: relay.Constant) -> relay.Expr:
-        if int(np.prod(constant.data.shape, dtype=np.int64)) <= _LARGE:
-            return constant
-        kind = relay.TensorType(constant.data.shape, constant.data.dtype)
-        self.lifted.append(relay.var(f"{_PREFIX}{len(self.lifted)}", kind))
-        return self.lifted[-1]
-
-
 def save_module(mod: tvm.IRModule, path: Path) -> None:
-    """Write the module, which has only ``main``."""
+    """Write the module, which has only ``main``, and the names of its weights."""
+    from tvm.relay.collage.costs.weights import extract_weights
 
-    def save() -> None:
-        lifter = _Lifter()
-        main = lifter.visit(mod["main"])
-        main = relay.Function([*main.params, *lifter.lifted], main.body)
-        text = tvm.ir.save_json(tvm.IRModule.from_expr(main))
-        path.write_text(json.dumps({"module": text}))
-
-    # Mutators go as deep as the net is.
-    threading.stack_size(1 << 29)
-    sys.setrecursionlimit(1 << 20)
-    thread = threading.Thread(target=save)
-    thread.start()
-    thread.join()
-    threading.stack_size(0)
+    bare, names = extract_weights(mod)
+    saved = {"module": tvm.ir.save_json(bare), "weights": names.get("main", [])}
+    path.write_text(json.dumps(saved))
 
 
 def load_module(path: Path) -> tvm.IRModule:
-    """The typed module, its large constants zeros."""
-    mod = tvm.ir.load_json(json.loads(path.read_text())["module"])
-    zeros = {
-        var: relay.const(np.zeros([int(dim) for dim in var.type_annotation.shape], "float32")
-                         .astype(var.type_annotation.dtype))
-        for var in mod["main"].params
-        if var.name_hint.startswith(_PREFIX)
-    }  # fmt: skip
+    """The typed module; stock TVM reads it too."""
+    saved = json.loads(path.read_text())
+    mod = tvm.ir.load_json(saved["module"])
+    zeros = {}
+    for var in mod["main"].params:
+        if var.name_hint in saved["weights"]:
+            kind = var.type_annotation
+            zeros[var] = relay.const(np.zeros([int(dim) for dim in kind.shape]), kind.dtype)
     main = relay.bind(mod["main"], zeros)
     return relay.transform.InferType()(tvm.IRModule.from_expr(main))
 
@@ -165,26 +136,17 @@ def load_module(path: Path) -> tvm.IRModule:
 class PeakMemory:
     """MB by which resident memory of this process has been above what it was here.
 
-    What was freed before goes back to the system first, where glibc can do that, so that it cannot
-    hide what comes. Without Linux's /proc the peak counts from the process's highest mark so far.
+    What was freed before goes back to the system first, so that it cannot hide what comes.
     """
 
     def __init__(self) -> None:
         gc.collect()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-            self._before: int | None = _status_kilobytes("VmRSS")
-        except OSError:
-            self._before = None
-            self._highest_before = _highest_kilobytes()
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+        self._before = _status_kilobytes("VmRSS")
 
     def megabytes(self) -> float:
         """The peak so far."""
-        if self._before is None:
-            return (_highest_kilobytes() - self._highest_before) / 1024
         return (_status_kilobytes("VmHWM") - self._before) / 1024
 
 
@@ -192,7 +154,3 @@ def _status_kilobytes(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     [line] = [line for line in lines if line.startswith(field + ":")]
     return int(line.split()[1])
-
-
-def _highest_kilobytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

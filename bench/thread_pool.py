@@ -46,8 +46,8 @@ SIDES: dict[str, dict[str, tuple[bool, dict[str, str]]]] = {
 LOADS = ("mixed", "tvm", "library")
 
 
-def make_tvm_call(size: int) -> Callable[[], None]:
-    """A matmul of size x size float32 that TVM runs in parallel over rows; checked by numpy."""
+def make_tvm_call(size: int) -> Callable[[], object]:
+    """A matmul of size x size float32 that TVM runs in parallel over rows."""
     import tvm
     from tvm import te
 
@@ -64,9 +64,7 @@ def make_tvm_call(size: int) -> Callable[[], None]:
     kernel = tvm.build(schedule, [a, b, c], target=target)
     left, right, wanted = _operands(size)
     arrays = [tvm.nd.array(left), tvm.nd.array(right), tvm.nd.empty((size, size))]
-    kernel(*arrays)
-    np.testing.assert_allclose(arrays[2].numpy(), wanted, rtol=1e-3, atol=1e-3)
-    return lambda: kernel(*arrays)
+    return _checked(lambda: kernel(*arrays), arrays[2].numpy, wanted)
 
 
 class ExecArgument(ctypes.Structure):
@@ -75,8 +73,8 @@ class ExecArgument(ctypes.Structure):
     _fields_ = [("arg", ctypes.c_int), ("memory", ctypes.c_void_p)]
 
 
-def make_onednn_call(size: int, _shares_pool: bool) -> Callable[[], None]:
-    """A matmul of size x size float32 by oneDNN's C API (version 3); checked by numpy."""
+def make_onednn_call(size: int, _shares_pool: bool) -> Callable[[], object]:
+    """A matmul of size x size float32 by oneDNN's C API (version 3)."""
     dnnl = ctypes.CDLL(f"{sys.prefix}/lib/libdnnl.so.3")
     cpu, f32, format_ab, src, weights, dst = 1, 3, 3, 1, 33, 17  # enumerators of dnnl_types.h
 
@@ -104,22 +102,18 @@ def make_onednn_call(size: int, _shares_pool: bool) -> Callable[[], None]:
         dnnl.dnnl_primitive_execute(primitive, stream, 3, arguments)
         dnnl.dnnl_stream_wait(stream)
 
-    call()
-    np.testing.assert_allclose(arrays[2], wanted, rtol=1e-3, atol=1e-3)
-    return call
+    return _checked(call, lambda: arrays[2], wanted)
 
 
-def make_openblas_call(size: int, shares_pool: bool) -> Callable[[], None]:
-    """A matmul of size x size float32, by our runtime or by OpenBLAS itself; checked by numpy."""
+def make_openblas_call(size: int, shares_pool: bool) -> Callable[[], object]:
+    """A matmul of size x size float32, by our runtime or by OpenBLAS itself."""
     left, right, wanted = _operands(size)
     if shares_pool:
         import tvm
 
         matmul = tvm.get_global_func("tvm.contrib.cblas.matmul")
         a, b, c = (tvm.nd.array(each) for each in (left, right, wanted * 0))
-        matmul(a, b, c, False, False)
-        np.testing.assert_allclose(c.numpy(), wanted, rtol=1e-3, atol=1e-3)
-        return lambda: matmul(a, b, c, False, False)
+        return _checked(lambda: matmul(a, b, c, False, False), c.numpy, wanted)
     package = importlib.util.find_spec("scipy_openblas32")
     if package is None or package.origin is None:
         raise RuntimeError("scipy-openblas32 is not installed: run `make build`")
@@ -133,12 +127,19 @@ def make_openblas_call(size: int, shares_pool: bool) -> Callable[[], None]:
             101, 111, 111, size, size, size, one, a, size, b, size, zero, c, size
         )
 
-    call()
-    np.testing.assert_allclose(arrays[2], wanted, rtol=1e-3, atol=1e-3)
-    return call
+    return _checked(call, lambda: arrays[2], wanted)
 
 
 MAKERS = {"onednn": make_onednn_call, "openblas": make_openblas_call}
+
+
+def _checked(
+    call: Callable[[], object], result: Callable[[], np.ndarray], wanted: np.ndarray
+) -> Callable[[], object]:
+    """The call, whose result is right."""
+    call()
+    np.testing.assert_allclose(result(), wanted, rtol=1e-3, atol=1e-3)
+    return call
 
 
 def _operands(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

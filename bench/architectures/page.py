@@ -79,11 +79,9 @@ def summary_text(records: Records) -> str:
         f"{failed} ended early."
     ]
     if ratios:
-        reached = sum(ratio >= AIM for ratio in ratios)
         lines.append(
-            f"- Best of ours beside the fastest peer: geometric mean "
-            f"{statistics.geometric_mean(ratios):.3f} over {len(ratios)}, of which {reached} are "
-            f"at {AIM} or more; the least {min(ratios):.2f}, the most {max(ratios):.2f}."
+            f"- Best of ours beside the fastest peer: {_ratios_text(ratios)}, "
+            f"the most {max(ratios):.2f}."
         )
     if len(ratios) < len(bests):
         lines.append(
@@ -98,11 +96,9 @@ def summary_text(records: Records) -> str:
         )
     quickest = [found[0] for found in map(quickest_runs, records) if found]
     if quickest:
-        reached = sum(ratio >= AIM for ratio in quickest)
         lines.append(
-            f"- The same by the quickest run of each, which other work disturbs least: geometric "
-            f"mean {statistics.geometric_mean(quickest):.3f} over {len(quickest)}, of which "
-            f"{reached} are at {AIM} or more; the least {min(quickest):.2f}."
+            "- The same by the quickest run of each, which other work disturbs least: "
+            f"{_ratios_text(quickest)}."
         )
     owns: dict[str, list[float]] = defaultdict(list)
     for record in records:
@@ -116,6 +112,14 @@ def summary_text(records: Records) -> str:
             f"{statistics.geometric_mean(values):.3f} over {len(values)}; {reached} within 1.02."
         )
     return "\n".join(lines) + "\n"
+
+
+def _ratios_text(ratios: Sequence[float]) -> str:
+    reached = sum(ratio >= AIM for ratio in ratios)
+    return (
+        f"geometric mean {statistics.geometric_mean(ratios):.3f} over {len(ratios)}, of which "
+        f"{reached} are at {AIM} or more; the least {min(ratios):.2f}"
+    )
 
 
 def quickest_runs(record: Mapping[str, Any]) -> tuple[float, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,3 +115,17 @@ def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
             default = default_threads()
         parser.add_argument(f"--{name}", default=default, **_SHARED[name])
     return parser
+
+
+def add_allow_slow(parser: argparse.ArgumentParser) -> None:
+    """What leaves time out of the faults."""
+    what = "do not fail on time: a busy machine"
+    parser.add_argument("--allow-slow", action="store_true", help=what)
+
+
+def status_of(faults: Iterable[str]) -> int:
+    """Prints the faults; the exit status of a benchmark that has these."""
+    found = list(faults)
+    for line in found:
+        print(f"FAULT {line}", flush=True)
+    return 1 if found else 0

@@ -44,11 +44,20 @@ def _graph_module(library: str) -> Any:
     return GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
 
 
+def job_of(contestant: Contestant) -> dict[str, Any]:
+    """What a process needs that runs it: a factory and its arguments."""
+    return {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
+
+
+def within(contestant: Contestant, factory: Any, **arguments: Any) -> Contestant:
+    """The same, opened by a factory that gets its job and these arguments."""
+    arguments |= job_of(contestant)
+    return dataclasses.replace(contestant, factory=path_of(factory), arguments=arguments)
+
+
 def paused(contestant: Contestant, pause: float) -> Contestant:
     """The same, sleeping for `pause` seconds before each run; the sleep is not in its times."""
-    inner = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-    arguments = {**inner, "pause": pause}
-    return dataclasses.replace(contestant, factory=path_of(open_paused), arguments=arguments)
+    return within(contestant, open_paused, pause=pause)
 
 
 def open_paused(factory: str, arguments: dict[str, Any], pause: float) -> _Paused:

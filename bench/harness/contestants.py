@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Contestant
+
+from .served import stock_library
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +59,13 @@ def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
     pairs = (item.partition("=") for item in Path(file).read_text().split("\0"))
     users = {name: value for name, _, value in pairs}
     return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
+
+
+def stock(name: str, library: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
+    """A library on stock TVM, in a process that has the variables of whoever has no Collage."""
+    arguments = {"library": library, "inputs": inputs}
+    variables = {**environment, **untouched_variables()}
+    return Contestant(name, path_of(stock_library), arguments, variables)
 
 
 def onnxruntime_called(model: str, inputs: str, threads: int) -> Any:

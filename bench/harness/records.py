@@ -55,6 +55,12 @@ def save(file: Path, key: Sequence[str], record: Record) -> None:
         os.close(folder)
 
 
+def write_figures(file: Path, figures: Any) -> None:
+    """All figures of a run, as one JSON file that is written anew."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(figures, indent=2) + "\n")
+
+
 def digest(conditions: Record) -> str:
     """Of all conditions, for a file that keeps records of several."""
     return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:16]

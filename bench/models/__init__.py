@@ -9,6 +9,8 @@ Test: bench/test_models.py.
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import (
     bert,
     dcgan,
@@ -20,13 +22,12 @@ from . import (
     nasrnn,
     ppocr,
     resnet,
-    resnet3d,
     vit,
     yolo,
 )
 from .count import Counts, count
 from .low_precision import LOW_PRECISION, in_low_precision
-from .net import Net, random_inputs, save, save_inputs
+from .net import Net, random_inputs, save
 from .relay_import import to_relay
 from .synthetic import SIZED, find_synthetic
 
@@ -39,14 +40,13 @@ __all__ = [
     "count",
     "find",
     "random_inputs",
+    "relay_of",
     "save",
-    "save_inputs",
     "to_relay",
 ]
 
 _FAMILIES = (
     resnet,
-    resnet3d,
     mobilenet,
     nasnet,
     nasrnn,
@@ -77,6 +77,12 @@ def find(names: str) -> list[Net]:
         others = [*(f"<net>_{kind}" for kind in LOW_PRECISION), *(f"{kind}:100" for kind in SIZED)]
         raise ValueError(f"{what}: choose of {', '.join(NETS)}; {', '.join(others)}, two_inputs")
     return [found[name] for name in wanted]
+
+
+def relay_of(name: str) -> Any:
+    """Module and parameters of a net of batch 1."""
+    (net,) = find(name)
+    return to_relay(net.build(1))
 
 
 def _find_one(name: str) -> Net | None:

@@ -59,18 +59,12 @@ def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, 
     return arrays
 
 
-def save_inputs(net: Net, model: onnx.ModelProto, folder: Path) -> str:
-    """The .npz file in the folder with random_inputs, arrays by name."""
+def save(net: Net, model: onnx.ModelProto, folder: Path) -> tuple[str, str]:
+    """The ONNX file in the folder, and an .npz file with random_inputs, arrays by name."""
     # Not above: a process of stock TVM builds nets, too.
     from tvm.relay.collage.exec.arrays import save_arrays
 
-    file = folder / "inputs.npz"
-    save_arrays(file, random_inputs(net, model))
-    return str(file)
-
-
-def save(net: Net, model: onnx.ModelProto, folder: Path) -> tuple[str, str]:
-    """The ONNX file in the folder, and that of save_inputs."""
-    file = folder / "net.onnx"
+    file, inputs = folder / "net.onnx", folder / "inputs.npz"
     onnx.save(model, file)
-    return str(file), save_inputs(net, model, folder)
+    save_arrays(inputs, random_inputs(net, model))
+    return str(file), str(inputs)

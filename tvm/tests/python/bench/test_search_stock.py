@@ -82,12 +82,12 @@ def test_the_plan_costs_no_more_than_the_prototypes(name, depth, prices, saved):
     )
     [report] = estimator.reports
     assert report.is_optimal
-    theirs = search.run_stock(saved(name), depth, 240, prices)
+    theirs = search.run_stock(saved(name), depth, prices, 240)
     assert 0 < report.seconds <= theirs["price"] * (1 + 1e-6)
 
 
 def test_a_prototype_that_gives_no_plan_in_time_has_failed(saved):
-    found = search.run_stock(saved("separable"), 4, 0.01)
+    found = search.run_stock(saved("separable"), 4, timeout=0.01)
     assert found == {"failed": "took longer than 0.01 s: no output"}
 
 
