@@ -177,6 +177,10 @@ def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) ->
 OnStep = Callable[[str, int, int], None]
 
 
+def untold(step: str, done: int, total: int) -> None:
+    """An OnStep that shows nothing."""
+
+
 @contextlib.contextmanager
 def steps(
     name: str,
@@ -196,4 +200,4 @@ def steps(
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:
     """The same for work that nobody watches."""
-    return contextlib.nullcontext(lambda step, done, total: None)
+    return contextlib.nullcontext(untold)

@@ -56,9 +56,8 @@ def build(
     result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
     library = result.library if is_loadable else None
     if library is None:
-        level = tvm.transform.PassContext.current().opt_level
         with result.records.in_force():
-            library = build_library(result.mod, result.host, opt_level=level, **options)
+            library = build_library(result.mod, result.host, opt_level=None, **options)
     built = Built.of_library(library, result.mod)
     library.collage = dataclasses.replace(
         result, make_built=(lambda: built) if is_loadable else None
@@ -75,9 +74,8 @@ def compile_vm(
 ) -> Any:
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
-    level = tvm.transform.PassContext.current().opt_level
     with result.records.in_force():
-        executable = build_vm(result.mod, result.host, opt_level=level)
+        executable = build_vm(result.mod, result.host, opt_level=None)
     built = Built(executable.mod, result.mod)
     executable.collage = dataclasses.replace(result, make_built=lambda: built)
     return executable

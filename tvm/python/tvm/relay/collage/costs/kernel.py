@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import tvm
 from tvm.relay.analysis import post_order_visit
 
 from ..external import is_external_function
+from ..relay_util.walk import elements_of, tensors_of
 from .cost import Cost, PartCost, format_seconds
 
 # The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}; the
@@ -180,21 +180,13 @@ def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
     return {key: tuple(pair) for key, pair in json.loads(str(text)).items()} if text else {}
 
 
-def _tensor_sizes(function: Any) -> set[int]:
+def _tensor_sizes(function: Any) -> set[int | None]:
     """Elements of the tensors that a part reads, makes or holds, and 1."""
-    sizes = {1}
-
-    def add(kind: Any) -> None:
-        if isinstance(kind, tvm.ir.TensorType):
-            if all(isinstance(extent, tvm.tir.IntImm) for extent in kind.shape):
-                sizes.add(math.prod(int(extent) for extent in kind.shape))
-        elif isinstance(kind, tvm.ir.TupleType):
-            for field in kind.fields:
-                add(field)
+    sizes: set[int | None] = {1}
 
     def visit(node: Any) -> None:
         if isinstance(node, (tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)):
-            add(node.checked_type)
+            sizes.update(map(elements_of, tensors_of(node.checked_type)))
 
     post_order_visit(function, visit)
     return sizes

@@ -20,6 +20,8 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
+from ..relay_util.walk import tensors_of
+
 # Coarsest type inside -> tolerance when all sums together have up to SHORT terms, up to LONG, more.
 # An element may be off by the tolerance times (its size + the root mean square of its tensor).
 # "8 bit" stands for floats that were rounded to 8 bits on the way: one step is 1/128 of the range.
@@ -201,16 +203,11 @@ def _flips(tolerance: Tolerance) -> float:
 
 def _dtypes(node: Any) -> list[str]:
     """Element types of a value; none for what is no tensor."""
-    kind = node.checked_type
-    fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else [kind]
-    return [str(field.dtype) for field in fields if isinstance(field, tvm.ir.TensorType)]
+    return [str(tensor.dtype) for tensor in tensors_of(node.checked_type)]
 
 
 def _shape(node: Any) -> list[int]:
     """Extents of a tensor, of the first one of a tuple; those that are not known count as 1."""
-    kind = node.checked_type
-    if isinstance(kind, tvm.ir.TupleType):
-        kind = kind.fields[0] if len(kind.fields) else kind
-    if not isinstance(kind, tvm.ir.TensorType):
-        return []
-    return [int(d) if isinstance(d, tvm.tir.IntImm) else 1 for d in kind.shape]
+    tensor = next(iter(tensors_of(node.checked_type)), None)
+    shape = [] if tensor is None else tensor.shape
+    return [int(extent) if isinstance(extent, tvm.tir.IntImm) else 1 for extent in shape]

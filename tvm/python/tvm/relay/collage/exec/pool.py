@@ -53,7 +53,6 @@ class WorkerPool:
         if size < 1:
             raise ValueError(f"a pool needs at least 1 worker, not {size}")
         self.size = size
-        self.restarts = 0
         self._options = options or WorkerOptions()
         self._idle: list[WorkerProcess] = []
         self._waiting: collections.deque[Task] = collections.deque()
@@ -151,7 +150,6 @@ class WorkerPool:
             if worker.is_alive:
                 return worker
             worker.kill()
-            self.restarts += 1
         return WorkerProcess(self._options)
 
     def _release(self, worker: WorkerProcess) -> None:
@@ -159,7 +157,6 @@ class WorkerPool:
             self._idle.append(worker)
         else:
             worker.kill()
-            self.restarts += 1
 
 
 def drive(*pools: WorkerPool, concurrency: int | None = None) -> None:

@@ -19,7 +19,7 @@ from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
 from ..machine.cpu_lock import cpus_for_building
-from ..progress import OnStep
+from ..progress import OnStep, untold
 from ..sample_inputs import ADVICE
 from ..timing.comparison import Comparison
 from ..timing.rounds import Further
@@ -75,7 +75,7 @@ def guard(
     same_as: Mapping[str, str] | None = None,
     rounds: int = 30,
     seconds: float = 30.0,
-    on_step: OnStep | None = None,
+    on_step: OnStep = untold,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
@@ -86,7 +86,6 @@ def guard(
     ``on_step`` is told of each plan to build and of each round.
     Raises what ``how.opened`` raises, and GuardUnavailable when no plan builds or runs.
     """
-    on_step = on_step or (lambda text, done, total: None)
     same_as = same_as or {}
     plans = {name: module for name, module in plans.items() if name not in same_as}
     steps = len(plans) + rounds

@@ -24,7 +24,7 @@ from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..messages import last_line
-from ..progress import OnStep
+from ..progress import OnStep, untold
 from ..timing.comparison import paired_ratio
 from .estimator import MeasuredCostEstimator
 from .session import Session
@@ -32,12 +32,8 @@ from .session import Session
 _logger = logging.getLogger(__name__)
 
 
-def _untold(step: str, done: int, total: int) -> None:
-    """An OnStep that shows nothing."""
-
-
 def choose_kernels(
-    session: Session, functions: Iterable[relay.Function], on_step: OnStep = _untold
+    session: Session, functions: Iterable[relay.Function], on_step: OnStep = untold
 ) -> tuple[KernelChoice, ...]:
     """The KernelChoices of all steps of these parts that have several kernels.
 

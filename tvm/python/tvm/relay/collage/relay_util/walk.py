@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a walk over Relay expressions, and an evaluation bottom up.
+"""Steps of a walk over Relay expressions and their types, and an evaluation bottom up.
 Test: compile/test_fold.py, backends/onnx_model/test_export.py, backends/dnnl/test_codegen.py."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tvm
 from tvm import relay
 
 
@@ -46,6 +48,21 @@ def rebuild(expr: Any, new: Sequence[Any]) -> Any:
     if isinstance(expr, relay.Let):
         return relay.expr.LetWithFields(expr, None, new[0], new[1])
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
+
+
+def tensors_of(kind: Any) -> list[Any]:
+    """The tensor types that a type is made of, those of a tuple's fields in their order."""
+    if isinstance(kind, tvm.ir.TensorType):
+        return [kind]
+    fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else ()
+    return [tensor for field in fields for tensor in tensors_of(field)]
+
+
+def elements_of(tensor: Any) -> int | None:
+    """Elements of a tensor type; None where its shape is not known."""
+    if not all(isinstance(extent, tvm.tir.IntImm) for extent in tensor.shape):
+        return None
+    return math.prod(map(int, tensor.shape))
 
 
 def evaluate(body: relay.Expr, scope: dict, visit: Callable) -> Any:

@@ -100,11 +100,10 @@ def compare_kernels(
     PlacementError when the placement is not for this module.
     """
     host = tvm.target.Target(host or host_target())
-    level = tvm.transform.PassContext.current().opt_level
-    prepared = prepare(mod, params, host, opt_level=level)
+    prepared = prepare(mod, params, host, opt_level=None)
     used = {p.backend for f in placement.functions for p in f.parts if p.is_compiled}
     deployed = apply_placement(prepared, placement, host, used - {host.kind.name})
-    network = kernels_of(build_library(deployed, host, opt_level=level))
+    network = kernels_of(build_library(deployed, host, opt_level=None))
     alone = _kernels_alone(prepared, placement, host, own_weights)
     return match_kernels(network, alone, own_weights)
 

@@ -21,7 +21,7 @@ from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record
 from tvm.auto_scheduler.utils import decode_workload_key
 
 from ..compile.thread_contexts import ThreadContexts
-from .record import CannotTravel, Record
+from .record import CannotTravel, Record, rows_by_precedence
 
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
@@ -50,14 +50,9 @@ def records_in_force(target: tvm.target.Target) -> list[Record]:
 def records_in(contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
     """The same for ApplyHistoryBest contexts, innermost first."""
     found: dict[tuple[str, Any], Any] = {}
-    for context in reversed(contexts):
-        for keys, rows in (
-            (reversed(list(target.keys)), context.best_by_targetkey),
-            ([target.model], context.best_by_model),
-        ):
-            for key in keys:
-                for name, entry in rows.get(key, {}).items():
-                    found.update({(name, args): value for args, value in entry.items()})
+    for key, rows in rows_by_precedence(contexts, target):
+        for name, entry in rows.get(key, {}).items():
+            found.update({(name, args): value for args, value in entry.items()})
     return [_record(target, *workload, *value) for workload, value in found.items()]
 
 

@@ -19,7 +19,7 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 
 from ..compile.thread_contexts import ThreadContexts
-from .record import CannotTravel, Record
+from .record import CannotTravel, Record, rows_by_precedence
 
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {}
@@ -47,13 +47,8 @@ def records_in_force(target: tvm.target.Target) -> list[Record]:
 def records_in(contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
     """The same for ApplyHistoryBest contexts, innermost first."""
     found: dict[Any, Any] = {}
-    for context in reversed(contexts):
-        for keys, rows in (
-            (reversed(list(target.keys)), context.best_by_targetkey),
-            ([target.model], context.best_by_model),
-        ):
-            for key in keys:
-                found.update({row[1]: pair for row, pair in rows.items() if row[0] == key})
+    for key, rows in rows_by_precedence(contexts, target):
+        found.update({row[1]: pair for row, pair in rows.items() if row[0] == key})
     return [_record(target, *pair) for pair in found.values()]
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import CollageError
 
@@ -29,3 +30,12 @@ class Record(NamedTuple):
     text: str
     identity: str
     sizes: frozenset[int]
+
+
+def rows_by_precedence(contexts: Sequence[Any], target: Any) -> Iterator[tuple[str, Mapping]]:
+    """Keys of `target` and the rows to look them up in, of ApplyHistoryBest contexts (AutoTVM's or
+    Ansor's, innermost first): those that TVM asks first come last."""
+    for context in reversed(contexts):
+        for key in reversed(list(target.keys)):
+            yield key, context.best_by_targetkey
+        yield target.model, context.best_by_model

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ import tvm
 from tvm.relay.analysis import post_order_visit
 
 from ..external import is_external_function
+from ..relay_util.walk import elements_of, tensors_of
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record
 
@@ -140,29 +140,20 @@ def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
     return TuningRecords(records), left_out
 
 
-def _tensor_sizes(mod: tvm.IRModule) -> tuple[frozenset[int], bool]:
+def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
     """Elements of the tensors that TVM's operators read or write, and whether one may be padded."""
-    sizes: set[int] = set()
-    types: set[str] = set()
-
-    def add(kind: Any) -> None:
-        if isinstance(kind, tvm.ir.TensorType):
-            types.add(kind.dtype)
-            if all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
-                sizes.add(math.prod(int(dim) for dim in kind.shape))
-        elif isinstance(kind, tvm.ir.TupleType):
-            for field in kind.fields:
-                add(field)
+    tensors: list[Any] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, tvm.relay.Call) and isinstance(node.op, tvm.ir.Op):
             for value in (*node.args, node):
-                add(value.checked_type)
+                tensors.extend(tensors_of(value.checked_type))
 
     for function in mod.functions.values():
         if isinstance(function, tvm.relay.Function) and not is_external_function(function):
             post_order_visit(function.body, visit)
-    return frozenset(sizes), not types.isdisjoint(_PADDED_TYPES)
+    is_padded = any(tensor.dtype in _PADDED_TYPES for tensor in tensors)
+    return set(map(elements_of, tensors)), is_padded
 
 
 def _identity(record: Record) -> tuple[str, str]:
