@@ -20,7 +20,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ..relay_util.walk import children_of, key_of, rebuild
+from ..relay_util.walk import children_of, key_of, post_order, rebuild
 from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
 
 _LOG = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) ->
 
 
 class _Folder:
-    """One walk over a function, without recursion (networks are deeper than Python's stack)."""
+    """One walk over a function."""
 
     def __init__(self) -> None:
         # Equal calls on the same operands -> their value, kept alive so that ids stay theirs.
@@ -136,16 +136,8 @@ class _Folder:
 
     def run(self, func: relay.Function) -> relay.Function:
         """The folded function, or `func` itself."""
-        stack: list[tuple[Any, bool]] = [(func.body, False)]
-        seen: set[int] = set()
-        while stack:
-            expr, is_ready = stack.pop()
-            if is_ready:
-                self._visit(expr)
-            elif key_of(expr) not in seen:
-                seen.add(key_of(expr))
-                stack.append((expr, True))
-                stack.extend((child, False) for child in children_of(expr))
+        for expr in post_order(func.body):
+            self._visit(expr)
         body = self._replacement(func.body)
         if body.same_as(func.body):
             return func

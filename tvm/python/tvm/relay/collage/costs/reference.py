@@ -26,6 +26,7 @@ from ..exec.reply import Unsupported, WrongResult
 from ..exec.resolve import resolve
 from ..exec.spent import phase
 from ..messages import describe
+from ..relay_util.walk import operands_of, post_order
 from .candidate import CandidateModule
 from .inputs import describe_inputs, random_inputs
 from .tolerance import Tolerance, mismatch, tolerance_of
@@ -81,15 +82,15 @@ def evaluate(mod: tvm.IRModule, inputs: list[np.ndarray], builder: str) -> list[
 # list of values.
 def _call(mod: tvm.IRModule, function: Function, arguments: list[Any], builder: str) -> Any:
     values = dict(zip(function.params, arguments, strict=True))
-    order = _post_order(function.body)
+    order = list(post_order(function.body, operands_of))
     uses: dict[Any, int] = {}
     for node in order:
-        for child in _children(node):
+        for child in operands_of(node):
             uses[child] = uses.get(child, 0) + 1
     for node in order:
         if node not in values:
-            values[node] = _value(mod, node, [values[c] for c in _children(node)], builder)
-        for child in _children(node):  # a whole network's values need not live at once
+            values[node] = _value(mod, node, [values[c] for c in operands_of(node)], builder)
+        for child in operands_of(node):  # a whole network's values need not live at once
             uses[child] -= 1
             if not uses[child] and not isinstance(child, _expr.Var):
                 del values[child]
@@ -180,26 +181,3 @@ def _name(index: int) -> str:
 
 def _array(value: Any) -> np.ndarray:
     return value.data.numpy() if isinstance(value, _expr.Constant) else value
-
-
-def _children(node: Any) -> list[Any]:
-    """What a node's value is made of; called functions are not looked into."""
-    if isinstance(node, _expr.Call):
-        return list(node.args)
-    if isinstance(node, _expr.Tuple):
-        return list(node.fields)
-    return [node.tuple_value] if isinstance(node, _expr.TupleGetItem) else []
-
-
-def _post_order(root: Any) -> list[Any]:
-    """Nodes under `root`, operands first. A loop: a network is deeper than Python's stack."""
-    order, seen, waiting = [], set(), [(root, False)]
-    while waiting:
-        node, is_done = waiting.pop()
-        if is_done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            waiting.append((node, True))
-            waiting += [(child, False) for child in _children(node)]
-    return order

@@ -5,7 +5,7 @@ Test: compile/test_fold.py, backends/onnx_model/test_export.py, backends/dnnl/te
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tvm
@@ -35,6 +35,21 @@ def children_of(expr: Any) -> list[Any]:
     if isinstance(expr, relay.If):
         return [expr.cond, expr.true_branch, expr.false_branch]
     return operands_of(expr)
+
+
+def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) -> Iterator[Any]:
+    """Each expression below `root`, its children first. A loop: a network is deeper than Python's
+    stack."""
+    seen: set[int] = set()
+    stack = [(root, False)]
+    while stack:
+        expr, is_ready = stack.pop()
+        if is_ready:
+            yield expr
+        elif key_of(expr) not in seen:
+            seen.add(key_of(expr))
+            stack.append((expr, True))
+            stack.extend((child, False) for child in children(expr))
 
 
 def rebuild(expr: Any, new: Sequence[Any]) -> Any:
