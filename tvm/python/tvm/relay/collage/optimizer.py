@@ -20,6 +20,7 @@ import tvm
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
 from .compile import build_library, prepare
+from .compile.compiled_parts import CompiledParts
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
@@ -180,8 +181,12 @@ def _optimize(
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
+        ship = functools.partial(_build_plan, plans, targets.host, records, build_options)
+        compiled = None
+        if estimator.replans and CompiledParts.can_build(build_options):
+            compiled = CompiledParts(targets.host)
         how = EndToEnd(
-            functools.partial(_build_plan, plans, targets.host, records, build_options),
+            functools.partial(ship, compiled=compiled),
             samples,
             options.seed,
             options.accuracy_budget,
@@ -189,6 +194,8 @@ def _optimize(
             build_options.get("mod_name", "default"),
             options.rpc_compiler,
             runner.compare,
+            runner.is_here,
+            ship if compiled else None,
         )
         search = None
         if estimator.replans:
@@ -316,10 +323,15 @@ def _build_plan(
     records: TuningRecords,
     build_options: dict[str, Any],
     module: tvm.IRModule,
+    compiled: CompiledParts | None = None,
 ) -> Any:
-    """The library of a whole plan that competes."""
-    used = TuningRecords() if plans.is_untuned(module) else records
+    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
+    records alone, it is for a file and costs what is new in it."""
+    is_untuned = plans.is_untuned(module)
+    used = TuningRecords() if is_untuned else records
     with used.in_force():
+        if compiled is not None and not is_untuned:
+            return compiled.build(module, opt_level=None, **build_options)
         return build_library(module, host, opt_level=None, **build_options)
 
 

@@ -2,7 +2,7 @@
 """Rounds of a comparison on samples and a clock of the test's own."""
 
 import pytest
-from tvm.relay.collage.timing.rounds import MOST_FURTHER, Further, run_rounds
+from tvm.relay.collage.timing.rounds import MOST_FURTHER, Further, Race, run_rounds
 
 
 class Machine:
@@ -57,6 +57,21 @@ def test_who_is_far_too_slow_is_given_up():
         "c": 6,
     }
     assert machine.left == [("c", "given up as far too slow after 6 rounds")]
+
+
+def test_who_is_clearly_slower_each_time_leaves_the_race():
+    machine = Machine(
+        a=1.0, slow=1.3, slow_but_once=lambda n: 1.2 if n == 2 else 9.0, late=1.2, reference=1.3
+    )
+    samples = machine.run(6, race=Race(3, 1.25, ["reference"]))
+    assert {name: len(seconds) for name, seconds in samples.items()} == {
+        "a": 6,
+        "slow": 3,
+        "slow_but_once": 6,
+        "late": 6,
+        "reference": 6,
+    }
+    assert machine.left == [("slow", "given up as clearly slower after 3 rounds")]
 
 
 def test_noise_is_no_reason_to_give_up():

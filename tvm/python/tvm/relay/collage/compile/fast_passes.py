@@ -158,7 +158,7 @@ def fast_passes(
     if inherited and is_same:
         # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
         # pass timing forgets its figures then).
-        context: Any = _joined(current, instrument)
+        context: Any = joined(current, instrument)
     else:
         context = tvm.transform.PassContext(
             opt_level=current.opt_level if opt_level is None else opt_level,
@@ -175,7 +175,7 @@ def fast_passes(
 
 
 @contextlib.contextmanager
-def _joined(context: tvm.transform.PassContext, instrument: FastPasses) -> Iterator[None]:
+def joined(context: tvm.transform.PassContext, instrument: Any) -> Iterator[None]:
     """`context` with one more instrument for the block, unnoticed by those that it has."""
     set_instruments = tvm.get_global_func("collage.SetInstruments")
     inherited = list(context.instruments)

@@ -7,6 +7,8 @@ A factory (named "module:function") answers an object with run() and outputs() -
 
 from __future__ import annotations
 
+import gc
+import json
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -54,6 +56,11 @@ class Stage:
         outputs = self._opened().outputs()
         save_arrays(file, {f"output_{i}": np.asarray(a) for i, a in enumerate(outputs)})
 
+    def close(self) -> None:
+        """Let go of the contestant, with its memory."""
+        self._model = None
+        gc.collect()
+
     def _opened(self) -> Runnable:
         if self._model is None:
             raise RuntimeError("no contestant is open in this worker")
@@ -71,18 +78,37 @@ class Stage:
 
 
 def library_contestant(
-    library: str, inputs: str, device: str = "llvm", mod_name: str = "default"
+    library: str,
+    inputs: str,
+    device: str = "llvm",
+    mod_name: str = "default",
+    weights: str = "",
 ) -> Runnable:
     """A library file of the graph or the AOT executor on inputs by name from an .npz file.
 
-    mod_name: the name that the model was built under.
+    mod_name: the name that the model was built under. weights: the file that says where the weights
+    of a library without them are (graph_search/shared_weights.py).
     """
     import tvm
+
+    def load(entry: list[str]) -> tvm.nd.NDArray:
+        file, dtype = entry
+        bits = np.load(file, mmap_mode="r", allow_pickle=False)
+        return tvm.nd.empty(bits.shape, dtype).copyfrom(bits)
 
     class Library:
         def __init__(self) -> None:
             factory = tvm.runtime.load_module(library)
+            shared: dict[str, Any] = {"parts": {}, "params": {}}
+            if weights:
+                with open(weights, encoding="utf-8") as stream:
+                    shared = json.load(stream)
+            for symbol, entries in shared["parts"].items():
+                give = factory.get_function(f"__init_{symbol}", query_imports=True)
+                give([load(entry) for entry in entries])
             self._executor = factory[mod_name](tvm.device(device, 0))
+            for name, entry in shared["params"].items():
+                self._executor["set_input"](name, load(entry))
             with np.load(inputs, allow_pickle=False) as values:
                 set_inputs(self._executor, values)
             self.run = self._executor["run"]

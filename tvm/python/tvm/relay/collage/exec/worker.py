@@ -57,6 +57,9 @@ class Commands:
     def outputs(self, file: str) -> None:
         self._stage.save_outputs(file)
 
+    def close(self) -> None:
+        self._stage.close()
+
 
 def serve(requests: Iterable[str], replies: Any) -> None:
     """Answer requests until they end; an exception is an answer, only a death is not."""

@@ -39,11 +39,11 @@ _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
 class GuardResult:
     """What each plan did, best first, and which one ships.
 
-    ``libraries``: library by name of a plan that builds; all but the winner's are built again when
-    asked for, since a model's weights take memory. ``reference``: the plan whose outputs the
-    winner's were compared with, itself when no other ran. ``unverified``: why that is less than
-    outputs compared with those of the wanted reference; empty when they were. A plan that is equal
-    to another has its figures and library, and its name in ``Comparison.same_as``.
+    ``libraries``: library by name of a plan that builds; all but the winner's are built each time
+    that they are asked for, since a model's weights take memory. ``reference``: the plan whose
+    outputs the winner's were compared with, itself when no other ran. ``unverified``: why that is
+    less than outputs compared with those of the wanted reference; empty when they were. A plan that
+    is equal to another has its figures and library, and its name in ``Comparison.same_as``.
     """
 
     comparisons: list[Comparison]
@@ -122,7 +122,8 @@ def guard(
     except RuntimeError as error:
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     modules = {name: plans[name] for name in libraries}
-    kept = _Libraries(modules, how.build, winner, libraries[winner])
+    library = None if how.ship else libraries[winner]
+    kept = _Libraries(modules, how.ship or how.build, winner, library)
     used = {item.name: item for item in comparisons}[winner].reference
     unverified = _why_unverified(comparisons, winner, used, reference, advice)
     if unverified:
@@ -178,7 +179,8 @@ def _why_unverified(
 
 
 class _Libraries(Mapping):
-    """Libraries by plan: one is kept, the others are built again in the guard's PassContext."""
+    """Libraries by plan: one is kept, once it is there, the others are built again; in the guard's
+    PassContext."""
 
     def __init__(
         self,
@@ -191,11 +193,14 @@ class _Libraries(Mapping):
         self._context = tvm.transform.PassContext.current()
 
     def __getitem__(self, name: str) -> Any:
-        if name == self._kept:
+        if name == self._kept and self._library is not None:
             return self._library
         module = self._modules[name]
         with self._context:
-            return self._build(module)
+            library = self._build(module)
+        if name == self._kept:
+            self._library = library
+        return library
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)

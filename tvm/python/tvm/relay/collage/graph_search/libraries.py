@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
@@ -29,6 +29,7 @@ from ..machine.compiler import require_compiler
 from ..messages import describe, last_line
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
+from .shared_weights import SharedWeights
 
 
 class GuardUnavailable(Exception):
@@ -43,7 +44,9 @@ class EndToEnd:
     by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be off of
     plans with parts of backends that trade accuracy. imports: modules that the processes import.
     compiler: links the libraries, where the host's does not do. comparer: measures them, as
-    measure.compare does, which is the default.
+    measure.compare does, which is the default. is_here: whether that is on this machine.
+    ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
+    files alone.
     """
 
     build: Callable[[tvm.IRModule], Any]
@@ -54,6 +57,8 @@ class EndToEnd:
     mod_name: str = "default"
     compiler: str = ""
     comparer: Callable[..., list[Comparison]] | None = None
+    is_here: bool = False
+    ship: Callable[[tvm.IRModule], Any] | None = None
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
@@ -75,15 +80,19 @@ class EndToEnd:
         plans: Mapping[str, tvm.IRModule],
         folder: str,
         on_plan: Callable[[str, int], None] = lambda name, done: None,
-    ) -> tuple[dict[str, str], list[Comparison], dict[str, Any]]:
-        """Files by plan, a failed comparison for each plan that has none, and the libraries."""
+        weights: SharedWeights | None = None,
+    ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
+        """Files by plan, a failed comparison for each plan that has none, and the libraries.
+
+        weights: where those of all plans go, which are in each file otherwise.
+        """
         built, failures = build_all(plans, self.build, on_plan)
-        files, unlinked = link_all(built, folder, self.compiler)
+        files, unlinked = link_all(built, folder, self.compiler, weights)
         return files, [*failures, *unlinked], {name: built[name] for name in files}
 
     def compare(
         self,
-        files: Mapping[str, str],
+        files: Mapping[str, Linked],
         inputs: str,
         references: Sequence[str],
         rounds: int,
@@ -93,11 +102,20 @@ class EndToEnd:
         """The comparison of these libraries on a file of inputs; further options are those of
         measure.compare."""
         contestants = [
-            Contestant.of_library(name, file, inputs, mod_name=self.mod_name)
+            Contestant.of_library(
+                name, file.library, inputs, mod_name=self.mod_name, weights=file.weights
+            )
             for name, file in files.items()
         ]
         asked = (contestants, references, rounds, limits)
         return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
+
+
+class Linked(NamedTuple):
+    """A plan's library as a file; `weights` says where its weights are if they are elsewhere."""
+
+    library: str
+    weights: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +169,12 @@ def build_all(
 
 
 def link_all(
-    libraries: Mapping[str, Any], folder: str, compiler: str
-) -> tuple[dict[str, str], list[Comparison]]:
+    libraries: Mapping[str, Any], folder: str, compiler: str, weights: SharedWeights | None = None
+) -> tuple[dict[str, Linked], list[Comparison]]:
     """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
-    files, failures = {}, []
+    files: dict[str, Linked] = {}
+    failures = []
+    options = {"cc": compiler} if compiler else {}
     for index, (name, library) in enumerate(libraries.items()):
         file = os.path.join(folder, f"plan_{index}.so")
         try:
@@ -163,8 +183,11 @@ def link_all(
                 blaming_the_compiler(compiler),
                 phase("build"),
             ):
-                library.export_library(file, **({"cc": compiler} if compiler else {}))
-            files[name] = file
+                if weights is None:
+                    library.export_library(file, **options)
+                    files[name] = Linked(file)
+                else:
+                    files[name] = Linked(file, weights.export(library, file, **options))
         except MachineError:
             raise
         except Exception as error:  # noqa: BLE001 - as one that does not build

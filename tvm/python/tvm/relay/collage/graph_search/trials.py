@@ -17,62 +17,76 @@ import tvm
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
+from ..exec.spares import SpareWorkers
 from ..machine.cpu_lock import cpus_for_building
 from ..timing.comparison import Comparison, paired_ratio
-from .libraries import EndToEnd, GuardUnavailable, Scratch
+from ..timing.rounds import Race
+from .libraries import EndToEnd, GuardUnavailable, Linked, Scratch
+from .shared_weights import SharedWeights
 
-# Enough for an interval; the guard measures the best again, with more.
-_ROUNDS = 8
-# A plan this many times slower than the best of its batch need not take all of them.
-_GIVE_UP_RATIO = 1.3
+# The fewest rounds for an interval, of one timed run each; the guard measures the best again, with
+# more.
+_ROUNDS, _RUNS = 6, 1
+# A plan that took this many times what the best of its batch did, each time, leaves after so many.
+_RACE_ROUNDS, _RACE_RATIO = 3, 1.25
 _REFERENCE = "the plan of the search by operators"
 
 
 class PlanTrials:
     """Measures plans beside `reference`; `open_trials` makes one.
 
-    base: seconds that the reference takes, 0 until it was first measured.
+    base: seconds that the reference takes, 0 until it was first measured. spares: processes that
+    serve all batches, where this machine measures; weights are then written once, too.
     """
 
     def __init__(
-        self, reference: tvm.IRModule, how: EndToEnd, scratch: Scratch, base: float
+        self,
+        reference: tvm.IRModule,
+        how: EndToEnd,
+        scratch: Scratch,
+        base: float,
+        spares: SpareWorkers | None = None,
     ) -> None:
         self.base = base
         self._reference, self._how, self._scratch = reference, how, scratch
-        self._file = ""
+        self._spares = {"spares": spares} if spares else {}
+        self._weights = SharedWeights(scratch.folder) if spares else None
+        self._file: Linked | None = None
 
     def measure(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Cost]:
         """What each module takes, or how it fails. GuardUnavailable when the reference fails."""
         with tempfile.TemporaryDirectory(dir=self._scratch.folder) as folder:
             with cpus_for_building():
-                self._link_reference()
+                reference = self._link_reference()
                 # Libraries are let go at once: a model's weights take memory.
-                files, failures = self._how.make_files(modules, folder)[:2]
+                files, failures = self._how.make_files(modules, folder, weights=self._weights)[:2]
             plans = {_REFERENCE: self._reference, **{name: modules[name] for name in files}}
             budget, tolerance = self._how.accuracy_budget, output_tolerance(self._reference)
             limits, traders = accuracy.limits(plans, budget, tolerance)
             if _REFERENCE in traders:  # what the others differ from is itself off
                 limits = dict.fromkeys(plans, budget)
             found = self._how.compare(
-                {_REFERENCE: self._file, **files},
+                {_REFERENCE: reference, **files},
                 self._scratch.inputs,
                 [_REFERENCE],
                 _ROUNDS,
                 limits,
-                give_up_ratio=_GIVE_UP_RATIO,
+                runs=_RUNS,
+                race=Race(_RACE_ROUNDS, _RACE_RATIO, [_REFERENCE]),
+                **self._spares,
             )
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 
-    def _link_reference(self) -> None:
+    def _link_reference(self) -> Linked:
         """The reference's file, which serves all batches."""
-        if self._file:
-            return
-        files, failures, _ = self._how.make_files(
-            {_REFERENCE: self._reference}, self._scratch.folder
-        )
-        for item in failures:
-            raise GuardUnavailable(item.Summary())
-        self._file = files[_REFERENCE]
+        if self._file is None:
+            files, failures, _ = self._how.make_files(
+                {_REFERENCE: self._reference}, self._scratch.folder, weights=self._weights
+            )
+            for item in failures:
+                raise GuardUnavailable(item.Summary())
+            self._file = files[_REFERENCE]
+        return self._file
 
     def _relative(self, found: Sequence[Comparison]) -> dict[str, Cost]:
         [beside] = [item for item in found if item.name == _REFERENCE]
@@ -97,5 +111,5 @@ class PlanTrials:
 def open_trials(reference: tvm.IRModule, how: EndToEnd, base: float = 0.0) -> Iterator[PlanTrials]:
     """PlanTrials beside `reference`, a module for the host target, with files for the block; what
     `how.opened` raises."""
-    with how.opened(reference) as scratch:
-        yield PlanTrials(reference, how, scratch, base)
+    with how.opened(reference) as scratch, SpareWorkers() as spares:
+        yield PlanTrials(reference, how, scratch, base, spares if how.is_here else None)

@@ -19,7 +19,7 @@ from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
-from ..timing.rounds import Further
+from ..timing.rounds import Further, Race
 from .device_pool import DevicePool
 
 # Each request has a limit of its own there, and a device that falls silent is lost long before.
@@ -80,6 +80,8 @@ def compare_here(
     if further is not None:
         path, keywords, seconds = further
         options["further"] = Further(functools.partial(resolve(path), **keywords), seconds)
+    if options.get("race") is not None:
+        options["race"] = Race(*options["race"])
     found = compare([Contestant(**c) for c in contestants], reference, rounds, rtol, **options)
     return [{**dataclasses.asdict(item), "cost": item.cost.to_json()} for item in found]
 

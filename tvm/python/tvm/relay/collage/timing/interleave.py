@@ -28,8 +28,9 @@ from ..exec.machine_fault import RESOURCES
 from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
+from ..exec.spares import SpareWorkers
 from ..machine.cpu_lock import OnWait, cpus_for_measuring
-from .rounds import Further, run_rounds
+from .rounds import Further, Race, run_rounds
 
 _logger = logging.getLogger(__name__)
 
@@ -64,10 +65,14 @@ class Contestant:
         inputs: str,
         device: str = "llvm",
         mod_name: str = "default",
+        weights: str = "",
         **keywords: Any,
     ) -> Contestant:
-        """A library file of the graph executor on the inputs in an .npz file (arrays by name)."""
+        """A library file of the graph executor on the inputs in an .npz file (arrays by name);
+        `weights` as library_contestant takes it."""
         arguments = {"library": library, "inputs": inputs, "device": device, "mod_name": mod_name}
+        if weights:
+            arguments["weights"] = weights
         return cls(name, path_of(library_contestant), arguments, **keywords)
 
 
@@ -103,8 +108,11 @@ def measure_interleaved(
     run_timeout: float = 60.0,
     sample_seconds: float = 2e-3,
     warm_seconds: float = WARM_SECONDS,
+    runs: int = RUNS_PER_WAKE,
     give_up_ratio: float | None = None,
+    race: Race | None = None,
     further: Further | None = None,
+    spares: SpareWorkers | None = None,
     judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
     imports: Sequence[str] = (),
     on_round: Callable[[int, int], None] | None = None,
@@ -114,23 +122,26 @@ def measure_interleaved(
 
     A contestant that fails, hangs or dies stops there with its failure; the others go on. Whom
     `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
-    give_up_ratio, further and on_round mean. While one runs the others sleep in a read.
+    give_up_ratio, race, further and on_round mean. While one runs the others sleep in a read.
     run_timeout: seconds that a request may take besides five times what its runs took at the
-    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed.
-    imports: modules that every process imports, for the backends that they register. on_wait is
-    told of waiting for others that measure on these CPUs.
+    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed, then
+    `runs` times, of which the median counts.
+    imports: modules that every process imports, for the backends that they register. spares: where
+    processes come from and go back to, which are started here and killed otherwise. on_wait is told
+    of waiting for others that measure on these CPUs.
     ValueError for two contestants of one name, MachineError where no process or temporary folder
     can be made.
     """
     results = {c.name: Samples(c.name) for c in contestants}
     if len(results) != len(contestants) or rounds < 1:
         raise ValueError("contestants need names of their own, and at least 1 round")
+    started_with = {c.name: WorkerOptions(imports, c.environment) for c in contestants}
     workers: dict[str, WorkerProcess] = {}
     numbers: dict[str, int] = {}
     run_seconds: dict[str, float] = {}
 
-    def limit(name: str, runs: int) -> float:
-        return run_timeout + _SLOWER_THAN_FIRST * runs * run_seconds[name]
+    def limit(name: str, count: int) -> float:
+        return run_timeout + _SLOWER_THAN_FIRST * count * run_seconds[name]
 
     def ask(name: str, command: str, arguments: dict[str, Any], seconds: float) -> Any:
         """The value of a request, or None after noting the failure."""
@@ -148,25 +159,31 @@ def measure_interleaved(
 
     def sample(name: str) -> float | None:
         """The median of one wake, or None when it failed."""
-        wake = {"runs": RUNS_PER_WAKE, "number": numbers[name], "warm_seconds": warm_seconds}
-        runs = (RUNS_PER_WAKE + 1) * numbers[name]
-        seconds = ask(name, "time", wake, warm_seconds + limit(name, runs))
+        wake = {"runs": runs, "number": numbers[name], "warm_seconds": warm_seconds}
+        allowed = warm_seconds + limit(name, (runs + 1) * numbers[name])
+        seconds = ask(name, "time", wake, allowed)
         if seconds is None:
             return None
         results[name].seconds.append(_stdlib.median(seconds))
         return results[name].seconds[-1]
 
+    def dismiss(name: str) -> None:
+        if spares is None:
+            workers.pop(name).kill()
+        else:
+            spares.give(started_with[name], workers.pop(name))
+
     def leave(name: str, reason: str) -> None:
         results[name].left = reason
-        workers.pop(name).kill()
+        dismiss(name)
 
     held = contextlib.ExitStack()
     try:
         held.enter_context(cpus_for_measuring(on_wait))
         with make_scratch() as folder:
-            for contestant in contestants:
-                options = WorkerOptions(imports, contestant.environment)
-                workers[contestant.name] = WorkerProcess(options)
+            for name, options in started_with.items():
+                start = WorkerProcess if spares is None else spares.take
+                workers[name] = start(options)
             for name in list(workers):  # all start at the same time
                 ask(name, "ping", {}, run_timeout)
             for i, contestant in enumerate(contestants):
@@ -187,7 +204,7 @@ def measure_interleaved(
         for name, failure in (judge(results) if judge is not None else {}).items():
             if name in workers:
                 results[name].failure = failure
-                workers.pop(name).kill()
+                dismiss(name)
         run_rounds(
             list(workers),
             sample,
@@ -195,9 +212,12 @@ def measure_interleaved(
             leave=leave,
             seed=seed,
             give_up_ratio=give_up_ratio,
+            race=race,
             further=further,
             on_round=on_round,
         )
+        for name in list(workers):
+            dismiss(name)
     finally:
         for worker in workers.values():
             worker.kill()

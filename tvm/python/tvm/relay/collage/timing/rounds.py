@@ -32,6 +32,16 @@ class Further(NamedTuple):
     seconds: float
 
 
+class Race(NamedTuple):
+    """An early end for those that are clearly slower, where being wrong at times does no harm:
+    whoever took more than `ratio` times the fastest one's seconds in every round so far, of which
+    there are at least `rounds`. stays: who never leaves by this."""
+
+    rounds: int
+    ratio: float
+    stays: Sequence[str] = ()
+
+
 class _Rounds:
     """The contestants that still run, with the samples of all."""
 
@@ -73,6 +83,7 @@ def run_rounds(
     leave: Callable[[str, str], None],
     seed: int = 0,
     give_up_ratio: float | None = None,
+    race: Race | None = None,
     further: Further | None = None,
     on_round: Callable[[int, int], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -81,8 +92,8 @@ def run_rounds(
 
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
     told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
-    one's seconds, asked every 6 rounds, or out of question for `further`. `on_round(done, rounds)`
-    after each.
+    one's seconds, asked every 6 rounds, behind in the `race`, asked after each, or out of question
+    for `further`. `on_round(done, rounds)` after each.
     """
     state = _Rounds(names, sample, leave, seed)
     done, goal = 0, rounds
@@ -94,6 +105,9 @@ def run_rounds(
             done += 1
             if give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
                 state.keep(_fast_enough(state.running, give_up_ratio), "given up as far too slow")
+            if race is not None and done >= race.rounds:
+                keep = _in_the_race(state.running, race)
+                state.keep(keep, "given up as clearly slower")
             if on_round is not None:
                 on_round(done, goal)
 
@@ -119,3 +133,14 @@ def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[s
     relative = relative_to_fastest(running)
     best = running[min(relative, key=lambda name: relative[name])]
     return [name for name, each in running.items() if ratio_interval(each, best).low <= ratio]
+
+
+def _in_the_race(running: Mapping[str, Sequence[float]], race: Race) -> list[str]:
+    """Names of those that were near the fastest in some round, and of those that stay."""
+    fastest = [min(seconds) for seconds in zip(*running.values(), strict=True)]
+    return [
+        name
+        for name, each in running.items()
+        if name in race.stays
+        or any(mine <= race.ratio * best for mine, best in zip(each, fastest, strict=True))
+    ]

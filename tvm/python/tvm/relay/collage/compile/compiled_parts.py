@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds of many plans of one module, in which each kernel and each part is compiled once.
+
+TVM compiles all kernels of a module at once and asks a backend for each of its parts at every
+build. Here both are made by themselves and kept: TVM is given functions of a compiler of ours in
+their place, which answers with what is kept. So a plan costs what is new in it.
+
+Key: the structural hash of a kernel's Relay function after TVM's fusion, or of a part's function
+with its weights, without its name. It misses for a function that no plan before had, and for one
+that was dropped for room (the log says which at level debug). Hashes know neither target, tuning
+records nor options of the PassContext: one CompiledParts serves builds that have all of these in
+common.
+
+Such a library is for measuring, from a file: TVM cannot run linked kernels before they are in one.
+Its kernels have the machine code of `build_library`'s. Docs: docs/graph_search.md.
+Test: compile/test_compiled_parts.py
+"""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import logging
+import os
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.ir.instrument import pass_instrument
+from tvm.relay.backend import te_compiler
+
+from ..external import is_external_function
+from ..interrupts import carried
+from ..relay_util.walk import children_of, key_of, rebuild
+from .fast_passes import joined
+from .library import build_library
+
+_LOG = logging.getLogger(__name__)
+
+# Who compiles what stands for kept kernels and parts, in the eyes of TVM.
+_COMPILER = "collage_compiled"
+_KERNEL, _PART = "kernel", "part"
+# Of kernels these are the bytes of object files, of parts those of their weights, which most parts
+# share with the module that is searched.
+_LIMITS = {_KERNEL: 256 << 20, _PART: 2 << 30}
+# What the compiler of ours answers by symbol in the build that this thread runs.
+_ANSWERS: contextvars.ContextVar[dict[str, Callable[[], tvm.runtime.Module]]] = (
+    contextvars.ContextVar("collage_compiled_parts")
+)
+# TVM's compiler of kernels, of which there is one.
+_LOWERING = threading.Lock()
+
+
+@dataclasses.dataclass
+class Counts:
+    """How many kernels, or parts, were compiled and how many were there already."""
+
+    compiled: int = 0
+    reused: int = 0
+
+
+class CompiledParts:
+    """Kernels and parts by their hashes, the least recently used dropped for room.
+
+    counts: by "kernel" and "part".
+    """
+
+    def __init__(self, target: Any, limits: dict[str, int] | None = None) -> None:
+        self.counts = {_KERNEL: Counts(), _PART: Counts()}
+        self._target = tvm.target.Target(target)
+        self._limits = limits or _LIMITS
+        self._kept: dict[str, OrderedDict[str, tuple[tvm.runtime.Module, int]]] = {
+            _KERNEL: OrderedDict(),
+            _PART: OrderedDict(),
+        }
+
+    @staticmethod
+    def can_build(options: Mapping[str, Any]) -> bool:
+        """Whether `build` takes these options of `build_library`: those of a graph executor whose
+        constants are its own."""
+        executor = options.get("executor")
+        is_graph = executor is None or executor.name == "graph" and not executor["link-params"]
+        return is_graph and set(options) <= {"executor", "mod_name", "opt_level"}
+
+    def build(self, mod: tvm.IRModule, **options: Any) -> Any:
+        """`build_library` of a plan's typed module with these options, for the graph executor."""
+        token = _ANSWERS.set({})
+        try:
+            with joined(tvm.transform.PassContext.current(), _AfterFusion(self)):
+                return build_library(self._without_parts(mod), self._target, **options)
+        finally:
+            _ANSWERS.reset(token)
+
+    def _without_parts(self, mod: tvm.IRModule) -> tvm.IRModule:
+        """`mod` with functions of our compiler, without a body that TVM's passes would go through,
+        for the parts whose backends keep their weights themselves."""
+        result = mod.clone()
+        for var, function in mod.functions_items():
+            if is_external_function(function) and _keeps_its_weights(function):
+                part = function.without_attr("global_symbol")
+                symbol = self._stand_in(_PART, part, _compile_part)
+                result.update_func(var, _as_ours(_hollow(part), symbol))
+        return relay.transform.InferType()(result)
+
+    def _stand_in(self, kind: str, function: relay.Function, compile: Callable[..., Any]) -> str:
+        """The symbol of a function that our compiler will be asked for."""
+        symbol = f"collage_{kind}_{tvm.ir.structural_hash(function) & (1 << 64) - 1:016x}"
+        _ANSWERS.get()[symbol] = lambda: self._get(
+            kind, symbol, lambda: compile(function, symbol, self._target)
+        )
+        return symbol
+
+    def _get(self, kind: str, symbol: str, make: Callable[[], tuple[Any, int]]) -> Any:
+        kept, counts = self._kept[kind], self.counts[kind]
+        if symbol in kept:
+            counts.reused += 1
+        else:
+            counts.compiled += 1
+            _LOG.debug("%s is compiled: no plan before had it, or it was dropped", symbol)
+            kept[symbol] = make()
+        kept.move_to_end(symbol)
+        found = kept[symbol][0]
+        while len(kept) > 1 and sum(size for _, size in kept.values()) > self._limits[kind]:
+            _LOG.debug("%s is dropped for room", kept.popitem(last=False)[0])
+        return found
+
+
+@pass_instrument
+class _AfterFusion:
+    """Puts functions of our compiler into the place of kernels as soon as TVM has fused them."""
+
+    def __init__(self, compiled: CompiledParts) -> None:
+        self._compiled = compiled
+
+    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        if info.name == "FuseOps":
+            mod.update_func(mod.get_global_var("main"), self._of_ours(mod["main"]))
+
+    def _of_ours(self, main: relay.Function) -> relay.Function:
+        new: dict[int, Any] = {}
+        stack = [(main.body, False)]
+        while stack:
+            expr, is_ready = stack.pop()
+            if key_of(expr) in new:
+                continue
+            old = children_of(expr)
+            if not is_ready:
+                stack.append((expr, True))
+                stack.extend((child, False) for child in old)
+                continue
+            children = [new[key_of(child)] for child in old]
+            if isinstance(expr, relay.Call) and _is_kernel(expr.op):
+                symbol = self._compiled._stand_in(_KERNEL, expr.op, _compile_kernel)
+                kernel = _as_ours(expr.op, symbol)
+                new[key_of(expr)] = relay.expr.CallWithFields(expr, kernel, children)
+            elif all(a.same_as(b) for a, b in zip(old, children, strict=True)):
+                new[key_of(expr)] = expr
+            else:
+                new[key_of(expr)] = rebuild(expr, children)
+        return relay.function.FunctionWithFields(main, None, new[key_of(main.body)])
+
+
+def _is_kernel(op: Any) -> bool:
+    """Whether TVM would compile the function that is called to a kernel: one that only gives its
+    input another shape becomes none."""
+    attrs = (op.attrs or {}) if isinstance(op, relay.Function) else {}
+    return "Primitive" in attrs and "Compiler" not in attrs and "relay.reshape_only" not in attrs
+
+
+def _as_ours(function: relay.Function, symbol: str) -> relay.Function:
+    one = tvm.tir.IntImm("int32", 1)
+    for name, value in {
+        "Primitive": one,
+        "Inline": one,
+        "Compiler": _COMPILER,
+        "global_symbol": symbol,
+    }.items():
+        function = function.with_attr(name, value)
+    return function
+
+
+def _hollow(part: relay.Function) -> relay.Function:
+    """A function of the part's type that computes nothing."""
+    kind = part.checked_type.ret_type
+    is_tuple = isinstance(kind, tvm.ir.TupleType)
+    zeros = [relay.zeros(t.shape, t.dtype) for t in (kind.fields if is_tuple else [kind])]
+    params = [relay.Var(param.name_hint, param.checked_type) for param in part.params]
+    return relay.Function(params, relay.Tuple(zeros) if is_tuple else zeros[0], kind)
+
+
+def _keeps_its_weights(part: relay.Function) -> bool:
+    """Whether the runtime module of a part has its weights by itself, so that it can be shared:
+    then its backend names no constants to TVM."""
+    name = f"relay.ext.{part.attrs['Compiler']}.constant_updater"
+    names_of = tvm.get_global_func(name, allow_missing=True)
+    return names_of is not None and not names_of(part, "part")
+
+
+def _compile_part(part: relay.Function, symbol: str, _: Any) -> tuple[tvm.runtime.Module, int]:
+    compile = tvm.get_global_func(f"relay.ext.{part.attrs['Compiler']}")
+    found = compile(part.with_attr("global_symbol", symbol))
+    return found, sum(array.numpy().nbytes for array in constants_of(found) or ())
+
+
+def constants_of(part: tvm.runtime.Module) -> list[tvm.nd.NDArray] | None:
+    """The weights that a part's module keeps; None for a module that does not tell."""
+    try:
+        return list(part.get_function("get_constants")())
+    except AttributeError:
+        return None
+
+
+def _compile_kernel(
+    kernel: relay.Function, symbol: str, target: tvm.target.Target
+) -> tuple[tvm.runtime.Module, int]:
+    """What TVM's build would make of it, as an object file."""
+    with _LOWERING:
+        compiler = te_compiler.get()
+        compiler.clear()  # it knows no tuning records, and may have compiled the kernel with others
+        lowered = compiler.lower(kernel, target)
+    functions = {var.name_hint: function for var, function in lowered.funcs.functions_items()}
+    main = functions.pop(lowered.prim_fn_var.name_hint).with_attr("global_symbol", symbol)
+    built = tvm.get_global_func("driver.tir_to_runtime")(
+        {target: tvm.IRModule({symbol: main, **functions})}, target
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "kernel.o")
+        built.save(file)
+        return tvm.runtime.load_static_library(file, [symbol]), os.path.getsize(file)
+
+
+@tvm.register_func(f"relay.ext.{_COMPILER}", override=True)
+@carried
+def _compile(function: relay.Function) -> tvm.runtime.Module:
+    return _ANSWERS.get()[str(function.attrs["global_symbol"])]()
+
+
+@tvm.register_func(f"relay.ext.{_COMPILER}.constant_updater", override=True)
+def _constants(function: relay.Function, symbol: str) -> dict[str, Any]:
+    """Parts keep theirs, and kernels get them from TVM's executor."""
+    return {}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans whose kernels and parts are compiled once compute what those of TVM's own build do."""
+
+import numpy as np
+import own_code_backends
+import pytest
+import tvm
+from relay_text import PLAIN
+from tvm import relay
+from tvm.relay.collage import backends
+from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.compile.compiled_parts import CompiledParts
+from tvm.relay.collage.exec.contestant import library_contestant
+
+RANDOM = np.random.default_rng(0)
+WEIGHT = RANDOM.standard_normal((4, 4, 3, 3)).astype("float32")
+X = RANDOM.standard_normal((1, 4, 8, 8)).astype("float32")
+
+
+def conv(x, scale=1.0):
+    weight = relay.const(scale * WEIGHT)
+    return relay.nn.conv2d(x, weight, padding=(1, 1), channels=4, kernel_size=(3, 3))
+
+
+def net(end=relay.tanh):
+    """Kernels of several results and of tuples, one that only changes a shape, equal ones."""
+    x = relay.var("x", shape=X.shape)
+    y = relay.nn.relu(conv(relay.nn.relu(conv(x)), 2.0))
+    halves = relay.split(y, 2, axis=2)
+    y = relay.concatenate([halves[1], relay.exp(halves[0])], axis=2)
+    return prepare(tvm.IRModule.from_expr(relay.Function([x], relay.reshape(end(y), (4, 64)))))
+
+
+def outputs(library, folder, name):
+    np.savez(folder / "in.npz", x=X)
+    library.export_library(str(folder / f"{name}.so"))
+    made = library_contestant(str(folder / f"{name}.so"), str(folder / "in.npz"))
+    made.run()
+    return made.outputs()
+
+
+def counts(compiled):
+    return {kind: (c.compiled, c.reused) for kind, c in compiled.counts.items()}
+
+
+def test_a_plan_costs_what_is_new_in_it(tmp_path):
+    compiled = CompiledParts(PLAIN)
+    mod = net()
+    (right,) = outputs(build_library(mod, PLAIN), tmp_path, "stock")
+    (first,) = outputs(compiled.build(mod), tmp_path, "first")
+    np.testing.assert_array_equal(first, right)
+    kernels, _ = counts(compiled)["kernel"]
+    assert kernels >= 3 and counts(compiled) == {"kernel": (kernels, 0), "part": (0, 0)}
+    (again,) = outputs(compiled.build(net()), tmp_path, "again")
+    np.testing.assert_array_equal(again, right)
+    assert counts(compiled)["kernel"] == (kernels, kernels)
+    (other,) = outputs(compiled.build(net(relay.cos)), tmp_path, "other")
+    np.testing.assert_array_equal(
+        other, outputs(build_library(net(relay.cos), PLAIN), tmp_path, "other_stock")[0]
+    )
+    assert counts(compiled)["kernel"][0] == kernels + 1, "but for the last one they were there"
+
+
+def test_parts_are_compiled_once_whatever_they_are_called(tmp_path, monkeypatch):
+    asked = []
+    backend = backends.get_backend("dnnl")
+    compile = type(backend).compile
+    monkeypatch.setattr(
+        type(backend), "compile", lambda self, f: asked.append(f) or compile(self, f)
+    )
+    compiled = CompiledParts(PLAIN)
+    mod = backends.greedy_partition(net(), "dnnl")
+    (right,) = outputs(build_library(mod, PLAIN), tmp_path, "stock")
+    parts = len(asked)
+    asked.clear()
+    (first,) = outputs(compiled.build(mod), tmp_path, "first")
+    np.testing.assert_array_equal(first, right)
+    assert len(asked) == parts == counts(compiled)["part"][0]
+    renamed = mod.clone()
+    for var, function in mod.functions_items():
+        if "Compiler" in function.attrs:
+            name = str(function.attrs["global_symbol"]) + "_renamed"
+            renamed.update_func(var, function.with_attr("global_symbol", name))
+    (again,) = outputs(compiled.build(renamed), tmp_path, "again")
+    np.testing.assert_array_equal(again, right)
+    assert len(asked) == parts and counts(compiled)["part"] == (parts, parts)
+
+
+def test_a_part_that_asks_tvm_for_its_constants_is_built_as_ever(tmp_path):
+    constant = RANDOM.standard_normal((2, 3)).astype("float32")
+    mod = backends.greedy_partition(
+        prepare(own_code_backends.net(constant)), own_code_backends.IN_C.name
+    )
+    compiled = CompiledParts(PLAIN)
+    library = compiled.build(mod)
+    np.savez(tmp_path / "in.npz", x=constant)
+    library.export_library(str(tmp_path / "lib.so"))
+    made = library_contestant(str(tmp_path / "lib.so"), str(tmp_path / "in.npz"))
+    made.run()
+    np.testing.assert_array_equal(made.outputs()[0], np.zeros((2, 3), "float32"))
+    assert counts(compiled) == {"kernel": (1, 0), "part": (0, 0)}
+
+
+def test_the_least_recently_used_is_dropped_for_room():
+    compiled = CompiledParts(PLAIN, {"kernel": 1, "part": 1})
+    compiled.build(net())
+    kernels = counts(compiled)["kernel"][0]
+    compiled.build(net())
+    assert counts(compiled)["kernel"] == (2 * kernels, 0), "each was dropped for the next"
+
+
+@pytest.mark.parametrize(
+    ("options", "can"),
+    [
+        ({}, True),
+        ({"executor": relay.backend.Executor("graph"), "mod_name": "net", "opt_level": 3}, True),
+        ({"executor": relay.backend.Executor("graph", {"link-params": True})}, False),
+        ({"executor": relay.backend.Executor("aot")}, False),
+        ({"runtime": relay.backend.Runtime("cpp", {"system-lib": True})}, False),
+    ],
+)
+def test_which_builds_it_serves(options, can):
+    assert CompiledParts.can_build(options) is can
+
+
+def test_a_failure_of_a_kernel_is_the_builds(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no schedule today")
+
+    monkeypatch.setattr("tvm.relay.backend.te_compiler.TECompiler.lower", fail)
+    with pytest.raises(RuntimeError, match="no schedule today"):
+        CompiledParts(PLAIN).build(net())

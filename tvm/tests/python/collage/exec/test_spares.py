@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes that serve one comparison after the other."""
+
+import os
+import signal
+
+import pytest
+from fault_runs import wait_until
+from measure_fakes import contestant, measure
+from tvm.relay.collage.exec.process import WorkerOptions
+from tvm.relay.collage.exec.spares import SpareWorkers
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
+
+def ping(worker):
+    return worker.call("ping", {}, 60.0).outcome
+
+
+def test_a_worker_is_taken_again_with_the_same_options_alone():
+    with SpareWorkers() as spares:
+        first = spares.take(WorkerOptions())
+        pid = first.pid
+        spares.give(WorkerOptions(), first)
+        other = spares.take(WorkerOptions(environment={"A": "1"}))
+        assert other.pid != pid and ping(other) == "ok"
+        other.kill()
+        again = spares.take(WorkerOptions())
+        assert again.pid == pid and ping(again) == "ok"
+        spares.give(WorkerOptions(), again)
+    assert not again.is_alive
+
+
+def test_one_that_has_died_is_not_taken():
+    with SpareWorkers() as spares:
+        worker = spares.take(WorkerOptions())
+        spares.give(WorkerOptions(), worker)
+        os.kill(worker.pid, signal.SIGKILL)
+        wait_until(lambda: not worker.is_alive)
+        other = spares.take(WorkerOptions())
+        assert other.pid != worker.pid and ping(other) == "ok"
+        other.kill()
+
+
+def test_one_that_cannot_close_is_killed():
+    with SpareWorkers() as spares:
+        worker = spares.take(WorkerOptions())
+        ping(worker)
+        worker.call = lambda *_: worker.answer_of_nobody
+        worker.answer_of_nobody = type("Reply", (), {"outcome": "timeout"})()
+        spares.give(WorkerOptions(), worker)
+        assert not worker.is_alive
+
+
+def test_comparisons_share_processes_and_find_nothing_open():
+    with SpareWorkers() as spares:
+        run = {"warm_seconds": 0.0, "spares": spares}
+        first = measure.compare([contestant("a"), contestant("b")], "a", 3, **run)
+        pids = {worker.pid for _, worker in spares._idle}
+        assert len(pids) == 2 and all(item.cost.is_usable for item in first)
+        second = measure.compare([contestant("c"), contestant("a")], "a", 3, **run)
+        assert {worker.pid for _, worker in spares._idle} == pids
+        assert all(item.cost.is_usable for item in second)
+        worker = spares.take(WorkerOptions())
+        reply = worker.call("outputs", {"file": "nowhere"}, 60.0)
+        assert "no contestant is open" in reply.message
+        worker.kill()
