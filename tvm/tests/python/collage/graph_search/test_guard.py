@@ -263,6 +263,19 @@ def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare
         result.libraries["nope"]
 
 
+def test_what_ships_is_built_as_it_is_deployed_when_it_is_asked_for(fake_compare):
+    shipped = []
+
+    def ship(module):
+        shipped.append(module)
+        return FakeLibrary()
+
+    mods = plans()
+    result = guard(mods, "tvm", EndToEnd(lambda module: FakeLibrary(), ship=ship))
+    assert shipped == []
+    assert result.libraries["tvm"] is result.libraries["tvm"] and shipped == [mods["tvm"]]
+
+
 def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
     guard(plans(), "tvm", EndToEnd(fake, imports=("mine",), mod_name="my_net"))
     assert fake_compare["options"]["imports"] == ("mine",)

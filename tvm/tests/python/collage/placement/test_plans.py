@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from placement_nets import NET, TARGETS, net, optimized
-from relay_text import PLAIN, assert_same_outputs, is_external
+from relay_text import HOST, PLAIN, assert_same_outputs, is_external
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
@@ -15,7 +15,11 @@ from tvm.relay.collage import CollageOptions, ExecutorError, PlacementError, opt
 from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.costs.kernel import with_kernels
 from tvm.relay.collage.estimators import FunctionCosts, _count_calls
+from tvm.relay.collage.graph_search import PlanSpace
+from tvm.relay.collage.graph_search.genomes import Search
+from tvm.relay.collage.run_pass import partition
 from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.tuning import TuningRecords
 from tvm.runtime.vm import VirtualMachine
 
 # Two branches that dnnl's op-level parts leave apart and its own plan joins.
@@ -29,6 +33,12 @@ BRANCHES = """def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 3, 
 }"""
 # A chain of convolutions, which may be one part or one each.
 JOINED = BRANCHES.replace("%2 = nn.conv2d(%1", "%2 = nn.conv2d(nn.relu(%1)")
+# Written twice, computed once: a placement is of the module without what is eliminated.
+TWICE = """def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 3, 3), float32]) {
+  %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 3]);
+  %1 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 3]);
+  add(cos(nn.relu(%0)), nn.relu(%1))
+}"""
 
 
 def replayed(result, path, text=NET):
@@ -50,7 +60,7 @@ def small_parts_only():
     return FunctionCosts(seconds_of)
 
 
-@pytest.mark.parametrize("text", [NET, BRANCHES])
+@pytest.mark.parametrize("text", [NET, BRANCHES, TWICE])
 @pytest.mark.parametrize("plan", ["tvm", "dnnl", "collage", "collage-merged"])
 def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypatch):
     if plan == "collage-merged":
@@ -75,6 +85,26 @@ def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypat
         passed = optimizer.partition(prepared, targets, small_parts_only(), merge_parts=True)
         passed = with_kernels(passed, again.placement.kernels)
         assert tvm.ir.structural_equal(passed, result.mod)
+
+
+@pytest.mark.parametrize("text", [BRANCHES, TWICE])
+def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
+    mod, params = net(text)
+    prepared, targets = prepare(mod, params, HOST), parse_targets(TARGETS)
+    estimator = small_parts_only()
+    estimator.replans = {}
+    partition(prepared, targets, estimator)
+    space = PlanSpace(estimator.replans, HOST)
+    found = plans.Plans(prepared, targets)
+    for rank, genome in enumerate(Search(space.choices, space.seeds(), "random").ask(6), 1):
+        found.add_searched(rank, space.parts_of(genome))
+    names = [name for name in found.modules if name.startswith(plans.SEARCHED)]
+    assert names
+    for name in names:
+        found.maker(name, TuningRecords())().save(tmp_path / "net.json")
+        again = collage.optimize(mod, params, TARGETS, placement=tmp_path / "net.json")
+        assert again.plan == name
+        assert tvm.ir.structural_equal(again.mod, found.modules[name])
 
 
 def test_a_host_alone_has_a_placement_without_parts(tmp_path):
