@@ -34,7 +34,7 @@ BRANCHES = """def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 3, 
 # A chain of convolutions, which may be one part or one each.
 JOINED = BRANCHES.replace("%2 = nn.conv2d(%1", "%2 = nn.conv2d(nn.relu(%1)")
 # Written twice, computed once: a placement is of the module without what is eliminated.
-TWICE = """def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 3, 3), float32]) {
+COMMON = """def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 3, 3), float32]) {
   %0 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 3]);
   %1 = nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=4, kernel_size=[3, 3]);
   add(cos(nn.relu(%0)), nn.relu(%1))
@@ -60,7 +60,7 @@ def small_parts_only():
     return FunctionCosts(seconds_of)
 
 
-@pytest.mark.parametrize("text", [NET, BRANCHES, TWICE])
+@pytest.mark.parametrize("text", [NET, BRANCHES])
 @pytest.mark.parametrize("plan", ["tvm", "dnnl", "collage", "collage-merged"])
 def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypatch):
     if plan == "collage-merged":
@@ -87,24 +87,37 @@ def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypat
         assert tvm.ir.structural_equal(passed, result.mod)
 
 
-@pytest.mark.parametrize("text", [BRANCHES, TWICE])
+def test_what_is_computed_once_is_placed_once_and_replayed(tmp_path, monkeypatch):
+    mod, params = net(COMMON)
+    with tvm.transform.PassContext(opt_level=3):  # below it nothing is eliminated
+        result = optimized(monkeypatch, mod, params)
+        again = replayed(result, tmp_path / "net.json", COMMON)
+    convs = [node.text for node in result.placement.function("main").nodes if "conv2d" in node.text]
+    assert len(convs) == 2, "the operator and its one call"
+    assert tvm.ir.structural_equal(again.mod, result.mod)
+    assert any(map(is_external, again.mod.functions.values()))
+    assert_same_outputs(prepare(mod, params, HOST), again.mod)
+
+
+@pytest.mark.parametrize("text", [BRANCHES, COMMON])
 def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
     mod, params = net(text)
-    prepared, targets = prepare(mod, params, HOST), parse_targets(TARGETS)
-    estimator = small_parts_only()
-    estimator.replans = {}
-    partition(prepared, targets, estimator)
-    space = PlanSpace(estimator.replans, HOST)
-    found = plans.Plans(prepared, targets)
-    for rank, genome in enumerate(Search(space.choices, space.seeds(), "random").ask(6), 1):
-        found.add_searched(rank, space.parts_of(genome))
-    names = [name for name in found.modules if name.startswith(plans.SEARCHED)]
-    assert names
-    for name in names:
-        found.maker(name, TuningRecords())().save(tmp_path / "net.json")
-        again = collage.optimize(mod, params, TARGETS, placement=tmp_path / "net.json")
-        assert again.plan == name
-        assert tvm.ir.structural_equal(again.mod, found.modules[name])
+    with tvm.transform.PassContext(opt_level=3):
+        prepared, targets = prepare(mod, params, HOST), parse_targets(TARGETS)
+        estimator = small_parts_only()
+        estimator.replans = {}
+        partition(prepared, targets, estimator)
+        space = PlanSpace(estimator.replans, HOST)
+        found = plans.Plans(prepared, targets)
+        for rank, genome in enumerate(Search(space.choices, space.seeds(), "random").ask(6), 1):
+            found.add_searched(rank, space.parts_of(genome))
+        names = [name for name in found.modules if name.startswith(plans.SEARCHED)]
+        assert names
+        for name in names:
+            found.maker(name, TuningRecords())().save(tmp_path / "net.json")
+            again = collage.optimize(mod, params, TARGETS, placement=tmp_path / "net.json")
+            assert again.plan == name
+            assert tvm.ir.structural_equal(again.mod, found.modules[name])
 
 
 def test_a_host_alone_has_a_placement_without_parts(tmp_path):
