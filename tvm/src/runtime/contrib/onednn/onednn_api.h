@@ -26,12 +26,12 @@
   X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
   X(primitive_attr_set_post_ops) X(primitive_attr_set_zero_points_mask) \
   X(post_ops_create) X(post_ops_len) X(post_ops_destroy) X(post_ops_append_sum) \
-  X(post_ops_append_eltwise) X(post_ops_append_binary) X(primitive_desc_destroy) \
+  X(post_ops_append_eltwise) X(post_ops_append_binary) X(post_ops_append_prelu) X(primitive_desc_destroy) \
   X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_desc_next_impl) X(primitive_create) X(primitive_destroy) \
   X(primitive_execute) X(convolution_forward_primitive_desc_create) \
   X(deconvolution_forward_primitive_desc_create) X(inner_product_forward_primitive_desc_create) \
   X(matmul_primitive_desc_create) X(pooling_forward_primitive_desc_create) X(resampling_forward_primitive_desc_create) \
-  X(binary_primitive_desc_create) X(eltwise_forward_primitive_desc_create) \
+  X(binary_primitive_desc_create) X(eltwise_forward_primitive_desc_create) X(prelu_forward_primitive_desc_create) \
   X(softmax_forward_primitive_desc_create) X(layer_normalization_forward_primitive_desc_create) \
   X(reduction_primitive_desc_create) X(concat_primitive_desc_create) \
   X(reorder_primitive_desc_create)

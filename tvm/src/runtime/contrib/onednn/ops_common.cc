@@ -7,7 +7,10 @@
 
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -235,6 +238,44 @@ Value EmitBinary(Planner* planner, const std::string& kind, const Value& first, 
   return emit(std::move(direct), first, buffer, place(first));
 }
 
+Value EmitPRelu(Planner* planner, const Value& value, int slopes,
+                const std::function<Value(const Value&)>& place, const std::string& what) {
+  const Dims dims = value.desc.dims();
+  Value given = WithRank(planner, slopes, dims.size());
+  const Dims per_axis = given.desc.dims();
+  const auto is_long = [](int64_t extent) { return extent > 1; };
+  const auto axis = std::find_if(per_axis.begin(), per_axis.end(), is_long) - per_axis.begin();
+  Value data = value;
+  MemDesc seen = value.desc;
+  if (axis != 1 && axis < static_cast<int64_t>(dims.size())) {
+    // Along the last of three axes oneDNN's kernel (3.2, AVX-512) leaves most numbers out, along
+    // others there is reference code.
+    data = planner->RequireFrom(value, MemDesc::Plain(dims, value.desc.type()));
+    const auto product = [&](size_t from, size_t to) {
+      return std::accumulate(dims.begin() + from, dims.begin() + to, int64_t{1},
+                             std::multiplies<int64_t>());
+    };
+    seen = Reshaped(data, {product(0, axis), dims[axis], product(axis + 1, dims.size())}).desc;
+    given = Reshaped(given, {1, dims[axis], 1});
+  }
+  const MemDesc wanted = MemDesc::Any(given.desc.dims(), planner->type(slopes));
+  const PrimitiveAttr attr = NewAttr();
+  PrimitiveDesc pd;
+  CheckStatus(GetApi().prelu_forward_primitive_desc_create(pd.out(), GetApi().engine,
+                                                           dnnl_forward_inference, seen.get(),
+                                                           wanted.get(), seen.get(), attr.get()),
+              what);
+  const MemDesc weights = MemDesc::Query(pd, dnnl_query_weights_md, 0);
+  const int buffer = planner->RequireFrom(given, weights).buffer;
+  const Value result = place(data);
+  planner->Emit(std::move(pd),
+                {{DNNL_ARG_SRC, seen, data.buffer},
+                 {DNNL_ARG_WEIGHTS, weights, buffer},
+                 {DNNL_ARG_DST, seen, result.buffer}},
+                what);
+  return result;
+}
+
 Value Reshaped(const Value& value, const Dims& dims) {
   const std::optional<MemDesc> view = value.desc.Reshape(dims);
   ICHECK(view) << "oneDNN partition: not as many elements in another shape";
@@ -253,7 +294,8 @@ Value WithRank(Planner* planner, int tensor, size_t rank) {
 
 void CheckPostOps(const partition::NodeChecks& checks) {
   for (const PostOpDesc& op : checks.node().post_ops) {
-    const bool has_operand = IsBinary(op.kind) || op.kind == "sum" || op.kind == "scaled_sum";
+    const bool has_operand =
+        IsBinary(op.kind) || op.kind == "sum" || op.kind == "scaled_sum" || op.kind == "prelu";
     checks.Require(has_operand || IsEltwise(op.kind), "post_ops",
                    "unknown function '" + op.kind + "'");
     checks.Require(has_operand == (op.input >= 0), "post_ops",
@@ -287,6 +329,17 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& 
     }
     CheckStatus(api.post_ops_append_binary(post_ops.get(), algorithm, desc.get()), "post-op");
   };
+  auto append_prelu = [&](int tensor) {
+    const Value slopes = operand(tensor);
+    const int arg =
+        DNNL_ARG_ATTR_MULTIPLE_POST_OP(api.post_ops_len(post_ops.get())) | DNNL_ARG_WEIGHTS;
+    int mask = 0;  // the axes along which slopes differ
+    for (size_t axis = 0; axis < slopes.desc.dims().size(); ++axis) {
+      if (slopes.desc.dims()[axis] > 1) mask |= 1 << axis;
+    }
+    CheckStatus(api.post_ops_append_prelu(post_ops.get(), mask), "post-op");
+    operands_.push_back({arg, slopes.desc, slopes.buffer});
+  };
   for (const PostOpDesc& op : node.post_ops) {
     if (op.kind == "sum" && may_sum && summand_ < 0) {
       summand_ = op.input;
@@ -298,6 +351,8 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& 
       append_eltwise(dnnl_eltwise_linear, op.alpha, 0.f);
     } else if (op.kind == "sum" || IsBinary(op.kind)) {
       append_binary(op.input, BinaryAlgorithm(op.kind == "sum" ? "add" : op.kind));
+    } else if (op.kind == "prelu") {
+      append_prelu(op.input);
     } else {
       append_eltwise(EltwiseAlgorithm(op.kind), op.alpha, op.beta);
     }
@@ -353,6 +408,8 @@ void EmitPostOps(Planner* planner, const NodeDesc& node, const Value& bare) {
       eltwise({"linear", 1.f / op.alpha, op.beta / op.alpha});
       value = EmitBinary(planner, "add", value, op.input, in_place, op.kind + of);
       eltwise({"linear", op.alpha, 0.f});
+    } else if (op.kind == "prelu") {
+      value = EmitPRelu(planner, value, op.input, in_place, op.kind + of);
     } else if (op.input >= 0) {
       const std::string kind = op.kind == "sum" ? "add" : op.kind;
       value = EmitBinary(planner, kind, value, op.input, in_place, kind + of);

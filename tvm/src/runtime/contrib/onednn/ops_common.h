@@ -129,6 +129,10 @@ Value EmitBinary(Planner* planner, const std::string& kind, const Value& first, 
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
                  const std::string& what);
 
+/*! \brief Adds the step of PReLU: a tensor of slopes broadcasts to the value; place as above. */
+Value EmitPRelu(Planner* planner, const Value& value, int slopes,
+                const std::function<Value(const Value&)>& place, const std::string& what);
+
 /*! \brief The value seen in another shape of as many numbers; its layout must allow it. */
 Value Reshaped(const Value& value, const Dims& dims);
 

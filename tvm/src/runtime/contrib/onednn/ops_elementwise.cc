@@ -5,11 +5,12 @@
  *
  * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
  * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. softmax, log_softmax: ints.axis, not negative. Tested by
- * backends/dnnl/test_lower.py.
+ * result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
+ * not negative. Tested by backends/dnnl/test_lower.py.
  */
 #include <tvm/runtime/logging.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ops_common.h"
@@ -33,6 +34,17 @@ void CheckBinary(const partition::NodeChecks& checks) {
   checks.SameShape("result", checks.output(), checks.input(0));
   checks.Rank("second operand", checks.input(1), 1, checks.output().size());
   checks.Require(IsBinary(checks.Str("algorithm")), "algorithm", "it is unknown");
+}
+
+void CheckPRelu(const partition::NodeChecks& checks) {
+  checks.NumInputs(2, 2);
+  checks.SameShape("result", checks.output(), checks.input(0));
+  const Dims& slopes = checks.input(1);
+  checks.Rank("slopes", slopes, 1, checks.output().size());
+  const auto is_long = [](int64_t extent) { return extent > 1; };
+  checks.Require(std::count_if(slopes.begin(), slopes.end(), is_long) < 2, "slopes",
+                 "they differ along several axes");
+  checks.NoPostOps();
 }
 
 void CheckAxis(const partition::NodeChecks& checks) {
@@ -101,6 +113,13 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
+void BuildPRelu(Planner* planner, const NodeDesc& node) {
+  const int input = node.inputs[0];
+  auto place = [&](const Value& value) { return planner->ResultOver(input, value, node.output); };
+  planner->Define(node.output, EmitPRelu(planner, planner->Any(input), node.inputs[1], place,
+                                         Summary(planner->graph(), node)));
+}
+
 void BuildSoftmax(Planner* planner, const NodeDesc& node) {
   const std::string what = Summary(planner->graph(), node);
   const int input = node.inputs[0];
@@ -134,6 +153,7 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
 
 [[maybe_unused]] const bool registered = RegisterNode("eltwise", CheckEltwise, BuildEltwise) &&
                                          RegisterNode("binary", CheckBinary, BuildBinary) &&
+                                         RegisterNode("prelu", CheckPRelu, BuildPRelu) &&
                                          RegisterNode("softmax", CheckSoftmax, BuildSoftmax) &&
                                          RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax);
 

@@ -12,6 +12,7 @@ import tvm
 from tvm import relay
 
 from .fast_passes import fast_passes
+from .prelu import restore_prelu
 
 
 def prepare(
@@ -24,10 +25,10 @@ def prepare(
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
-    constant sub-graphs are evaluated, and what is computed twice is computed once: TVM's own build
-    eliminates only what no backend took. `mod` itself is not changed; doing this twice changes
-    nothing more. Passes that disagree with the current PassContext (disabled, opt level) are left
-    out; `opt_level` None takes that context's level.
+    constant sub-graphs are evaluated, PReLU is restored (see `prelu`), and what is computed twice
+    is computed once: TVM's own build eliminates only what no backend took. `mod` itself is not
+    changed; doing this twice changes nothing more. Passes that disagree with the current
+    PassContext (disabled, opt level) are left out; `opt_level` None takes that context's level.
     """
     mod = mod.clone()
     if params:
@@ -38,6 +39,8 @@ def prepare(
             relay.transform.InferType(),
             relay.transform.SimplifyInference(),
             relay.transform.FoldConstant(),
+            relay.transform.InferType(),
+            restore_prelu,
             relay.transform.FoldScaleAxis(),
             relay.transform.FoldConstant(),
             relay.transform.EliminateCommonSubexpr(),

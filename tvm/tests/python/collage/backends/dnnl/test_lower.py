@@ -207,6 +207,39 @@ def test_activation_alone(name):
     assert "eltwise" in check(ACTIVATIONS[name](var("x", 2, 5, 7)))
 
 
+PRELUS = {
+    "conv": (lambda x: conv_bias(x), 16, 1, True),
+    "strided transposed conv": (
+        lambda x: nn.conv2d_transpose(
+            x, constant(1, 8, 16, 3, 3), channels=16, kernel_size=(3, 3), strides=(2, 2)
+        ), 16, 1, False,
+    ),
+    "channels last": (
+        lambda x: conv2d(
+            x, constant(1, 3, 3, 10, 16), 16, (3, 3), data_layout="NHWC", kernel_layout="HWIO"
+        ), 16, 3, True,
+    ),
+    "rows": (lambda x: conv_bias(x), 10, 2, False),
+    "one slope a column": (lambda x: relay.reshape(x, (1, 8, 100)), 100, 2, False),
+    "dense": (lambda x: nn.dense(relay.reshape(x, (80, 10)), constant(1, 6, 10)), 6, 1, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRELUS)
+def test_prelu(name):
+    make, slopes, axis, is_post_op = PRELUS[name]
+    plan = check(nn.prelu(make(var("x", 1, 8, 10, 10)), constant(5, slopes), axis=axis))
+    assert ("+ prelu" in plan) == is_post_op and "ref" not in plan
+    assert ("\nprelu" in plan or plan.startswith("prelu")) != is_post_op
+
+
+def test_prelu_after_a_sum_and_alone_and_with_slopes_of_the_caller():
+    x, y = var("x", 1, 8, 10, 10), var("y", 1, 16, 10, 10)
+    assert "+ sum + prelu" in check(nn.prelu(conv_bias(x) + y, constant(5, 16)))
+    check(nn.relu(nn.prelu(x, constant(5, 8))))
+    check(nn.prelu(x, var("slopes", 10), axis=3))
+
+
 def test_residual_sum():
     x, other = var("x", 1, 8, 10, 10), var("y", 1, 16, 10, 10)
     assert "+ sum + relu" in check(nn.relu(conv_bias(x) + other))

@@ -61,6 +61,7 @@ FOUND = {
     "conv2d_bias_sum": relay.add(conv(X), BIAS) + Y,
     "conv2d_bias_sum_relu": nn.relu(Y + relay.add(conv(X), BIAS)),
     "conv2d_bias_leaky_relu_sum": nn.leaky_relu(relay.add(conv(X), BIAS), 0.1) + Y,
+    "conv2d_bias_sum_prelu": nn.prelu(relay.add(conv(X), BIAS) + Y, constant(3, 16)),
     "conv2d_sum_relu": nn.relu(conv(X) + Y),
     "conv2d_relu": nn.relu(conv(X)),
     "conv2d_bias_swish": (lambda a: a * relay.sigmoid(a))(relay.add(conv(X), BIAS)),

@@ -54,7 +54,10 @@ def find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> It
             for found in find_chains(operand, anchor_op, before):
                 yield [expr, *found]
         return
-    piece = _function_piece(expr)
+    if step == "prelu":
+        piece = (expr.args[0], [expr]) if _is_call_of(expr, "nn.prelu") else None
+    else:
+        piece = _function_piece(expr)
     if piece is None:
         return
     source, calls = piece

@@ -66,6 +66,8 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
             return False
         anchor.post_ops.append(post)
         return True
+    if consumer.op == "prelu":
+        return _take_in_prelu(graph, anchor, consumer)
     if consumer.op == "convert":
         return take_conversion(graph, anchor, consumer)
     if consumer.op != "binary":
@@ -119,6 +121,16 @@ def _take_in_binary(graph: Graph, anchor: Node, consumer: Node) -> bool:
     # A second broadcast sends oneDNN's binary primitive to its reference code.
     if anchor.op != "binary" and _is_per_channel(graph, anchor, second):
         anchor.post_ops.append(PostOp(algorithm, input=second))
+        return True
+    return False
+
+
+def _take_in_prelu(graph: Graph, anchor: Node, consumer: Node) -> bool:
+    data, slopes = consumer.inputs
+    is_float = {graph.dtypes[anchor.output], graph.dtypes[slopes]} == {"float32"}
+    is_taken = is_float and data == anchor.output and anchor.op != "binary"
+    if is_taken and _is_per_channel(graph, anchor, slopes):
+        anchor.post_ops.append(PostOp("prelu", input=slopes))
         return True
     return False
 

@@ -106,18 +106,24 @@ def _binary_node(algorithm: str, inputs: list[int], output: int) -> Node:
 
 
 def _bias_add(graph: Graph, node: Node) -> Node:
-    data, bias = node.inputs
+    return _binary_node("add", [node.inputs[0], _along_axis(graph, node)], node.output)
+
+
+def _prelu(graph: Graph, node: Node) -> Node:
+    return Node("prelu", [node.inputs[0], _along_axis(graph, node)], node.output, {})
+
+
+def _along_axis(graph: Graph, node: Node) -> int:
+    """Return the vector that is a node's second operand such as broadcasts along attribute axis."""
+    data, vector = node.inputs
     rank = len(graph.shapes[data])
     axis = int(node.attrs.axis) % rank
     shape = [1] * rank
-    shape[axis] = graph.shapes[bias][0]
-    if bias in graph.constants:
-        view = graph.new_constant(reshaped(graph.constants[bias], shape))
-    elif axis == rank - 1:
-        view = bias
-    else:
-        raise UnsupportedOpError("dnnl", node.op, f"axis={axis} needs a constant bias")
-    return _binary_node("add", [data, view], node.output)
+    shape[axis] = graph.shapes[vector][0]
+    if vector in graph.constants:
+        return graph.new_constant(reshaped(graph.constants[vector], shape))
+    check(node, axis == rank - 1, "axis, of an operand that is no constant,", axis)
+    return vector
 
 
 def _clip(graph: Graph, node: Node) -> Node:
@@ -237,6 +243,7 @@ _LOWER = {
     "image.resize2d": resize,
     **{op: _binary for op in _BINARY},
     "nn.bias_add": _bias_add,
+    "nn.prelu": _prelu,
     "clip": _clip,
     "function": _function,
     "nn.softmax": _softmax,

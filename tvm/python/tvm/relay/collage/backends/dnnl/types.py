@@ -20,6 +20,7 @@ _PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
 # Primitive whose operands and result are of one type -> these types.
 _ALIKE = {
     "binary": _FLOATS,
+    "prelu": ("float32",),
     "softmax": _FLOATS,
     "log_softmax": _FLOATS,
     "layer_norm": _FLOATS,

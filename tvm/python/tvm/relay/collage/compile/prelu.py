@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes PReLU with one slope a channel, or one for all, as such again.
+
+TVM's importer of ONNX lays data and slopes out flat, a slope for each number: no library and no
+schedule of TVM's knows that form, and the slopes are read from memory as the data is.
+
+Test: compile/test_prelu.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
+
+from .rewriting import is_call, rewrite_in_place
+
+
+@tvm.transform.module_pass(opt_level=0, name="RestorePReLU")
+def restore_prelu(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+    """The typed module, typed again, with nn.prelu or nn.leaky_relu on the data as it was."""
+    mod = mod.clone()
+    rewrite_in_place(mod, _is_flat_prelu, _Restored)
+    return mod
+
+
+class _Restored(DFPatternCallback):
+    """Where the slopes are known and the result has the shape of the data."""
+
+    def __init__(self) -> None:
+        super().__init__(require_type=True)
+        self.data, self.slopes = wildcard(), wildcard()
+        flat = is_op("nn.prelu")(is_op("reshape")(self.data), self.slopes)
+        self.pattern = is_op("reshape")(flat)
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        [data], [slopes] = node_map[self.data], node_map[self.slopes]
+        shape = _shape_of(data)
+        values = _value_of(slopes)
+        if values is None or shape is None or _shape_of(pre) != shape:
+            return post
+        whole = values.reshape(shape)
+        if (whole == whole.flat[0]).all():
+            return relay.nn.leaky_relu(data, float(whole.flat[0]))
+        for axis, extent in enumerate(shape):
+            a_channel = np.moveaxis(whole, axis, -1).reshape(-1, extent)
+            if (a_channel == a_channel[0]).all():
+                return relay.nn.prelu(data, relay.const(a_channel[0]), axis=axis)
+        return post
+
+
+def _is_flat_prelu(node: Any) -> bool:
+    return is_call(node, "nn.prelu") and len(node.checked_type.shape) == 1
+
+
+def _value_of(expr: Any) -> np.ndarray | None:
+    """Of a constant, however it was laid out or broadcast: TVM folds no broadcast to the shape of
+    a tensor that is computed."""
+    if isinstance(expr, relay.Constant):
+        return expr.data.numpy()
+    if not is_call(expr, "reshape", "broadcast_to", "broadcast_to_like"):
+        return None
+    value, shape = _value_of(expr.args[0]), _shape_of(expr)
+    if value is None or shape is None:
+        return None
+    return value.reshape(shape) if is_call(expr, "reshape") else np.broadcast_to(value, shape)
+
+
+def _shape_of(expr: Any) -> list[int] | None:
+    """None for a shape that is open."""
+    shape = expr.checked_type.shape
+    is_known = all(isinstance(extent, tvm.tir.IntImm) for extent in shape)
+    return [int(extent) for extent in shape] if is_known else None

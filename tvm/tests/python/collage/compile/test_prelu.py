@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PReLU as TVM imports it from ONNX, which is one slope a channel again."""
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onednn_nets import run
+from onnx import helper, numpy_helper
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.compile import build_library, prepare
+
+DATA = (2, 3, 4, 5)
+RNG = np.random.default_rng(0)
+
+
+def imported(slopes):
+    """Of ONNX, where slopes broadcast to the data, by TVM's own importer."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("PRelu", ["x", "slopes"], ["y"])],
+        "net",
+        [value("x", 1, DATA)],
+        [value("y", 1, DATA)],
+        [numpy_helper.from_array(slopes, "slopes")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.checker.check_model(model)
+    mod, params = relay.frontend.from_onnx(model, freeze_params=False)
+    return prepare(mod, params)
+
+
+def calls(mod):
+    found = []
+    relay.analysis.post_order_visit(
+        mod["main"], lambda node: found.append(node) if isinstance(node, relay.Call) else None
+    )
+    return found
+
+
+def operators(mod):
+    return [call.op.name for call in calls(mod)]
+
+
+# Shape of the slopes, and the axis along which they differ.
+CHANNELS = {
+    "channels": ((3, 1, 1), 1),
+    "batch": ((2, 1, 1, 1), 0),
+    "rows": ((4, 1), 2),
+    "columns": ((5,), 3),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_one_slope_a_channel(name):
+    shape, axis = CHANNELS[name]
+    slopes = RNG.standard_normal(shape).astype("float32")
+    mod = imported(slopes)
+    [call] = calls(mod)
+    assert call.op.name == "nn.prelu" and call.attrs.axis == axis
+    assert_right(mod, slopes)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (3, 1, 1)])
+def test_one_slope_for_all(shape):
+    slopes = np.full(shape, -0.25, "float32")
+    mod = imported(slopes)
+    assert operators(mod) == ["nn.leaky_relu"]
+    assert_right(mod, slopes)
+
+
+def test_slopes_of_two_axes_and_of_the_caller_stay_as_they_are():
+    slopes = RNG.standard_normal((3, 4, 1)).astype("float32")
+    mod = imported(slopes)
+    assert "nn.prelu" in operators(mod) and operators(mod).count("reshape") == 3
+    assert_right(mod, slopes)
+    x, alpha = (relay.var(name, shape=shape) for name, shape in (("x", DATA), ("a", (120,))))
+    flat = relay.nn.prelu(relay.reshape(x, (-1,)), alpha, axis=0)
+    for shape in (DATA, (6, 20)):
+        function = relay.Function([x, alpha], relay.reshape(flat, shape))
+        kept = prepare(tvm.IRModule.from_expr(function))
+        assert operators(kept) == ["reshape", "nn.prelu", "reshape"]
+
+
+def assert_right(mod, slopes):
+    x = RNG.standard_normal(DATA).astype("float32")
+    [got] = run(build_library(mod, collage.host_target()), {"x": x})
+    np.testing.assert_allclose(got, np.where(x > 0, x, x * slopes), rtol=1e-6)
