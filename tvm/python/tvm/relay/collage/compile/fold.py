@@ -13,7 +13,7 @@ Test: compile/test_fold.py
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
 _LOG = logging.getLogger(__name__)
 # An array, a Constant not yet looked into, or a tuple of these.
 _Lazy = Any
+# A call, its operands (None for one that numpy cannot hold), the type of its result -> the result.
+Evaluator = Callable[[relay.Call, Sequence[Value | None], Any], Value | None]
 _CLOSED_ATTRS = ("Primitive", "Compiler", "SkipOptimization")
 
 
@@ -46,12 +48,15 @@ def fold_function(func: relay.Function) -> relay.Function:
     return _Folder().run(func)
 
 
-def fold_in_place(mod: tvm.IRModule) -> bool:
-    """Folds every open function of `mod`, a typed module; returns whether anything changed."""
+def fold_in_place(mod: tvm.IRModule, evaluator: Evaluator | None = None) -> bool:
+    """Folds every open function of `mod`, a typed module; returns whether anything changed.
+
+    `evaluator` is asked about every call on constants; without one numpy about those it can do.
+    """
     changed = False
     for var, func in mod.functions_items():
         if is_open_function(func):
-            folded = fold_function(func)
+            folded = _Folder(evaluator).run(func)
             if not folded.same_as(func):
                 mod.update_func(var, folded)
                 changed = True
@@ -126,7 +131,8 @@ def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) ->
 class _Folder:
     """One walk over a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, evaluator: Evaluator | None = None) -> None:
+        self._evaluator = evaluator
         # Equal calls on the same operands -> their value, kept alive so that ids stay theirs.
         self._results: dict[Any, list[tuple[relay.Call, list[_Lazy], Value | None]]] = {}
         self._made: dict[int, relay.Constant] = {}  # id of a folded array -> its constant
@@ -178,7 +184,8 @@ class _Folder:
 
     def _evaluate_call(self, call: relay.Call) -> Value | None:
         expected = getattr(call, "_checked_type_", None)
-        if call.op.name not in EVALUATORS or expected is None or len(call.args) == 0:
+        is_known = self._evaluator is not None or call.op.name in EVALUATORS
+        if not is_known or expected is None or len(call.args) == 0:
             return None
         args = [self._values[key_of(arg)] for arg in call.args]
         if any(arg is None for arg in args):
@@ -187,7 +194,8 @@ class _Folder:
         for other, _, value in alike:
             if tvm.ir.structural_equal(other.attrs, call.attrs):
                 return value
-        alike.append((call, args, evaluate(call, [self._array(arg) for arg in args], expected)))
+        arrays = [self._array(arg) for arg in args]
+        alike.append((call, args, (self._evaluator or evaluate)(call, arrays, expected)))
         return alike[-1][2]
 
     def _array(self, value: Any) -> Value | None:

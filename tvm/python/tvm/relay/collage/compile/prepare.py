@@ -11,6 +11,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from .computed import fold_constant
 from .fast_passes import fast_passes
 from .prelu import restore_prelu
 
@@ -38,11 +39,11 @@ def prepare(
             relay.transform.RemoveUnusedFunctions(),
             relay.transform.InferType(),
             relay.transform.SimplifyInference(),
-            relay.transform.FoldConstant(),
+            fold_constant,
             relay.transform.InferType(),
             restore_prelu,
             relay.transform.FoldScaleAxis(),
-            relay.transform.FoldConstant(),
+            fold_constant,
             relay.transform.EliminateCommonSubexpr(),
             relay.transform.InferType(),
         ]

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.contrib.graph_executor import GraphModule
 
-from ..compile import build_library, host_target
+from ..compile.computed import computed
 from ..compile.fold import array_of, evaluate
 from ..relay_util.walk import children_of, key_of, rebuild
 from .types import Types
@@ -119,18 +118,8 @@ class Folds:
         except tvm.TVMError:
             if not all(isinstance(arg, relay.Constant) for arg in call.args):
                 raise
-            params = [
-                relay.Var(f"p{i}", self._types.type_of(arg)) for i, arg in enumerate(call.args)
-            ]
-            body = relay.Call(call.op, params, call.attrs)
-            library = build_library(
-                tvm.IRModule.from_expr(relay.Function(params, body)), host_target()
-            )
-            module = GraphModule(library["default"](tvm.cpu()))
-            for index, arg in enumerate(call.args):
-                module.set_input(index, arg.data)
-            module.run()
-            outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+            types = [self._types.type_of(arg) for arg in call.args]
+            outputs = computed(call, [arg.data for arg in call.args], types)
             is_tuple = isinstance(self._types.type_of(call), relay.TupleType)
             return _expression(tuple(outputs) if is_tuple else outputs[0])
 
