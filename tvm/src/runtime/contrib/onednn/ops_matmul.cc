@@ -150,17 +150,25 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const PostOpChain chain(planner, node,
                           [&](int tensor) { return WithRank(planner, tensor, dst_dims.size()); });
   const MemDesc dst_wanted = planner->Plain(node.output);
-  // A lambda cannot capture what a structured binding names.
-  const MemDesc& a_layout = a_wanted;
-  const MemDesc& b_layout = b_wanted;
-  PrimitiveDesc pd = planner->Choose(node, "matmul", [&] {
-    PrimitiveDesc made;
-    CheckStatus(
-        api.matmul_primitive_desc_create(made.out(), api.engine, a_layout.get(), b_layout.get(),
-                                         bias.get(), dst_wanted.get(), chain.attr()),
-        what);
-    return made;
-  });
+  const auto create = [&](const MemDesc& a_layout, const MemDesc& b_layout) {
+    return planner->Choose(node, "matmul", [&] {
+      PrimitiveDesc made;
+      CheckStatus(
+          api.matmul_primitive_desc_create(made.out(), api.engine, a_layout.get(), b_layout.get(),
+                                           bias.get(), dst_wanted.get(), chain.attr()),
+          what);
+      return made;
+    });
+  };
+  PrimitiveDesc pd = create(a_wanted, b_wanted);
+  if (IsReferenceCode(pd)) {
+    // No kernel reads a matrix whose numbers lie apart along both axes, as a view may leave them.
+    const auto plain = [](const Value& value) {
+      return MemDesc::Plain(value.desc.dims(), value.desc.type());
+    };
+    PrimitiveDesc of_copies = create(plain(a), plain(b));
+    if (!IsReferenceCode(of_copies)) pd = std::move(of_copies);
+  }
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);

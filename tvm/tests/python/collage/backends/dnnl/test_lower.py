@@ -303,6 +303,18 @@ def test_batch_matmul(transposed):
     check(nn.batch_matmul(var("a", *a_shape), constant(1, *b_shape), **attrs))
 
 
+@pytest.mark.parametrize("side", ["first", "second"])
+def test_batch_matmul_of_matrices_whose_numbers_lie_apart(side):
+    """Attention whose scores a dense layer mixes from head to head, as in CaiT."""
+    rows = nn.dense(var("x", 60, 4), constant(1, 4, 4))
+    heads = relay.reshape(relay.transpose(relay.reshape(rows, (6, 10, 4)), (2, 0, 1)), (4, 6, 10))
+    if side == "first":
+        out = nn.batch_matmul(heads, var("v", 4, 7, 10))
+    else:
+        out = nn.batch_matmul(var("v", 4, 7, 6), heads, transpose_b=False)
+    assert "ref" not in check(out)
+
+
 def test_matmul():
     check(nn.matmul(var("a", 5, 6), constant(1, 6, 7)))
 
