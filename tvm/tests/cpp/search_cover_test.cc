@@ -248,7 +248,7 @@ TEST_CASE("no cover: the node that nothing holds is named") {
   const CoverStep step = Solve(problem);
   CHECK(step.kind == CoverStep::Kind::kNoCover);
   CHECK(step.uncovered_node == 1);
-  CHECK(step.Summary() == "no cover: no usable candidate holds node 1");
+  CHECK(step.message == "no usable candidate holds node 1");
 }
 
 TEST_CASE("no cover: a node whose only candidate failed is named, once that is known") {
@@ -421,13 +421,13 @@ TEST_CASE("callers' mistakes are refused") {
   CHECK_THROWS_AS(search.SetCost(0, CandidateCost::Known(-1.0)), std::invalid_argument);
 }
 
-TEST_CASE("summaries say what happened in one line") {
+TEST_CASE("the statistics' summary says what happened in one line") {
   CoverProblem problem = Chain(2);
   problem.candidates = {{{0, 1}, 0, 0.0}};
   CoverSearch search(problem);
-  CHECK(search.Step().Summary() == "needs 1 costs");
+  CHECK(search.Step().needed == std::vector<int>{0});
   search.SetCost(0, CandidateCost::Known(0.002));
-  CHECK(search.Step().Summary() == "1 parts, 2.000000 ms, optimal");
+  CHECK(search.Step().plan.optimal);
   CHECK(search.stats().Summary().rfind("2 nodes, 1 candidates, 2 steps, 1 costs asked, ", 0) == 0);
 }
 

@@ -90,12 +90,6 @@ TEST_CASE("ticks add exactly and saturate") {
   CHECK(ToSeconds(ToTicks(1.5)) == 1.5);
 }
 
-TEST_CASE("a problem's summary") {
-  CoverProblem problem = TwoNodes();
-  problem.costs = {CandidateCost::Known(1.0), CandidateCost::Failed(), CandidateCost::Unknown()};
-  CHECK(problem.Summary() == "2 nodes, 3 candidates (1 known, 1 failed), 2 layout classes");
-}
-
 }  // namespace
 }  // namespace collage
 }  // namespace tvm

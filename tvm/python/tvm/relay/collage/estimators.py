@@ -12,7 +12,7 @@ import functools
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import tvm
 from tvm import relay
@@ -39,6 +39,24 @@ _FUSION_BENEFIT = 0.9
 
 # CollageErrors are for users: without a page of C++ frames.
 _carried = functools.partial(carried, also=(CollageError,))
+
+
+class CostQuestions(NamedTuple):
+    """What C++ asks about candidates without their modules, one item of each list a candidate."""
+
+    signatures: list[str]
+    works: list[Work]
+    targets: list[Target]
+
+    @classmethod
+    def read(cls, questions: str, targets: Sequence[Target]) -> CostQuestions:
+        """Of JSON; each of `targets` is there once, and a question names its place among them."""
+        asked, known = json.loads(questions), list(targets)
+        return cls(
+            [question["signature"] for question in asked],
+            [Work(**question["work"]) for question in asked],
+            [known[question["target"]] for question in asked],
+        )
 
 
 @register_object("collage.CostEstimator")
@@ -78,14 +96,14 @@ class CostEstimator(Object):
         # bound to a twin without a handle that shares self's state.
         twin = type(self).__new__(type(self))
         twin.__dict__ = self.__dict__
-        self.__init_handle_by_constructor__(
-            get_global_func("collage.MakeCostEstimator"),
-            twin._estimate,
-            twin._estimate_prices if self.price_batch is not None else None,
-            twin._observe,
-            twin._transitions if self.has_transitions else None,
-            twin._bounds if self.least_seconds is not None else None,
-        )
+        functions = {"estimate": twin._estimate, "observe": twin._observe}
+        if self.price_batch is not None:
+            functions["price"] = twin._estimate_prices
+        if self.has_transitions:
+            functions["transition"] = twin._transitions
+        if self.least_seconds is not None:
+            functions["bound"] = twin._bounds
+        self.__init_handle_by_constructor__(get_global_func("collage.MakeCostEstimator"), functions)
 
     def __getattr__(self, name: str) -> Any:
         # TVM's would ask the C++ object, which the twin of __init__ lacks.
@@ -120,15 +138,8 @@ class CostEstimator(Object):
 
     @_carried
     def _estimate_prices(self, questions: str, targets: Any) -> str:
-        targets = list(targets)
-        asked = json.loads(questions)
-        return _answers(
-            self.price_batch(
-                [row["signature"] for row in asked],
-                [Work(row["num_calls"], row["operations"], row["bytes"]) for row in asked],
-                [targets[row["target"]] for row in asked],
-            )
-        )
+        asked = CostQuestions.read(questions, targets)
+        return _answers(self.price_batch(asked.signatures, asked.works, asked.targets))
 
     def transition_seconds(
         self, types: Sequence[relay.TensorType], target: Target
@@ -156,13 +167,8 @@ class CostEstimator(Object):
 
     @_carried
     def _bounds(self, questions: str, targets: Any, host: Target) -> str:
-        targets = list(targets)
-        asked = json.loads(questions)
-        seconds = self.least_seconds(
-            [Work(row["num_calls"], row["operations"], 0.0) for row in asked],
-            [targets[row["target"]] for row in asked],
-            host,
-        )
+        asked = CostQuestions.read(questions, targets)
+        seconds = self.least_seconds(asked.works, asked.targets, host)
         return json.dumps([float(value) for value in seconds])
 
     @_carried

@@ -68,8 +68,8 @@ PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpe
     for (size_t k = 0; k < specs.size(); ++k) spec_of[specs[k].name] = static_cast<int>(k);
     const JsonValue asked = JsonValue::Parse(request);
     std::vector<int> wish(graph.size(), Replan::kAnyBackend);
-    for (const JsonValue& row : asked["wish"].Items()) {
-      wish.at(row.Items().at(0).Int()) = spec_of.at(row.Items().at(1).Text());
+    for (const auto& [backend, nodes] : asked["wish"].Fields()) {
+      for (const JsonValue& node : nodes.Items()) wish.at(node.Int()) = spec_of.at(backend);
     }
     const MergeScope scope = asked["join"].Bool() ? MergeScope::kAll : MergeScope::kJoinable;
     std::vector<Json> takers;

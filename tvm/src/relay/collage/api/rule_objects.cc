@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule_objects.h"
 
+#include "../graph/json.h"
 #include "../relay/import_pattern.h"
 #include "../rules/rule_registry.h"
 #include "user_functions.h"
@@ -11,10 +12,6 @@ TVM_REGISTER_OBJECT_TYPE(PartitionRuleRef::ContainerType);
 TVM_REGISTER_OBJECT_TYPE(CombinerRef::ContainerType);
 
 namespace {
-
-SubGraphConfig ConfigOf(int max_depth, int max_exits, bool allow_taps) {
-  return {max_depth, max_exits, allow_taps};
-}
 
 PartitionRuleRef DFPattern(String name, ObjectRef pattern, PackedFunc predicate) {
   DataflowPattern imported = ImportPattern(pattern, ExprOf);
@@ -37,16 +34,28 @@ PartitionRuleRef Union(Array<PartitionRuleRef> sub_rules) {
   return PartitionRuleRef(UnionRule(std::move(rules)));
 }
 
-PartitionRuleRef Combine(PartitionRuleRef sub_rule, Array<CombinerRef> combiners, int max_depth,
-                         int max_exits, bool allow_taps, int max_candidates_per_node) {
+// Numbers and flags of a rule come as JSON, by the names of the arguments in rules/rule.py.
+
+PartitionRuleRef OnlyValid(PartitionRuleRef sub_rule, String limits) {
+  const auto config = SubGraphConfig::Of(JsonValue::Parse(limits));
+  return PartitionRuleRef(OnlyValidRule(config, sub_rule->rule));
+}
+
+PartitionRuleRef Combine(PartitionRuleRef sub_rule, Array<CombinerRef> combiners, String text) {
   std::vector<CombinerPtr> pointers;
   for (const CombinerRef& combiner : combiners) pointers.push_back(combiner->combiner);
-  CombineLimits limits;
-  limits.max_depth = max_depth;
-  limits.max_exits = max_exits;
-  limits.allow_taps = allow_taps;
-  limits.max_candidates_per_node = max_candidates_per_node;
+  const JsonValue given = JsonValue::Parse(text);
+  const auto config = SubGraphConfig::Of(given);
+  const CombineLimits limits{config.max_depth, config.max_exits, config.allow_taps,
+                             static_cast<int>(given["max_candidates_per_node"].Int())};
   return PartitionRuleRef(CombineRule(sub_rule->rule, std::move(pointers), limits));
+}
+
+PartitionRuleRef Region(PartitionRuleRef sub_rule, String text) {
+  const JsonValue given = JsonValue::Parse(text);
+  return PartitionRuleRef(RegionRule(sub_rule->rule, SubGraphConfig::Of(given),
+                                     given["keep_parts"].Bool(),
+                                     static_cast<int>(given["max_cuts"].Int())));
 }
 
 }  // namespace
@@ -84,18 +93,9 @@ TVM_REGISTER_GLOBAL("collage.rules.Joinable").set_body_typed([](PartitionRuleRef
   return PartitionRuleRef(JoinableRule(sub_rule->rule));
 });
 TVM_REGISTER_GLOBAL("collage.rules.Union").set_body_typed(Union);
-TVM_REGISTER_GLOBAL("collage.rules.OnlyValid")
-    .set_body_typed([](PartitionRuleRef sub_rule, int max_depth, int max_exits, bool allow_taps) {
-      return PartitionRuleRef(
-          OnlyValidRule(ConfigOf(max_depth, max_exits, allow_taps), sub_rule->rule));
-    });
+TVM_REGISTER_GLOBAL("collage.rules.OnlyValid").set_body_typed(OnlyValid);
 TVM_REGISTER_GLOBAL("collage.rules.Combine").set_body_typed(Combine);
-TVM_REGISTER_GLOBAL("collage.rules.Region")
-    .set_body_typed([](PartitionRuleRef sub_rule, int max_depth, int max_exits, bool allow_taps,
-                       bool keep_parts, int max_cuts) {
-      return PartitionRuleRef(RegionRule(sub_rule->rule, ConfigOf(max_depth, max_exits, allow_taps),
-                                         keep_parts, max_cuts));
-    });
+TVM_REGISTER_GLOBAL("collage.rules.Region").set_body_typed(Region);
 
 TVM_REGISTER_GLOBAL("collage.rules.ByKind").set_body_typed([](int upstream, int downstream) {
   return CombinerRef(

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tvm_backends.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "../relay/identity.h"
 #include "../relay/rewrite.h"
 #include "../rules/work_estimate.h"
+#include "../search/cover_problem.h"
 
 namespace tvm::collage {
 namespace {
@@ -22,6 +26,49 @@ bool OpHas(const ObjectRef& call, const char* attribute) {
   TVMRetValue value = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
   return value.type_code() != kTVMNullptr;
 }
+
+Json WorkJson(int num_calls, double operations, double bytes) {
+  return JsonObject({{"num_calls", num_calls}, {"operations", operations}, {"bytes", bytes}});
+}
+
+Json WorkJson(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  return WorkJson(NumOpCalls(graph, sub_graph), WorkOf(graph, sub_graph),
+                  BytesOf(graph, sub_graph));
+}
+
+/*! \brief CostQuestions of estimators.py, and the targets that they name by their places. */
+class QuestionsOfWork {
+ public:
+  void Add(const std::string& signature, const Json& work, const ObjectRef& target) {
+    const auto [place, is_new] = places_.emplace(target.get(), static_cast<int>(targets_.size()));
+    if (is_new) targets_.push_back(target);
+    questions_.push_back(
+        JsonObject({{"signature", signature}, {"work", work}, {"target", place->second}}));
+  }
+  String text() const { return Json(questions_).text(); }
+  const Array<ObjectRef>& targets() const { return targets_; }
+
+ private:
+  std::vector<Json> questions_;
+  Array<ObjectRef> targets_;
+  std::map<const Object*, int> places_;
+};
+
+std::vector<double> NumbersOf(const std::string& text) {
+  const JsonValue list = JsonValue::Parse(text);
+  std::vector<double> numbers;
+  for (const JsonValue& number : list.Items()) numbers.push_back(number.Real());
+  return numbers;
+}
+
+/*! \brief A Work of work.py. */
+String WorkOfFunction(const ObjectRef& function) {
+  const ImportedPtr imported = ImportFunction(function);
+  const DataflowGraph& graph = imported->graph;
+  return WorkJson(graph, SubGraph::Make(graph, graph.placeable())).text();
+}
+
+TVM_REGISTER_GLOBAL("collage.WorkOfFunction").set_body_typed(WorkOfFunction);
 
 }  // namespace
 
@@ -59,40 +106,66 @@ bool TvmBackends::ArePricesCheap() const { return estimator_.value()->price != n
 
 std::vector<EstimatedCost> TvmBackends::Price(const DataflowGraph& graph,
                                               const std::vector<CostQuestion>& questions) const {
-  std::vector<CostRequest> requests;
+  const String text = ArePricesCheap() ? PriceByWork(graph, questions) : Measure(graph, questions);
+  const JsonValue answers = JsonValue::Parse(text);
+  std::vector<EstimatedCost> costs;
+  for (const JsonValue& answer : answers.Items()) costs.push_back(EstimatedCost::Of(answer));
+  if (costs.size() != questions.size()) {
+    ThrowUserError("ValueError", "the cost estimator was asked for " +
+                                     std::to_string(questions.size()) + " costs and gave " +
+                                     std::to_string(costs.size()));
+  }
+  return costs;
+}
+
+String TvmBackends::Measure(const DataflowGraph& graph,
+                            const std::vector<CostQuestion>& questions) const {
+  Array<ObjectRef> mods;
+  Array<ObjectRef> targets;
+  Array<String> labels;
   for (const CostQuestion& question : questions) {
     const CandidatePartition& candidate = question.candidate;
     const TargetSpec& target = targets_[candidate.spec];
-    CostRequest request;
-    request.target = target.target;
-    request.signature = question.signature;
-    if (ArePricesCheap()) {
-      request.num_calls = NumOpCalls(graph, candidate.sub_graph);
-      request.operations = WorkOf(graph, candidate.sub_graph);
-      request.bytes = BytesOf(graph, candidate.sub_graph);
-    } else {
-      request.label = LabelOf(graph, candidate, target.spec.name);
-      request.module = [this, &candidate, &target] {
-        return CandidateModule(imported_, candidate.sub_graph, candidate.is_primitive,
-                               target.spec.name);
-      };
-    }
-    requests.push_back(std::move(request));
+    mods.push_back(
+        CandidateModule(imported_, candidate.sub_graph, candidate.is_primitive, target.spec.name));
+    targets.push_back(target.target);
+    labels.push_back(LabelOf(graph, candidate, target.spec.name));
   }
-  return estimator_.value()->Estimate(requests);
+  return FromPython(estimator_.value()->estimate(mods, targets, labels));
+}
+
+String TvmBackends::PriceByWork(const DataflowGraph& graph,
+                                const std::vector<CostQuestion>& questions) const {
+  QuestionsOfWork asked;
+  for (const CostQuestion& question : questions) {
+    const CandidatePartition& candidate = question.candidate;
+    asked.Add(question.signature, WorkJson(graph, candidate.sub_graph),
+              targets_[candidate.spec].target);
+  }
+  return FromPython(estimator_.value()->price(asked.text(), asked.targets()));
 }
 
 std::vector<double> TvmBackends::LeastSeconds(const DataflowGraph& graph,
                                               const std::vector<CostQuestion>& questions) const {
   if (estimator_.value()->bound == nullptr) return {};
-  std::vector<BoundRequest> requests;
+  QuestionsOfWork asked;
   for (const CostQuestion& question : questions) {
     const CandidatePartition& candidate = question.candidate;
     const bool is_call = SpecOf(candidate).is_external && candidate.is_primitive;
-    requests.push_back(
-        {LeastWorkOf(graph, candidate.sub_graph, is_call), targets_[candidate.spec].target});
+    const LeastWork least = LeastWorkOf(graph, candidate.sub_graph, is_call);
+    asked.Add(question.signature, WorkJson(least.is_launched, least.operations, 0),
+              targets_[candidate.spec].target);
   }
-  return estimator_.value()->Bounds(requests, targets_.back().target);
+  const String text =
+      FromPython(estimator_.value()->bound(asked.text(), asked.targets(), targets_.back().target));
+  const std::vector<double> bounds = NumbersOf(text);
+  const bool are_usable = std::all_of(bounds.begin(), bounds.end(), IsUsableSeconds);
+  if (bounds.size() != questions.size() || !are_usable) {
+    ThrowUserError("ValueError",
+                   "the cost estimator's least_seconds gives seconds >= 0 for each of " +
+                       std::to_string(questions.size()) + " candidates");
+  }
+  return bounds;
 }
 
 bool TvmBackends::HasTransitions() const {
@@ -108,7 +181,13 @@ LayoutRole TvmBackends::RoleOf(NodeIndex call) const {
 std::vector<double> TvmBackends::TransitionSeconds(const std::vector<NodeIndex>& values) const {
   Array<ObjectRef> types;
   for (NodeIndex i : values) types.push_back(RefField(imported_.exprs[i], "_checked_type_"));
-  return estimator_.value()->Transitions(types, targets_.back().target);
+  const String text = FromPython(estimator_.value()->transition(types, targets_.back().target));
+  const std::vector<double> seconds = NumbersOf(text);
+  ICHECK_EQ(seconds.size(), types.size()) << "the cost estimator left transitions out";
+  for (double each : seconds) {
+    ICHECK(std::isfinite(each) && each >= 0) << "a transition costs " << each << " seconds";
+  }
+  return seconds;
 }
 
 double TvmBackends::SecondsWaited() const { return CallGlobal("tvm.relay.collage.seconds_waited"); }

@@ -38,6 +38,10 @@ class TvmBackends final : public Backends {
   double SecondsWaited() const final;
 
  private:
+  /*! \brief Both give costs as JSON: of modules, which are made, or by what candidates do. */
+  String Measure(const DataflowGraph& graph, const std::vector<CostQuestion>& questions) const;
+  String PriceByWork(const DataflowGraph& graph, const std::vector<CostQuestion>& questions) const;
+
   const ImportedFunction& imported_;
   const std::vector<TargetSpec> targets_;
   const Optional<CostEstimator> estimator_;

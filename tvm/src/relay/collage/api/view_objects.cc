@@ -2,7 +2,6 @@
 #include "view_objects.h"
 
 #include "../graph/json.h"
-#include "../relay/identity.h"
 
 namespace tvm::collage {
 
@@ -90,29 +89,23 @@ String SubGraphFields(const SubGraphView& view) {
 }
 
 /*! \brief Why a sub-graph is not valid; empty when it is. */
-String WhyInvalid(const SubGraphView& view, int64_t max_depth, int64_t max_exits, bool allow_taps) {
+String WhyInvalid(const SubGraphView& view, const String& limits) {
   std::string why;
-  const SubGraphConfig config{static_cast<int>(max_depth), static_cast<int>(max_exits), allow_taps};
+  const auto config = SubGraphConfig::Of(JsonValue::Parse(limits));
   return view->sub_graph.IsValid(view->graph(), config, &why) ? "" : why;
 }
 
-TVM_REGISTER_GLOBAL("collage.view.DataflowGraph").set_body_typed([](ObjectRef function) {
-  return DataflowGraphView({ImportFunction(function)});
-});
-TVM_REGISTER_GLOBAL("collage.view.WrittenGraph").set_body_typed([](ObjectRef function) {
-  return DataflowGraphView({ImportFunction(function, Naming::kAsWritten)});
-});
+TVM_REGISTER_GLOBAL("collage.view.DataflowGraph")
+    .set_body_typed([](ObjectRef function, bool as_written) {
+      const Naming naming = as_written ? Naming::kAsWritten : Naming::kReplaced;
+      return DataflowGraphView({ImportFunction(function, naming)});
+    });
 TVM_REGISTER_GLOBAL("collage.view.DataflowGraphFields").set_body_typed([](DataflowGraphView view) {
   const DataflowGraph& graph = view->graph();
   return String(JsonText({{"size", graph.size()},
                           {"result", graph.result()},
                           {"placeable", graph.placeable()},
                           {"summary", graph.Summary()}}));
-});
-// Of one function, the same in every process.
-TVM_REGISTER_GLOBAL("collage.view.Hashes").set_body_typed([](DataflowGraphView view) {
-  const FunctionKey key = KeyOf(*view->imported);
-  return String(JsonText({{"structure", Hex(key.structure)}, {"weights", Hex(key.weights)}}));
 });
 TVM_REGISTER_GLOBAL("collage.view.NodeFields").set_body_typed(NodeFields);
 TVM_REGISTER_GLOBAL("collage.view.Expr").set_body_typed([](DataflowGraphView view, int64_t index) {

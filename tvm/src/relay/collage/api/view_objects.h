@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../graph/candidate_partition.h"
+#include "../plan/backends.h"
 #include "../relay/import_relay.h"
-#include "cost_estimator.h"
 #include "gather_specs.h"
 #include "shared.h"
 

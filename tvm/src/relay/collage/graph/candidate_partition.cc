@@ -3,11 +3,6 @@
 
 namespace tvm::collage {
 
-std::string CandidatePartition::Summary(const DataflowGraph& graph) const {
-  return "spec " + std::to_string(spec) + " " + rule + ": " + sub_graph.Summary(graph) +
-         (is_free ? " free" : "");
-}
-
 bool CandidateSet::Add(CandidatePartition candidate) {
   const size_t hash =
       Hash().Add(candidate.sub_graph.Hash()).Add(static_cast<uint64_t>(candidate.spec)).Get();

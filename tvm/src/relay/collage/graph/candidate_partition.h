@@ -32,8 +32,6 @@ struct COLLAGE_API CandidatePartition {
    * The search has both, to pick by what surrounds it; rules make none of these.
    */
   bool stays_plain = false;
-
-  std::string Summary(const DataflowGraph& graph) const;
 };
 
 /*! \brief In the order of their first appearance; each (sub-graph, spec, wrapped or not) once. */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file index_set.cc
- * \brief The word loops of IndexSet. Tested by tests/cpp/index_set_test.cc.
- */
+// The word loops of IndexSet. Test: tvm/tests/cpp/index_set_test.cc.
 #include "index_set.h"
 
 namespace tvm::collage {

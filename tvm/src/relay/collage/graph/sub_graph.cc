@@ -5,6 +5,8 @@
 #include <cassert>
 #include <stdexcept>
 
+#include "json.h"
+
 namespace tvm::collage {
 namespace {
 
@@ -115,6 +117,11 @@ std::string WhyNestedPartsUnsound(const DataflowGraph& graph, const SubGraph& su
 OpKind FusionKind(const Node& node) {
   if (node.type != NodeType::kTuple && node.type != NodeType::kProjection) return node.kind;
   return node.kind == OpKind::kOpaque ? OpKind::kOpaque : OpKind::kInjective;
+}
+
+SubGraphConfig SubGraphConfig::Of(const JsonValue& fields) {
+  return {static_cast<int>(fields["max_depth"].Int()), static_cast<int>(fields["max_exits"].Int()),
+          fields["allow_taps"].Bool()};
 }
 
 std::string SubGraphConfig::Summary() const {

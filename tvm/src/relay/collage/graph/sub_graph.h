@@ -13,12 +13,16 @@
 
 namespace tvm::collage {
 
+class JsonValue;
+
 /*! \brief Limits that a backend sets on its partitions; the defaults allow everything. */
 struct SubGraphConfig {
   int max_depth = 0;  // calls on the longest inside path; 0 means no limit
   int max_exits = 0;  // 0 means no limit
   bool allow_taps = true;
 
+  /*! \brief Of JSON fields of these names. */
+  static SubGraphConfig Of(const JsonValue& fields);
   /*! \brief "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults. */
   std::string Summary() const;
 };

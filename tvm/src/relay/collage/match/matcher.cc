@@ -151,10 +151,6 @@ NodeIndex Match::Bound(const DataflowPattern& pattern) const {
   return -1;
 }
 
-std::string Match::Summary(const DataflowGraph& graph) const {
-  return "match at " + graph.Summary(root) + " of " + inside.Summary();
-}
-
 std::vector<Match> FindMatches(const DataflowGraph& graph, const DataflowPattern& pattern,
                                int64_t* num_cut, int64_t* num_steps) {
   RootOps roots;

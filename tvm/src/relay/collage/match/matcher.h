@@ -5,7 +5,6 @@
 #ifndef TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
 #define TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,7 +25,6 @@ struct Match {
 
   /*! \brief Node of `pattern`'s first binding, -1 when it took no part (an optional piece). */
   NodeIndex Bound(const DataflowPattern& pattern) const;
-  std::string Summary(const DataflowGraph& graph) const;
 };
 
 /*! \brief How many matches of one root are found, and how many ways to bind it are tried. */

@@ -119,28 +119,11 @@ String AttrsSummary(ObjectRef attrs) {
   return Json(texts).text();
 }
 
-/*! \brief "1 64 56 56"; "?" for what is not known at compile time. */
-String PlainInts(const Array<ObjectRef>& numbers) {
-  std::string text;
-  for (const ObjectRef& number : numbers) {
-    const std::string one =
-        IsA(number, "IntImm") ? std::to_string(Fields(number).Int("value")) : "?";
-    text += (text.empty() ? "" : " ") + one;
-  }
-  return text;
-}
-
-/*! \brief "float32 1 64 56 56"; empty when it is no tensor's type. */
-String StaticType(const ObjectRef& type) {
-  if (!IsA(type, "relay.TensorType")) return "";
-  Fields fields(type);
-  const auto shape = runtime::Downcast<Array<ObjectRef>>(fields.Ref("shape"));
-  return runtime::DLDataType2String(fields.DType("dtype")) + " " + std::string(PlainInts(shape));
-}
-
 TVM_REGISTER_GLOBAL("collage.AttrsSummary").set_body_typed(AttrsSummary);
-TVM_REGISTER_GLOBAL("collage.StaticType").set_body_typed(StaticType);
-TVM_REGISTER_GLOBAL("collage.PlainInts").set_body_typed(PlainInts);
+// An attribute, or a list that is none, in one call: each item read from Python takes microseconds.
+TVM_REGISTER_GLOBAL("collage.AttrJson").set_body_typed([](ObjectRef value) {
+  return String(Json(ImportAttr(value)).text());
+});
 
 }  // namespace
 }  // namespace tvm::collage

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "../graph/json.h"
 #include "construct.h"
 #include "device_domains.h"
 #include "import_attrs.h"
@@ -293,6 +294,12 @@ class Importer {
   std::vector<int> parents_;
   std::vector<bool> is_let_;  // by scope: what opened it
 };
+
+// {"shape", "dtype"} of a tensor's type, null for any other: in one call, as collage.AttrJson.
+TVM_REGISTER_GLOBAL("collage.TensorTypeJson").set_body_typed([](ObjectRef type) {
+  const bool is_tensor = IsA(type, "relay.TensorType");
+  return String(is_tensor ? Json(ImportType(type)[0]).text() : Json(AttrValue()).text());
+});
 
 }  // namespace
 

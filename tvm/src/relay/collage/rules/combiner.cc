@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "combiner.h"
 
-#include <functional>
 #include <iterator>
-#include <optional>
 
 namespace tvm::collage {
 namespace {
@@ -14,40 +12,6 @@ const char* NameOf(OpKind kind) {
                                     "?",          "Tuple",           "Opaque"};
   const size_t at = static_cast<size_t>(kind);
   return at < std::size(kNames) ? kNames[at] : "?";
-}
-
-/*! \brief A combiner as a function; `glue` is the type of the nodes that it joins besides. */
-class FunctionCombiner : public Combiner {
- public:
-  using Fire = std::function<bool(const DataflowGraph& graph, const CombinePart& upstream,
-                                  const CombinePart& downstream)>;
-  FunctionCombiner(std::string summary, Fire fires, std::optional<NodeType> glue)
-      : summary_(std::move(summary)), fires_(std::move(fires)), glue_(glue) {}
-
-  bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
-             const CombinePart& downstream) const override {
-    return fires_(graph, upstream, downstream);
-  }
-
-  std::vector<NodeIndex> Glue(const DataflowGraph& graph) const override {
-    std::vector<NodeIndex> nodes;
-    for (NodeIndex i = 0; i < graph.size(); ++i) {
-      if (graph[i].type == glue_ && FusionKind(graph[i]) != OpKind::kOpaque) nodes.push_back(i);
-    }
-    return nodes;
-  }
-
-  std::string Summary() const override { return summary_; }
-
- private:
-  std::string summary_;
-  Fire fires_;
-  std::optional<NodeType> glue_;
-};
-
-CombinerPtr Make(std::string summary, FunctionCombiner::Fire fires,
-                 std::optional<NodeType> glue = std::nullopt) {
-  return std::make_shared<FunctionCombiner>(std::move(summary), std::move(fires), glue);
 }
 
 bool IsInjective(const CombinePart& part) { return part.kind <= OpKind::kInjective; }
@@ -74,28 +38,40 @@ bool IsProjection(const DataflowGraph& graph, const CombinePart& upstream,
 
 }  // namespace
 
-CombinerPtr ByKindCombiner(OpKind most_upstream, OpKind most_downstream) {
-  return Make(std::string(NameOf(most_upstream)) + "->" + NameOf(most_downstream),
-              [=](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
-                return upstream.kind <= most_upstream && downstream.kind <= most_downstream;
-              });
+std::vector<NodeIndex> Combiner::Glue(const DataflowGraph& graph) const {
+  std::vector<NodeIndex> nodes;
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
+    if (graph[i].type == glue_ && FusionKind(graph[i]) != OpKind::kOpaque) nodes.push_back(i);
+  }
+  return nodes;
 }
 
-CombinerPtr TupleArgCombiner() { return Make("TupleArg", IsTupleArg, NodeType::kTuple); }
+CombinerPtr ByKindCombiner(OpKind most_upstream, OpKind most_downstream) {
+  return std::make_shared<Combiner>(
+      std::string(NameOf(most_upstream)) + "->" + NameOf(most_downstream),
+      [=](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
+        return upstream.kind <= most_upstream && downstream.kind <= most_downstream;
+      });
+}
+
+CombinerPtr TupleArgCombiner() {
+  return std::make_shared<Combiner>("TupleArg", IsTupleArg, NodeType::kTuple);
+}
 
 CombinerPtr TupleProjectionCombiner() {
-  return Make("TupleProjection", IsProjection, NodeType::kProjection);
+  return std::make_shared<Combiner>("TupleProjection", IsProjection, NodeType::kProjection);
 }
 
 CombinerPtr JoinAnythingCombiner() {
-  return Make("JoinAnything",
-              [](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
-                return upstream.kind != OpKind::kOpaque && downstream.kind != OpKind::kOpaque;
-              });
+  return std::make_shared<Combiner>(
+      "JoinAnything", [](const auto&, const CombinePart& upstream, const CombinePart& downstream) {
+        return upstream.kind != OpKind::kOpaque && downstream.kind != OpKind::kOpaque;
+      });
 }
 
 CombinerPtr ConstantsCombiner() {
-  return Make("Constants", [](const auto&, const auto&, const auto&) { return false; });
+  return std::make_shared<Combiner>("Constants",
+                                    [](const auto&, const auto&, const auto&) { return false; });
 }
 
 std::vector<CombinerPtr> TvmCombiners() {

@@ -4,8 +4,11 @@
 #ifndef TVM_RELAY_COLLAGE_RULES_COMBINER_H_
 #define TVM_RELAY_COLLAGE_RULES_COMBINER_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../graph/sub_graph.h"
@@ -22,13 +25,25 @@ struct CombinePart {
 
 class COLLAGE_API Combiner {
  public:
-  virtual ~Combiner() = default;
-  /*! \brief An edge from `upstream` to `downstream` exists. */
-  virtual bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
-                     const CombinePart& downstream) const = 0;
+  /*! \brief Asked where an edge from `upstream` to `downstream` exists. */
+  using Test = std::function<bool(const DataflowGraph& graph, const CombinePart& upstream,
+                                  const CombinePart& downstream)>;
+  /*! \param glue the type of the nodes that it joins beside the sub-rule's candidates. */
+  Combiner(std::string summary, Test fires, std::optional<NodeType> glue = std::nullopt)
+      : summary_(std::move(summary)), fires_(std::move(fires)), glue_(glue) {}
+
+  bool Fires(const DataflowGraph& graph, const CombinePart& upstream,
+             const CombinePart& downstream) const {
+    return fires_(graph, upstream, downstream);
+  }
   /*! \brief Tuples and projections that the combiner joins, beside the sub-rule's candidates. */
-  virtual std::vector<NodeIndex> Glue(const DataflowGraph&) const { return {}; }
-  virtual std::string Summary() const = 0;
+  std::vector<NodeIndex> Glue(const DataflowGraph& graph) const;
+  const std::string& Summary() const { return summary_; }
+
+ private:
+  std::string summary_;
+  Test fires_;
+  std::optional<NodeType> glue_;
 };
 
 using CombinerPtr = std::shared_ptr<const Combiner>;

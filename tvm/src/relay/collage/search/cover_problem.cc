@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file cover_problem.cc
- * \brief Checks and describes cover problems. Tested by tests/cpp/search_problem_test.cc.
- */
+// Checks cover problems. Test: tvm/tests/cpp/search_problem_test.cc.
 #include "cover_problem.h"
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <stdexcept>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 namespace {
 
@@ -75,19 +70,4 @@ void CoverProblem::Validate() const {
   }
 }
 
-std::string CoverProblem::Summary() const {
-  size_t known = 0;
-  size_t failed = 0;
-  for (const CandidateCost& cost : costs) {
-    known += cost.status == CandidateCost::Status::kKnown;
-    failed += cost.status == CandidateCost::Status::kFailed;
-  }
-  std::set<int> layout_classes;
-  for (const CoverCandidate& candidate : candidates) layout_classes.insert(candidate.layout_class);
-  return std::to_string(num_nodes) + " nodes, " + std::to_string(candidates.size()) +
-         " candidates (" + std::to_string(known) + " known, " + std::to_string(failed) +
-         " failed), " + std::to_string(layout_classes.size()) + " layout classes";
-}
-
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

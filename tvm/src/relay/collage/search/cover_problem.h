@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file cover_problem.h
- * \brief What the cover search is asked: nodes, candidates, costs and transition costs, as plain
- * data. Nodes are numbered in a topological order (every input is smaller than its reader).
- * Tested by tests/cpp/search_problem_test.cc.
- */
+// What the cover search is asked: nodes, candidates, costs and transition costs, as plain data.
+// Nodes are numbered in a topological order (every input is smaller than its reader).
+// Test: tvm/tests/cpp/search_problem_test.cc.
 #ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
 #define TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
 
 #include <functional>
-#include <string>
 #include <vector>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 /*! \brief What the search knows of a candidate's cost. */
 struct CandidateCost {
@@ -83,8 +78,6 @@ struct CoverProblem {
    * or a cost that is negative, not finite or above kMaxSeconds.
    */
   void Validate() const;
-  /*! \brief "120 nodes, 800 candidates (35 known, 2 failed), 2 layout classes". */
-  std::string Summary() const;
 };
 
 /*!
@@ -96,7 +89,6 @@ constexpr double kMaxSeconds = 1.0e6;
 /*! \brief True for 0 <= seconds <= kMaxSeconds. */
 bool IsUsableSeconds(double seconds);
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_

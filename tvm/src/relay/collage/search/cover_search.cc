@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file cover_search.cc
- * \brief Steps of the cover search. A plan found with lower bounds in place of unknown costs costs
- * no more than any cover, so once all its own costs are known it is optimal; and each candidate
- * asked for is part of such a plan, the dearest by a guess first. A last resort counts as more than
- * all parts of any plan together, so that a cover with fewer of them costs less. Tested by
- * tests/cpp/search_cover_test.cc.
- */
+// Steps of the cover search. A plan found with lower bounds in place of unknown costs costs
+// no more than any cover, so once all its own costs are known it is optimal; and each candidate
+// asked for is part of such a plan, the dearest by a guess first. A last resort counts as more than
+// all parts of any plan together, so that a cover with fewer of them costs less. Test:
+// tvm/tests/cpp/search_cover_test.cc.
 #include "cover_search.h"
 
 #include <algorithm>
@@ -22,8 +19,7 @@
 #include "position_search.h"
 #include "ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 namespace {
 
@@ -276,22 +272,6 @@ CoverStep CoverSearch::Step() { return impl_->Step(); }
 const CoverProblem& CoverSearch::problem() const { return impl_->problem(); }
 const CoverStats& CoverSearch::stats() const { return impl_->stats(); }
 
-std::string CoverStep::Summary() const {
-  switch (kind) {
-    case Kind::kNoCover:
-      return "no cover: " + message;
-    case Kind::kNeedCosts:
-      return "needs " + std::to_string(needed.size()) + " costs";
-    case Kind::kPlan:
-      break;
-  }
-  std::string summary = std::to_string(plan.candidates.size()) + " parts, " +
-                        std::to_string(plan.seconds * 1e3) + " ms";
-  if (plan.optimal) return summary + ", optimal";
-  return summary + ", not proven optimal (no cover below " +
-         std::to_string(plan.lower_bound_seconds * 1e3) + " ms)";
-}
-
 std::string CoverStats::Summary() const {
   return std::to_string(nodes) + " nodes, " + std::to_string(candidates) + " candidates, " +
          std::to_string(steps) + " steps, " + std::to_string(costs_asked) + " costs asked, " +
@@ -305,5 +285,4 @@ std::string CoverStats::Summary() const {
          ", " + Milliseconds(seconds);
 }
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage

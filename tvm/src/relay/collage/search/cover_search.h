@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file cover_search.h
- * \brief The exact minimum-cost cover: which candidates together cover each node once, can be run
- * one after the other, and cost least. Never measures: it names the costs that it needs.
- * How and why it is exact: docs/search.md. Tested by tests/cpp/search_cover_test.cc.
- *
- *   CoverSearch search(std::move(problem));
- *   CoverStep step = search.Step();
- *   while (step.kind == CoverStep::Kind::kNeedCosts) {
- *     for (int id : step.needed) search.SetCost(id, Measure(id));
- *     step = search.Step();
- *   }
- */
+// The exact minimum-cost cover: which candidates together cover each node once, can be run
+// one after the other, and cost least. Never measures: it names the costs that it needs.
+// How and why it is exact: docs/search.md. Tested by tests/cpp/search_cover_test.cc.
+//
+//   CoverSearch search(std::move(problem));
+//   CoverStep step = search.Step();
+//   while (step.kind == CoverStep::Kind::kNeedCosts) {
+//     for (int id : step.needed) search.SetCost(id, Measure(id));
+//     step = search.Step();
+//   }
 #ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
 #define TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
 
@@ -22,8 +19,7 @@
 
 #include "cover_problem.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage {
 
 struct CoverSearchOptions {
   /*!
@@ -67,8 +63,6 @@ struct CoverStep {
   /*! \brief kNoCover: the first node that no cover gets past. */
   int uncovered_node = -1;
   std::string message;
-
-  std::string Summary() const;
 };
 
 /*! \brief How the search went; all counts but those of the problem are sums over all steps. */
@@ -127,7 +121,6 @@ class CoverSearch {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage
 
 #endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_

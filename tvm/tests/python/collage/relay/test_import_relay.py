@@ -2,12 +2,14 @@
 """Relay functions as DataflowGraph: every kind of expression, its inputs, scopes and types."""
 
 import itertools
+import json
 
 import pytest
 import tvm
 from relay_text import graph_rows, parse
 from tvm import relay
 from tvm.relay.collage import candidates
+from tvm.relay.collage.backends.ints import ints_of
 from tvm.relay.op import OpPattern
 from tvm.relay.prelude import Prelude
 
@@ -232,17 +234,26 @@ def test_an_untyped_function_has_no_types():
 
 
 @pytest.mark.parametrize(
-    "shape, text", [((1, 64, 7), "1 64 7"), ((), ""), ((2, relay.Any()), "2 ?"), ((0,), "0")]
+    "shape, expected",
+    [((1, 64, 7), [1, 64, 7]), ((), []), ((2, relay.Any()), [2, None]), ((0,), [0])],
 )
-def test_types_and_shapes_are_read_in_one_piece(shape, text):
+def test_types_are_read_in_one_piece(shape, expected):
     kind = relay.TensorType(shape, "int8")
-    assert tvm.get_global_func("collage.StaticType")(kind) == f"int8 {text}"
-    assert tvm.get_global_func("collage.PlainInts")(kind.shape) == text
+    found = json.loads(tvm.get_global_func("collage.TensorTypeJson")(kind))
+    assert found == {"shape": expected, "dtype": "int8"}
+
+
+def test_attributes_of_integers_are_read_in_one_piece():
+    pads = relay.nn.pad(relay.var("x", shape=(2, 4)), ((0, 0), (1, 2))).attrs.pad_width
+    assert json.loads(tvm.get_global_func("collage.AttrJson")(pads)) == [[0, 0], [1, 2]]
+    assert ints_of(relay.TensorType((2, 3)).shape) == [2, 3]
+    with pytest.raises(ValueError):
+        ints_of(relay.TensorType((2, relay.Any())).shape)
 
 
 def test_only_a_tensors_type_is_read_in_one_piece():
     kind = relay.TupleType([relay.TensorType((2,))])
-    assert tvm.get_global_func("collage.StaticType")(kind) == ""
+    assert tvm.get_global_func("collage.TensorTypeJson")(kind) == "null"
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ backends/onnx_model/test_export.py.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import tvm
 
-_plain_ints = tvm.get_global_func("collage.PlainInts")
+_attr_json = tvm.get_global_func("collage.AttrJson")
 
 
 def ints_of(values: Any) -> list[int]:
@@ -19,7 +20,7 @@ def ints_of(values: Any) -> list[int]:
     if isinstance(values, (int, tvm.tir.IntImm)):
         return [int(values)]
     # One call for all of them, where each would take several.
-    return [int(text) for text in _plain_ints(values).split()]
+    return [int(number) for number in json.loads(_attr_json(values))]
 
 
 def per_axis(values: Any, axes: int) -> list[int]:

@@ -49,8 +49,8 @@ class PlanSpace:
         self._replans, self._host = replans, host
         self.genes: list[Gene] = []
         for function, replan in replans.items():
-            takers = _ask(replan, [], False)["takers"]
-            on_host = [(node, host) for node, names in enumerate(takers) if host in names]
+            takers = _ask(replan, {}, False)["takers"]
+            on_host = {host: [node for node, names in enumerate(takers) if host in names]}
             for row in sorted(_ask(replan, on_host, False)["parts"], key=lambda row: row["nodes"]):
                 # Everything else is no kernel, and free.
                 is_kernel = row["backend"] == host or row["cost"]["status"] == "unknown"
@@ -75,10 +75,10 @@ class PlanSpace:
 
     def parts_of(self, genome: Genome) -> Parts:
         """The plan's parts by function."""
-        wishes: dict[str, list[tuple[int, str]]] = {name: [] for name in self._replans}
+        wishes: dict[str, dict[str, list[int]]] = {name: {} for name in self._replans}
         for gene, allele in zip(self.genes, genome[:-1], strict=True):
             if allele != ANY:
-                wishes[gene.function] += [(node, allele) for node in gene.nodes]
+                wishes[gene.function].setdefault(allele, []).extend(gene.nodes)
         return {
             name: placed_parts(_ask(replan, wishes[name], genome[-1] == JOINED)["parts"])
             for name, replan in self._replans.items()
@@ -104,8 +104,9 @@ class PlanSpace:
 
 
 def _ask(
-    replan: Callable[[str], Any], wish: Sequence[tuple[int, str]], join: bool
+    replan: Callable[[str], Any], wish: Mapping[str, Sequence[int]], join: bool
 ) -> dict[str, Any]:
+    """A plan by nodes of which a backend should run each."""
     return json.loads(str(replan(json.dumps({"wish": wish, "join": join}))))
 
 

@@ -29,7 +29,7 @@ def dataflow_graph(function: relay.Function, as_written: bool = False) -> Datafl
     """
     if not isinstance(function, relay.Function):
         raise _not_relay(function)
-    return call("WrittenGraph" if as_written else "DataflowGraph", function)
+    return call("DataflowGraph", function, as_written)
 
 
 def partition_specs(targets: Any) -> list[PartitionSpec]:

@@ -5,6 +5,7 @@ Every function checks its arguments: TypeError or ValueError names rule and argu
 Test: rules/test_rule.py, rules/test_*.py.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -117,7 +118,7 @@ def OnlyValid(
     allow_taps: may a value be used both inside and outside?
     """
     limits = _limits("OnlyValid", max_depth, max_exits, allow_taps)
-    return _make("OnlyValid", _check_rule("OnlyValid", sub_rule), *limits)
+    return _make("OnlyValid", _check_rule("OnlyValid", sub_rule), json.dumps(limits))
 
 
 def Combine(
@@ -135,7 +136,8 @@ def Combine(
     ]
     limits = _limits("Combine", max_depth, max_exits, allow_taps)
     most = check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, 1)
-    return _make("Combine", _check_rule("Combine", sub_rule), combiners, *limits, most)
+    limits["max_candidates_per_node"] = most
+    return _make("Combine", _check_rule("Combine", sub_rule), combiners, json.dumps(limits))
 
 
 def Region(
@@ -152,9 +154,9 @@ def Region(
     two most expensive, and so on; what is expensive is a static estimate from shapes.
     """
     limits = _limits("Region", max_depth, max_exits, allow_taps)
-    cuts = check_limit("Region", "max_cuts", max_cuts)
-    keep_parts = check("Region", "keep_parts", keep_parts, bool, "a bool")
-    return _make("Region", _check_rule("Region", sub_rule), *limits, keep_parts, cuts)
+    limits["max_cuts"] = check_limit("Region", "max_cuts", max_cuts)
+    limits["keep_parts"] = check("Region", "keep_parts", keep_parts, bool, "a bool")
+    return _make("Region", _check_rule("Region", sub_rule), json.dumps(limits))
 
 
 def tvm_rule() -> PartitionRule:
@@ -170,12 +172,12 @@ def _check_rule(rule: str, value: Any) -> PartitionRule:
     return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
 
 
-def _limits(rule: str, max_depth: int, max_exits: int, allow_taps: bool) -> tuple[int, int, bool]:
-    return (
-        check_limit(rule, "max_depth", max_depth),
-        check_limit(rule, "max_exits", max_exits),
-        check(rule, "allow_taps", allow_taps, bool, "a bool"),
-    )
+def _limits(rule: str, max_depth: int, max_exits: int, allow_taps: bool) -> dict[str, int]:
+    return {
+        "max_depth": check_limit(rule, "max_depth", max_depth),
+        "max_exits": check_limit(rule, "max_exits", max_exits),
+        "allow_taps": check(rule, "allow_taps", allow_taps, bool, "a bool"),
+    }
 
 
 def check(rule: str, argument: str, value: Any, kinds: Any, wanted: str) -> Any:

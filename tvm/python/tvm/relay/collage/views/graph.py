@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tvm import relay
-from tvm._ffi import register_object
+from tvm._ffi import get_global_func, register_object
 
 from ..records import read_json
 from .handle import IndexSet, OpKind, TensorType, View, call, ints
@@ -67,12 +68,6 @@ class Node:
         return self.summary
 
 
-@dataclasses.dataclass(frozen=True)
-class _Hashes:
-    structure: str
-    weights: str
-
-
 @register_object("collage.DataflowGraph")
 class DataflowGraph(View):
     """One Relay function as flat arrays over its post-dfs order; what all rules and the search see.
@@ -107,8 +102,8 @@ class DataflowGraph(View):
         return IndexSet(self._fields["placeable"])
 
     @functools.cached_property
-    def _hashes(self) -> _Hashes:
-        return read_json(_Hashes, call("Hashes", self))
+    def _described(self) -> dict[str, Any]:
+        return json.loads(get_global_func("collage.DescribeFunction")(self.function))
 
     @property
     def structural_hash(self) -> str:
@@ -116,12 +111,12 @@ class DataflowGraph(View):
 
         Names of variables and values of weights are left out; `weights_hash` has those.
         """
-        return self._hashes.structure
+        return self._described["key"]
 
     @property
     def weights_hash(self) -> str:
         """16 hexadecimal digits: the values of the function's weights, in their order."""
-        return self._hashes.weights
+        return self._described["weights"]
 
     def node(self, index: int) -> Node:
         """The node; IndexError outside of the graph."""

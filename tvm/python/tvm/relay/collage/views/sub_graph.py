@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 from tvm._ffi import register_object
@@ -112,8 +113,8 @@ class SubGraph(View):
 
     def why_invalid(self, config: SubGraphConfig | None = None) -> str:
         """The first reason why it can be no partition within `config`; "" when it can."""
-        limits = config or SubGraphConfig()
-        return str(call("WhyInvalid", self, limits.max_depth, limits.max_exits, limits.allow_taps))
+        limits = dataclasses.asdict(config or SubGraphConfig())
+        return str(call("WhyInvalid", self, json.dumps(limits)))
 
     def is_valid(self, config: SubGraphConfig | None = None) -> bool:
         """Whether it is convex, in one scope, its composites disjoint, and within `config`."""

@@ -20,7 +20,7 @@ from .lower import lower
 from .types import check_types
 
 _FAR_ENOUGH = 40
-_static_type = get_global_func("collage.StaticType")
+_tensor_type_json = get_global_func("collage.TensorTypeJson")
 
 
 def lower_calls(root: relay.Expr, calls: list) -> Graph:
@@ -67,7 +67,7 @@ def find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> It
 
 def _are_alike(operands: Sequence[relay.Expr]) -> bool:
     """Tell whether a post-op sum can be meant: it broadcasts nothing. Spares lowering biases."""
-    first, second = (_static_type(operand.checked_type) for operand in operands)
+    first, second = (_tensor_type_json(operand.checked_type) for operand in operands)
     return first == second
 
 

@@ -8,6 +8,7 @@ Test: backends/dnnl/test_codegen.py, backends/dnnl/test_patterns.py, backends/bl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -20,19 +21,18 @@ from .graph import Graph, Node
 
 # Ops whose every result is a node of its own, with attrs (Relay's attributes, which result).
 _NODE_PER_RESULT = {"split"}
-_static_type = get_global_func("collage.StaticType")
+_tensor_type_json = get_global_func("collage.TensorTypeJson")
 
 
 def static_type(tensor_type: Any, what: str, backend: str) -> tuple[tuple[int, ...], str]:
     """Return a tensor type's extents and dtype; UnsupportedOpError for other and dynamic types."""
     # One call for all: each read from Python takes microseconds, and predicates ask a lot.
-    text = _static_type(tensor_type)
-    if not text:
+    found = json.loads(_tensor_type_json(tensor_type))
+    if found is None:
         raise UnsupportedOpError(backend, what, f"its type {tensor_type} is not a tensor")
-    dtype, *extents = text.split()
-    if "?" in extents:
+    if None in found["shape"]:
         raise UnsupportedOpError(backend, what, f"its shape {list(tensor_type.shape)} is dynamic")
-    return tuple(map(int, extents)), dtype
+    return tuple(found["shape"]), found["dtype"]
 
 
 def flatten(function: relay.Function, backend: str) -> Graph:
