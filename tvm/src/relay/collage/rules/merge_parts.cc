@@ -111,19 +111,6 @@ std::vector<Tiles> RegionMerger::Merge() {
   return result;
 }
 
-CandidatePartition Joined(const DataflowGraph& graph, const Tiles& tiles, int spec) {
-  // All at once: unions one by one would copy the tiles so far for each tile.
-  IndexSet inside(graph.size());
-  std::vector<NestedSubGraph> nested;
-  for (const SubGraph* tile : tiles) {
-    inside |= tile->inside();
-    nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
-  }
-  constexpr bool kIsPrimitive = true;
-  return {SubGraph::Make(graph, std::move(inside), std::move(nested)), spec, kMergedRule,
-          kIsPrimitive};
-}
-
 /*! \brief Chooses the joined parts that let all parts run one after the other. */
 class Joiner {
  public:
@@ -193,6 +180,17 @@ std::vector<Tiles> MergeTiles(const DataflowGraph& graph, Tiles tiles) {
   return RegionMerger(graph, std::move(tiles)).Merge();
 }
 
+SubGraph JoinTiles(const DataflowGraph& graph, const Tiles& tiles) {
+  // All at once: unions one by one would copy the tiles so far for each tile.
+  IndexSet inside(graph.size());
+  std::vector<NestedSubGraph> nested;
+  for (const SubGraph* tile : tiles) {
+    inside |= tile->inside();
+    nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
+  }
+  return SubGraph::Make(graph, std::move(inside), std::move(nested));
+}
+
 Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scope) {
   std::map<int, Tiles> tiles_of_spec;
   for (const CandidatePartition& part : parts) {
@@ -200,10 +198,12 @@ Parts MergeParts(const DataflowGraph& graph, const Parts& parts, MergeScope scop
     if (scope == MergeScope::kAll || part.is_joinable)
       tiles_of_spec[part.spec].push_back(&part.sub_graph);
   }
+  constexpr bool kIsPrimitive = true;
   Parts joined;
   for (const auto& [spec, tiles] : tiles_of_spec) {
     for (const Tiles& region : MergeTiles(graph, tiles)) {
-      if (region.size() > 1) joined.push_back(Joined(graph, region, spec));
+      if (region.size() < 2) continue;
+      joined.push_back({JoinTiles(graph, region), spec, kMergedRule, kIsPrimitive});
     }
   }
   Joiner joiner(graph, parts, joined);

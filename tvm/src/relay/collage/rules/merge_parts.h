@@ -23,6 +23,9 @@ using Tiles = std::vector<const SubGraph*>;
  */
 std::vector<Tiles> MergeTiles(const DataflowGraph& graph, Tiles tiles);
 
+/*! \brief All tiles as one sub-graph, composites kept. */
+SubGraph JoinTiles(const DataflowGraph& graph, const Tiles& tiles);
+
 /*! \brief Which external parts may be joined: all, or those with is_joinable alone? */
 enum class MergeScope { kAll, kJoinable };
 

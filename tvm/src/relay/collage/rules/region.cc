@@ -31,12 +31,6 @@ Tiles ChooseTiles(const DataflowGraph& graph, const std::vector<CandidatePartiti
   return chosen;
 }
 
-IndexSet UnionOf(const DataflowGraph& graph, const Tiles& tiles) {
-  IndexSet inside(graph.size());
-  for (const SubGraph* tile : tiles) inside |= tile->inside();
-  return inside;
-}
-
 /*! \brief A lone tuple that is read only outside, or a projection of an outside tuple. */
 bool IsBorderGlue(const DataflowGraph& graph, const SubGraph& tile, const IndexSet& inside) {
   if (tile.size() != 1 || !tile.nested().empty()) return false;
@@ -52,42 +46,14 @@ Tiles WithoutBorderGlue(const DataflowGraph& graph, Tiles tiles) {
   size_t num_tiles;
   do {
     num_tiles = tiles.size();
-    const IndexSet inside = UnionOf(graph, tiles);
+    IndexSet inside(graph.size());
+    for (const SubGraph* tile : tiles) inside |= tile->inside();
     tiles.erase(
         std::remove_if(tiles.begin(), tiles.end(),
                        [&](const SubGraph* tile) { return IsBorderGlue(graph, *tile, inside); }),
         tiles.end());
   } while (tiles.size() < num_tiles);
   return tiles;
-}
-
-/*! \brief The pieces that hang together; no path joins two pieces of a convex set from outside. */
-std::vector<Tiles> Pieces(const DataflowGraph& graph, const Tiles& tiles) {
-  std::vector<int> tile_of(graph.size(), -1);
-  for (size_t t = 0; t < tiles.size(); ++t) {
-    tiles[t]->inside().ForEach([&](NodeIndex i) { tile_of[i] = static_cast<int>(t); });
-  }
-  std::vector<Tiles> pieces;
-  std::vector<bool> is_taken(tiles.size(), false);
-  auto take = [&](size_t t) {
-    if (is_taken[t]) return;
-    is_taken[t] = true;
-    pieces.back().push_back(tiles[t]);
-  };
-  for (size_t t = 0; t < tiles.size(); ++t) {
-    if (is_taken[t]) continue;
-    pieces.emplace_back();
-    take(t);
-    for (size_t k = 0; k < pieces.back().size(); ++k) {
-      const SubGraph* tile = pieces.back()[k];
-      for (const auto* border : {&tile->inputs(), &tile->outputs()}) {
-        for (NodeIndex i : *border) {
-          if (tile_of[i] >= 0) take(tile_of[i]);
-        }
-      }
-    }
-  }
-  return pieces;
 }
 
 /*! \brief The tiles by falling work, those that launch no kernel left out. */
@@ -125,7 +91,7 @@ class Region : public PartitionRule {
       marks.emplace(&candidate.sub_graph, Marks::Of(graph, candidate));
     }
     for (const Tiles& region : MergeTiles(graph, ChooseTiles(graph, sub_candidates))) {
-      AppendAreas(graph, {region}, marks, spec, log, &result);
+      AppendAreas(graph, region, marks, spec, log, &result);
       AppendCutAreas(graph, region, marks, spec, log, &result);
     }
     return result.Take();
@@ -144,26 +110,22 @@ class Region : public PartitionRule {
     Tiles left = region;
     for (size_t cut = 0; cut < dear.size() && static_cast<int>(cut) < max_cuts_; ++cut) {
       left.erase(std::find(left.begin(), left.end(), dear[cut]));
-      AppendAreas(graph, MergeTiles(graph, left), marks, spec, log, out);
+      for (const Tiles& area : MergeTiles(graph, left)) {
+        AppendAreas(graph, area, marks, spec, log, out);
+      }
     }
   }
 
-  void AppendAreas(const DataflowGraph& graph, const std::vector<Tiles>& regions,
-                   const TileMarks& marks, int spec, RuleLog* log, CandidateSet* out) const {
-    for (const Tiles& region : regions) {
-      for (const Tiles& tiles : Pieces(graph, WithoutBorderGlue(graph, region))) {
-        if (tiles.size() < 2) continue;
-        std::vector<NestedSubGraph> nested;
-        Marks joined;
-        for (const SubGraph* tile : tiles) {
-          joined = joined.With(marks.at(tile));
-          nested.insert(nested.end(), tile->nested().begin(), tile->nested().end());
-        }
-        CandidatePartition candidate{
-            SubGraph::Make(graph, UnionOf(graph, tiles), std::move(nested)), spec, name()};
-        joined.SetOn(&candidate);
-        if (IsValidOrRefused(graph, candidate, config_, log)) out->Add(std::move(candidate));
-      }
+  /*! \brief A merged region without the glue at its border, which may leave several pieces. */
+  void AppendAreas(const DataflowGraph& graph, const Tiles& region, const TileMarks& marks,
+                   int spec, RuleLog* log, CandidateSet* out) const {
+    for (const Tiles& tiles : MergeTiles(graph, WithoutBorderGlue(graph, region))) {
+      if (tiles.size() < 2) continue;
+      CandidatePartition candidate{JoinTiles(graph, tiles), spec, name()};
+      Marks joined;
+      for (const SubGraph* tile : tiles) joined = joined.With(marks.at(tile));
+      joined.SetOn(&candidate);
+      if (IsValidOrRefused(graph, candidate, config_, log)) out->Add(std::move(candidate));
     }
   }
 
