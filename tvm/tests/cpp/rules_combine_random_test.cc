@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "random_graph.h"
@@ -88,7 +87,7 @@ void Compare(const NamedGraph& g, const std::vector<Pair>& pairs, CombineLimits 
     combiners.push_back(ByKindCombiner(pair.upstream, pair.downstream));
   limits.max_candidates_per_node = 1 << 20;
   RuleLog log;
-  std::unordered_map<IndexSet, int> found;
+  std::map<IndexSet, int> found;
   auto rule = CombineRule(OpCallByKindRule(), combiners, limits);
   for (const auto& candidate : rule->AllCandidates(g.graph, 0, &log)) {
     ++found[candidate.sub_graph.inside()];

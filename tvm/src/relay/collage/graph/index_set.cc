@@ -15,10 +15,6 @@ void AppendRun(int first, int last, std::string* out) {
 
 }  // namespace
 
-IndexSet::IndexSet(int size, std::initializer_list<int> members) : IndexSet(size) {
-  for (int index : members) Add(index);
-}
-
 IndexSet::IndexSet(int size, const std::vector<int>& members) : IndexSet(size) {
   for (int index : members) Add(index);
 }

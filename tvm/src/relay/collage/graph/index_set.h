@@ -8,8 +8,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -28,7 +26,6 @@ class COLLAGE_API IndexSet {
   IndexSet() = default;
   /*! \brief The empty set over the indexes 0 .. size-1. */
   explicit IndexSet(int size) : size_(size), words_((static_cast<size_t>(size) + 63) / 64, 0) {}
-  IndexSet(int size, std::initializer_list<int> members);
   IndexSet(int size, const std::vector<int>& members);
   /*! \brief The full set {0, .., size-1}. */
   static IndexSet All(int size);
@@ -104,10 +101,5 @@ class COLLAGE_API IndexSet {
 };
 
 }  // namespace tvm::collage
-
-template <>
-struct std::hash<tvm::collage::IndexSet> {
-  size_t operator()(const tvm::collage::IndexSet& set) const { return set.Hash(); }
-};
 
 #endif  // TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
