@@ -52,18 +52,23 @@ def candidates(
     (`collage.compile.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
     mock) each has its cost, so this may take as long as all of them take to measure.
     """
+    functions = _functions_of(mod)
+    specs = partition_specs(targets)
+    return [
+        candidate
+        for function in functions
+        for candidate in call("Candidates", function, specs, estimator)
+    ]
+
+
+def _functions_of(mod: tvm.IRModule | relay.Function) -> list[relay.Function]:
+    """Those that the pass looks at, typed."""
     if not isinstance(mod, (tvm.IRModule, relay.Function)):
         raise _not_relay(mod)
     if isinstance(mod, relay.Function):
         mod = tvm.IRModule.from_expr(mod)
-    specs = partition_specs(targets)
     functions = relay.transform.InferType()(mod).functions.values()
-    return [
-        candidate
-        for function in functions
-        if call("CanBePartitioned", function)
-        for candidate in call("Candidates", function, specs, estimator)
-    ]
+    return [function for function in functions if call("CanBePartitioned", function)]
 
 
 def _not_relay(value: object) -> Exception:
@@ -93,14 +98,10 @@ def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
 
     `targets` as for `candidates`. What no pattern matches is not among them.
     """
-    if not isinstance(mod, (tvm.IRModule, relay.Function)):
-        raise ModuleError(f"expected a relay.Function, got {type(mod).__name__}")
-    if isinstance(mod, relay.Function):
-        mod = tvm.IRModule.from_expr(mod)
+    functions = _functions_of(mod)
     specs = partition_specs(targets)
     return [
         refusal
-        for function in relay.transform.InferType()(mod).functions.values()
-        if call("CanBePartitioned", function)
+        for function in functions
         for refusal in read_json(list[Refusal], call("Refusals", function, specs))
     ]
