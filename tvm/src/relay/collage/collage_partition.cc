@@ -19,13 +19,28 @@
 namespace tvm::collage {
 namespace {
 
+/*! \brief What the pass itself reads of the options, by their names in options.py. */
+struct PassOptions {
+  bool merge_parts;
+  double search_seconds;
+  std::string placement;  // a file
+
+  /*! \throw TypeError or ValueError for any option of the current PassContext that is wrong. */
+  static PassOptions Current() {
+    const String text = FromPython(CallGlobal("tvm.relay.collage.pass_options"));
+    const JsonValue fields = JsonValue::Parse(text);
+    return {fields["merge_parts"].Bool(), fields["search_seconds"].Real(),
+            fields["placement"].Text()};
+  }
+};
+
 thread_local std::map<std::string, PhaseSeconds> last_phases;
 
 Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
-                        const CollageOptions& options, const CostEstimator& estimator,
+                        const PassOptions& options, const CostEstimator& estimator,
                         PhaseClock* clock) {
   clock->Enter("rules");
-  const std::vector<TargetSpec> targets = GatherSpecs(compilation_config, options);
+  const std::vector<TargetSpec> targets = GatherSpecs(compilation_config);
   clock->Enter("import");
   Placement placement = EmptyPlacement(mod);
   for (PlacedFunction& function : placement.functions) {
@@ -47,7 +62,7 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
 
 /*! \brief The saved placement, refused by Python when it is not for this module and machine. */
 Placement ReadPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
-                        const CollageOptions& options) {
+                        const PassOptions& options) {
   const PackedFunc* read = runtime::Registry::Get("tvm.relay.collage.read_placement");
   ICHECK(read) << "InternalError: tvm.relay.collage is not imported";
   Placement placement = EmptyPlacement(mod);
@@ -59,7 +74,7 @@ ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_confi
                     const CostEstimator& estimator) {
   PhaseClock clock;
   clock.Enter("types");
-  const CollageOptions options = CollageOptions::Current();
+  const PassOptions options = PassOptions::Current();
   // TVM infers all types anew each time, which can take longer than the search.
   const ObjectRef mod = IsTyped(untyped) ? untyped : InferTypes(untyped);
   const Placement placement =

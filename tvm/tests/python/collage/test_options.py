@@ -234,13 +234,13 @@ def test_the_largest_depths_and_counts_partition():
     assert [var.name_hint for var in found.get_global_vars()] == ["main"]
 
 
-def test_a_style_of_a_backend_that_is_no_target_is_a_warning_once(capfd):
+def test_a_style_of_a_backend_that_is_no_target_is_a_warning_once(caplog):
     mod = parse("def @main(%x: $T) { nn.relu(%x) }")
     backend = make_backend("options_test_styled", [])
     styles = ["options_test_absent.NoFusion", "options_test_styled.NoFusion"]
     for _ in range(2):
         partition(mod, [backend], {"llvm": 1}, byoc_fusion_style=styles)
-    text = capfd.readouterr().err
+    text = caplog.text
     assert text.count("option relay.collage.byoc_fusion_style has ") == 1
     assert (
         "has options_test_absent.NoFusion, but options_test_absent is no external target of this "

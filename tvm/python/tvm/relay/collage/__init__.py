@@ -10,7 +10,7 @@ from ._lazy import lazy_attributes, show_in
 
 _native.load()
 
-from . import backends, integration, ops, rules  # noqa: E402, F401 - needs the libraries; registers
+from . import backends, integration, ops, options, rules  # noqa: E402, F401 - needs the libraries; registers
 from .errors import (  # noqa: E402
     BackendUnavailableError,
     CollageError,
@@ -24,6 +24,7 @@ from .errors import (  # noqa: E402
     UnknownBackendError,
 )
 
+options.register()
 backends.register_builtin()
 integration.install()
 # Names that users know by a package below the module that has them.

@@ -38,9 +38,17 @@ _CALLBACKS = {
     "estimate_seconds": "collage:estimate_seconds",
     "kept_constants": "costs.flows:kept_constants",
     "make_byoc_partition_rule": "backends.rule:make_byoc_partition_rule",
+    "pass_options": "options:pass_options",
     "read_placement": "placement.replay:read_placement",
     "reading_ops": "costs.reads:reading_ops",
+    "rules_of_targets": "backends.rule:rules_of_targets",
     "seconds_waited": "machine.cpu_lock:seconds_waited",
+}
+# Functions of TVM's prototype, behind "relay.collage.", and what answers in their place.
+_PROTOTYPES = {
+    "MakeLabelledDFPatternPartitionRule": "rules.pattern_entry:prototypes_entry",
+    "MakeLabelledDFPatternPartitionRuleWithPredicate": "rules.pattern_entry:prototypes_entry",
+    "MakePatternBYOCPartitionRule": "backends.rule:freely_joined",
 }
 # What the client of an RPC server calls there (rpc/session.py), behind "collage.device.".
 _OF_DEVICES = ("open", "submit", "poll")
@@ -58,6 +66,8 @@ def install() -> None:
         _wrap(module, name, kept_as, late_function(__package__, ours))
     for name, ours in _CALLBACKS.items():
         _register(f"tvm.relay.collage.{name}", late_function(__package__, ours))
+    for name, ours in _PROTOTYPES.items():
+        _register(f"relay.collage.{name}", late_function(__package__, ours))
     for name in _OF_DEVICES:
         _register(
             f"collage.device.{name}", late_function(__package__, f"rpc.service:SERVICE.{name}")

@@ -1,18 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gather_specs.h"
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <mutex>
-#include <set>
 
+#include "../graph/json.h"
 #include "../relay/device_domains.h"
-#include "../relay/fields.h"
-#include "backend_rules.h"
+#include "../rules/base_rules.h"
 #include "rule_objects.h"
 
 namespace tvm::collage {
 namespace {
+
+constexpr char kPartitionRule[] = "partition_rule";
+
+struct StockTargetKind {
+  std::string name;
+  Map<String, String> types;  // by option
+};
+
+/*! \brief TVM's own target kinds and their options, both in its order, which ours would change. */
+std::vector<StockTargetKind>& StockTargetKinds() {
+  static auto& kinds = *new std::vector<StockTargetKind>();
+  return kinds;
+}
+
+String StockTargetKindsJson() {
+  std::vector<Json> rows;
+  for (const StockTargetKind& kind : StockTargetKinds()) {
+    std::vector<Json> options;
+    for (const auto& [name, type] : kind.types) {
+      options.push_back(JsonObject({{"name", std::string(name)}, {"type", std::string(type)}}));
+    }
+    rows.push_back(JsonObject({{"name", kind.name}, {"options", options}}));
+  }
+  return Json(rows).text();
+}
+
+/*! \brief Makes a target kind accept the attribute `partition_rule`. */
+void AddPartitionRuleOption(const std::string& kind) {
+  auto options = Map<String, String>(CallGlobal("target.ListTargetKindOptionsFromName", kind));
+  if (options.count(kPartitionRule)) return;
+  TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(kind);
+  entry.add_attr_option<String>(kPartitionRule);
+  // An attribute that no kind has is an error to ask for; the empty name stands for no rule.
+  TVMRetValue none;
+  none = String("");
+  entry.UpdateAttr(kPartitionRule, none, 1);
+}
 
 bool IsKind(const String& name) {
   for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
@@ -92,61 +127,47 @@ bool IsExternalKind(const ObjectRef& kind) {
   return attr("RelayToTIR").type_code() != kTVMNullptr;
 }
 
-RulePtr ExternalRule(const std::string& name, const ObjectRef& target) {
-  // Looked up each time: a test or a user may have replaced it.
-  const PackedFunc* make = runtime::Registry::Get("tvm.relay.collage.make_byoc_partition_rule");
-  ICHECK(make) << "InternalError: tvm.relay.collage is not imported";
-  // TVM's prototype has the name alone, which says all of a target without attributes.
-  const bool has_attrs = !RefFieldAs<Map<String, ObjectRef>>(target, "attrs").empty();
-  ObjectRef rule = FromPython(has_attrs ? (*make)(String(name), target) : (*make)(String(name)));
-  return runtime::Downcast<PartitionRuleRef>(rule)->rule;
-}
-
-/*!
- * \brief Says once of each style in the option that it is for a backend which is not a target: a
- * script may list styles of backends that it does not always use.
- */
-void WarnOfUnusedStyles(const CollageOptions& options, const std::vector<TargetSpec>& specs) {
-  static std::mutex mutex;
-  static std::set<std::string> warned;
-  for (const std::string& text : options.byoc_fusion_style) {
-    const std::string backend = SplitFusionStyle(text).backend;
-    const bool is_used = std::any_of(specs.begin(), specs.end(), [&](const TargetSpec& target) {
-      return target.spec.is_external && target.spec.name == backend;
-    });
-    if (is_used) continue;
-    std::lock_guard<std::mutex> lock(mutex);
-    if (!warned.insert(text).second) continue;
-    LOG(WARNING) << "option relay.collage.byoc_fusion_style has " << text << ", but " << backend
-                 << " is no external target of this build: it has no effect";
-  }
-}
-
 }  // namespace
 
-std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
-                                    const CollageOptions& options) {
-  Fields config(compilation_config);
-  std::vector<TargetSpec> specs;
-  for (const ObjectRef& target :
-       runtime::Downcast<Array<ObjectRef>>(config.Ref("primitive_targets"))) {
-    ObjectRef kind = RefField(target, "kind");
-    std::string name = Fields(kind).Str("name");
-    bool is_external = IsExternalKind(kind);
-    RulePtr rule = OwnRuleOf(target);
-    if (!rule) rule = is_external ? ExternalRule(name, target) : TvmRule(TvmRuleOptions(options));
-    specs.push_back({{name, is_external, rule, DeviceOfTarget(target)}, target});
+void RegisterPartitionRuleAttribute() {
+  for (const String& kind : Array<String>(CallGlobal("target.ListTargetKinds"))) {
+    StockTargetKinds().push_back({kind, CallGlobal("target.ListTargetKindOptionsFromName", kind)});
+    AddPartitionRuleOption(kind);
   }
-  WarnOfUnusedStyles(options, specs);
-  ObjectRef host = config.Ref("host_target");
+}
+
+std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config) {
+  Fields config(compilation_config);
+  const auto targets = runtime::Downcast<Array<ObjectRef>>(config.Ref("primitive_targets"));
+  const Array<PartitionRuleRef> rules =
+      FromPython(CallGlobal("tvm.relay.collage.rules_of_targets", targets));
+  std::vector<TargetSpec> specs;
+  for (size_t k = 0; k < targets.size(); ++k) {
+    const ObjectRef kind = RefField(targets[k], "kind");
+    specs.push_back({{Fields(kind).Str("name"), IsExternalKind(kind), rules[k]->rule,
+                      DeviceOfTarget(targets[k])},
+                     targets[k]});
+  }
+  const ObjectRef host = config.Ref("host_target");
   specs.push_back({{"host", false, HostRule(), DeviceOfTarget(host)}, host});
   return specs;
 }
 
+// TVM's own target kinds, without this library: what stock tvmc lists.
+TVM_REGISTER_GLOBAL("collage.StockTargetKinds").set_body_typed(StockTargetKindsJson);
 TVM_REGISTER_GLOBAL("collage.AddTargetOptions").set_body_typed(AddTargetOptions);
 TVM_REGISTER_GLOBAL("collage.IsExternalKind").set_body_typed(IsExternalKind);
 TVM_REGISTER_GLOBAL("collage.RegisterTargetKind").set_body_typed([](String name, int device_type) {
   return RegisterTargetKind(name, device_type);
+});
+
+// The rule, a function that makes one, a registered name, or "" for none.
+TVM_REGISTER_GLOBAL("collage.SetPartitionRule").set_body([](runtime::TVMArgs args, TVMRetValue*) {
+  static std::atomic<int> level{100};  // a kind keeps the value of the highest level
+  TVMRetValue value;
+  value = args[1];
+  TargetKindRegEntry::RegisterOrGet(args[0].operator String())
+      .UpdateAttr(kPartitionRule, value, ++level);
 });
 
 }  // namespace tvm::collage

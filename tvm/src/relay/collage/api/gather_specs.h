@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phase 1 (RFC 0062): the targets of a compilation -> what each backend can run. Also the target
 // kinds of backends, `Target("<name> -option=value")`, marked as external code generators.
-// Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule.
+// Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule
+// (backends/rule.py says which rule a target has).
 // Test: test_collage_partition.py, backends/test_target_kind.py.
 #ifndef TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
 #define TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
@@ -11,7 +12,6 @@
 
 #include "../relay/fields.h"
 #include "../rules/partition_rule.h"
-#include "options.h"
 
 namespace tvm::collage {
 
@@ -24,8 +24,13 @@ struct TargetSpec {
  * \brief One spec a target, in the targets' order, and the host's last. External kinds are
  * recognised by their attributes alone (IsExternalKind).
  */
-std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config,
-                                    const CollageOptions& options);
+std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config);
+
+/*!
+ * \brief Makes all target kinds that TVM knows by now accept the attribute `partition_rule`, once;
+ * keeps what they were before.
+ */
+void RegisterPartitionRuleAttribute();
 
 }  // namespace tvm::collage
 

@@ -17,7 +17,7 @@ namespace {
 
 Array<PartitionSpecView> ListSpecs(const ObjectRef& compilation_config) {
   Array<PartitionSpecView> views;
-  for (TargetSpec& spec : GatherSpecs(compilation_config, CollageOptions::Current())) {
+  for (TargetSpec& spec : GatherSpecs(compilation_config)) {
     views.push_back(PartitionSpecView({std::move(spec)}));
   }
   return views;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rule_objects.h"
 
+#include <map>
+
 #include "../graph/json.h"
 #include "../relay/import_pattern.h"
+#include "../rules/default_rules.h"
 #include "../rules/rule_registry.h"
 #include "user_functions.h"
 
@@ -28,10 +31,10 @@ PartitionRuleRef OpPredicateOfAttribute(String name, String attribute) {
   return PartitionRuleRef(OpPredicateRule(name, AttributePredicate(attribute)));
 }
 
-PartitionRuleRef Union(Array<PartitionRuleRef> sub_rules) {
+std::vector<RulePtr> RulesOf(const Array<PartitionRuleRef>& objects) {
   std::vector<RulePtr> rules;
-  for (const PartitionRuleRef& rule : sub_rules) rules.push_back(rule->rule);
-  return PartitionRuleRef(UnionRule(std::move(rules)));
+  for (const PartitionRuleRef& object : objects) rules.push_back(object->rule);
+  return rules;
 }
 
 // Numbers and flags of a rule come as JSON, by the names of the arguments in rules/rule.py.
@@ -56,6 +59,62 @@ PartitionRuleRef Region(PartitionRuleRef sub_rule, String text) {
   return PartitionRuleRef(RegionRule(sub_rule->rule, SubGraphConfig::Of(given),
                                      given["keep_parts"].Bool(),
                                      static_cast<int>(given["max_cuts"].Int())));
+}
+
+RuleOptions OptionsOf(const JsonValue& fields) {
+  static const std::map<std::string, FusionStyle> styles = {
+      {"NoFusion", FusionStyle::kNone},
+      {"TVMFusion", FusionStyle::kTvm},
+      {"ArbitraryFusion", FusionStyle::kArbitrary},
+  };
+  RuleOptions options;
+  options.max_depth = static_cast<int>(fields["max_depth"].Int());
+  options.max_candidates_per_node = static_cast<int>(fields["max_candidates_per_node"].Int());
+  options.max_exits = static_cast<int>(fields["max_exits"].Int());
+  options.fusion_style = styles.at(fields["style"].Text());
+  options.regions = fields["regions"].Bool();
+  options.region_cuts = static_cast<int>(fields["region_cuts"].Int());
+  return options;
+}
+
+PartitionRuleRef Tvm(String options) {
+  return PartitionRuleRef(TvmRule(OptionsOf(JsonValue::Parse(options))));
+}
+
+/*!
+ * \brief The backend's rule from those of its table's lines and from its op attribute
+ * `collage.target.<compiler>`, whose answers have reasons, else `target.<compiler>`, if any op has
+ * it.
+ */
+PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entries, String options) {
+  CallPredicate bare;
+  for (const char* prefix : {"target.", "collage.target."}) {
+    const std::string attribute = prefix + std::string(compiler);
+    if (HasOpAttribute(attribute)) {
+      bare = AttributePredicate(attribute, HasLocalPredicates(compiler));
+    }
+  }
+  return PartitionRuleRef(
+      BackendRule(RulesOf(entries), OptionsOf(JsonValue::Parse(options)), std::move(bare)));
+}
+
+/*! \brief One line of a pattern table; predicate and attrs getter may be null. */
+PartitionRuleRef MakePatternEntry(String compiler, String composite, ObjectRef pattern,
+                                  PackedFunc predicate, PackedFunc attrs) {
+  PatternEntry entry{composite, ImportPattern(pattern, ExprOf),
+                     AsMatchPredicate(predicate, HasLocalPredicates(compiler)),
+                     AsAttrsGetter(attrs)};
+  std::string reason = UnsupportedReason(entry.pattern);
+  if (!reason.empty()) {
+    LOG(WARNING) << "pattern " << composite << " of backend " << compiler
+                 << " is left out: " << reason;
+  }
+  return PartitionRuleRef(PatternEntryRule(std::move(entry)));
+}
+
+ObjectRef Registered(String name) {
+  const RulePtr rule = FindRule(name);
+  return rule ? PartitionRuleRef(rule) : ObjectRef();
 }
 
 }  // namespace
@@ -92,7 +151,9 @@ TVM_REGISTER_GLOBAL("collage.rules.Primitive").set_body_typed([](PartitionRuleRe
 TVM_REGISTER_GLOBAL("collage.rules.Joinable").set_body_typed([](PartitionRuleRef sub_rule) {
   return PartitionRuleRef(JoinableRule(sub_rule->rule));
 });
-TVM_REGISTER_GLOBAL("collage.rules.Union").set_body_typed(Union);
+TVM_REGISTER_GLOBAL("collage.rules.Union").set_body_typed([](Array<PartitionRuleRef> sub_rules) {
+  return PartitionRuleRef(UnionRule(RulesOf(sub_rules)));
+});
 TVM_REGISTER_GLOBAL("collage.rules.OnlyValid").set_body_typed(OnlyValid);
 TVM_REGISTER_GLOBAL("collage.rules.Combine").set_body_typed(Combine);
 TVM_REGISTER_GLOBAL("collage.rules.Region").set_body_typed(Region);
@@ -118,10 +179,20 @@ TVM_REGISTER_GLOBAL("collage.rules.Register")
     .set_body_typed([](String name, PartitionRuleRef rule) {
       RegisterRule(name, [kept = rule->rule] { return kept; });
     });
+// Null when there is none of that name, or what was registered makes none.
+TVM_REGISTER_GLOBAL("collage.rules.Registered").set_body_typed(Registered);
 TVM_REGISTER_GLOBAL("collage.rules.RegisteredNames").set_body_typed([] {
   Array<String> names;
   for (const std::string& name : RegisteredRuleNames()) names.push_back(name);
   return names;
+});
+
+// Assemblies for TVM and for backends; `options` are RuleOptions by name.
+TVM_REGISTER_GLOBAL("collage.rules.Tvm").set_body_typed(Tvm);
+TVM_REGISTER_GLOBAL("collage.MakeBackendRule").set_body_typed(MakeBackendRule);
+TVM_REGISTER_GLOBAL("collage.MakePatternEntry").set_body_typed(MakePatternEntry);
+TVM_REGISTER_GLOBAL("collage.HasOpAttribute").set_body_typed([](String attribute) {
+  return HasOpAttribute(attribute);
 });
 
 }  // namespace tvm::collage

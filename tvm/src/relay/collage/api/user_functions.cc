@@ -21,8 +21,7 @@ bool IsText(const TVMRetValue& answer) {
  * it gives is a bool or a text: whatever is thrown all the same, an interrupt or a want of memory,
  * ends the pass.
  */
-Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
-  TVMRetValue answer = predicate(expr);
+Verdict AsVerdict(const TVMRetValue& answer) {
   if (IsText(answer)) {
     std::string reason = answer.operator String();
     return reason.empty() ? Verdict::Accept() : Verdict::Refuse(reason);
@@ -40,7 +39,7 @@ Verdict Ask(const PackedFunc& predicate, const ObjectRef& expr) {
 Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
                 const IndexSet& inside) {
   return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
-                                              [&] { return Ask(predicate, ExprOf(root)); });
+                                              [&] { return AsVerdict(predicate(ExprOf(root))); });
 }
 
 /*! \brief Can it be written into a function and into a file? */
@@ -103,13 +102,6 @@ const ImportScope& ImportScope::Current() {
 
 const ObjectRef& ExprOf(NodeIndex index) { return ImportScope::Current().imported().exprs[index]; }
 
-PackedFunc Guarded(const PackedFunc& raw) {
-  if (raw == nullptr) return raw;
-  return PackedFunc([raw](runtime::TVMArgs args, TVMRetValue* answer) {
-    *answer = CallGlobal("tvm.relay.collage.ask", raw, args[0].operator ObjectRef());
-  });
-}
-
 MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local) {
   if (predicate == nullptr) return {};
   return [predicate, is_local](const DataflowGraph&, const Match& match) {
@@ -137,9 +129,12 @@ CallPredicate AttributePredicate(const std::string& attribute, bool is_local) {
       return Verdict::Refuse("");  // it says nothing of this op: no reason worth keeping
     }
     const PackedFunc predicate = takes;
+    // Its owner gave it as it was: Python makes a text of what it raises.
+    const auto ask = [&] {
+      return AsVerdict(CallGlobal("tvm.relay.collage.ask", predicate, call));
+    };
     return ImportScope::Current().verdicts().Of(predicate, is_local, index,
-                                                IndexSet(graph.size(), {index}),
-                                                [&] { return Ask(Guarded(predicate), call); });
+                                                IndexSet(graph.size(), {index}), ask);
   };
 }
 

@@ -2,7 +2,7 @@
 // Users' functions as rules ask them: predicates and attrs getters. What they raise or give wrongly
 // is a refusal with a reason, of which Python makes a text (predicates.py); an interrupt ends the
 // pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
-// given here is guarded, in Python or by Guarded: what any other raises ends the pass. Test:
+// given here is guarded in Python (predicates.py): what any other raises ends the pass. Test:
 // rules/test_pattern_entry.py, rules/test_memo.py, inspect/test_refusal.py.
 #ifndef TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
 #define TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
@@ -68,8 +68,6 @@ class ImportScope {
 /*! \brief The node's expression, in the graph of the current scope. */
 const ObjectRef& ExprOf(NodeIndex index);
 
-/*! \brief A predicate that its owner gave as it was, so that what it raises is a text; or null. */
-PackedFunc Guarded(const PackedFunc& raw);
 /*!
  * \brief Asks with the matched expression: true accepts, false refuses, a text is why not. Each
  * match is asked for once; when `is_local`, so are all that are equal (see HasLocalPredicates).

@@ -6,7 +6,10 @@ Test: rules/test_pattern_entry.py, rules/test_target.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import json
+import logging
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from tvm._ffi import get_global_func
@@ -14,13 +17,18 @@ from tvm.relay.op import contrib
 from tvm.target import Target
 
 from ..errors import UnknownBackendError
-from ..options import CollageOptions
+from ..external import is_external
+from ..interrupts import raise_if_interrupted
+from ..options import CollageOptions, split_style
 from ..rules.pattern_entry import make_labelled_dfpattern_partition_rule_wrapper
-from ..rules.rule import Composite, PartitionRule
+from ..rules.rule import Composite, Joinable, PartitionRule, rule_limits, tvm_rule
+from ..rules.target import own_rule
 from .accuracy import check_budget
 from .interface import GRAPH_LEVEL, Backend
 from .registry import find_backend
 from .target_options import attrs_with_options, entries_with_options, options_of
+
+_logger = logging.getLogger(__name__)
 
 
 def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> PartitionRule:
@@ -52,8 +60,15 @@ def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> Par
             f"backend {compiler!r} has no patterns: register it with "
             "collage.register_backend(...), or a table with register_pattern_table"
         )
-    entries = _entries(compiler, table or [])
-    return get_global_func("collage.MakePatternBackendRule")(compiler, entries)
+    return freely_joined(compiler, _entries(compiler, table or []))
+
+
+def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionRule:
+    """The rule of a backend that is known by a pattern table alone.
+
+    As in TVM's prototype, its patterns join freely, and so do chosen parts that touch.
+    """
+    return Joinable(_of_entries(str(compiler), list(entries), "ArbitraryFusion", regions=False))
 
 
 def backend_rule(backend: Backend) -> PartitionRule:
@@ -66,7 +81,61 @@ def backend_rule(backend: Backend) -> PartitionRule:
     entries = _entries(backend.name, entries_with_options(backend))
     attrs = attrs_with_options(backend)
     entries += [Composite(label, rule, attrs) for label, rule in backend.added_rules.items()]
-    return get_global_func("collage.MakeBackendRule")(backend.name, entries, "NoFusion", regions)
+    return _of_entries(backend.name, entries, "NoFusion", regions)
+
+
+def _of_entries(
+    backend: str, entries: list[PartitionRule], own_style: str, regions: bool
+) -> PartitionRule:
+    options = CollageOptions.current()
+    limits = rule_limits(options)
+    limits |= {
+        "max_depth": options.byoc_max_depth,
+        "regions": regions,
+        "style": options.style_of(backend, own_style),
+    }
+    return get_global_func("collage.MakeBackendRule")(backend, entries, json.dumps(limits))
+
+
+def rules_of_targets(targets: Iterable[Target]) -> list[PartitionRule]:
+    """Asked by C++: what each target of a build can run (RFC 0062, phase 1).
+
+    Its own rule, else its backend's, else TVM's.
+    """
+    targets = list(targets)
+    _warn_of_unused_styles({target.kind.name for target in targets if is_external(target)})
+    return [own_rule(target) or _rule_of_kind(target) for target in targets]
+
+
+def _rule_of_kind(target: Target) -> PartitionRule:
+    if not is_external(target):
+        return tvm_rule()
+    # Looked up each time: a test or a user may have replaced it, perhaps by TVM's function of the
+    # name alone, which says all of a target without attributes.
+    make = get_global_func("tvm.relay.collage.make_byoc_partition_rule")
+    name = target.kind.name
+    rule = make(name, target) if target.attrs else make(name)
+    if rule is None:
+        raise_if_interrupted()
+    return rule
+
+
+@functools.cache
+def _warn_once(text: str, backend: str) -> None:
+    _logger.warning(
+        "option relay.collage.byoc_fusion_style has %s, but %s is no external target of this "
+        "build: it has no effect",
+        text,
+        backend,
+    )
+
+
+def _warn_of_unused_styles(external: Collection[str]) -> None:
+    """A script may list styles of backends that it does not always use: said once of each."""
+    for text in CollageOptions.current().byoc_fusion_style:
+        backend, _ = split_style(text)
+        if backend not in external:
+            _warn_once(text, backend)
 
 
 def _entries(compiler: str, table: Iterable[tuple]) -> list[Any]:

@@ -10,13 +10,14 @@ Test: backends/test_registry.py, rules/test_pattern_entry.py, rules/test_target.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern
 
-from .predicates import attrs_or_reason, raised_is_reason
+from .predicates import ask, attrs_or_reason, raised_is_reason
 
 
 class PatternEntry(NamedTuple):
@@ -72,6 +73,16 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple:
     predicate = predicate and raised_is_reason(predicate)
     attrs = attrs and attrs_or_reason(attrs)
     return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
+
+
+def prototypes_entry(
+    compiler: str, name: str, pattern: DFPattern, predicate: Callable[..., Any] | None = None
+) -> Any:
+    """What answers to two functions of TVM's prototype: the rule of an entry, by its fields."""
+    # It is TVM's handle on the predicate, in which an interrupt would be lost.
+    asked = predicate and functools.partial(ask, predicate)
+    entry = (str(name), pattern, asked)
+    return make_labelled_dfpattern_partition_rule_wrapper(str(compiler), entry)
 
 
 def _check(backend: str, entry: PatternEntry, field: str, is_right: bool, wanted: str) -> None:

@@ -15,6 +15,7 @@ from tvm._ffi import get_global_func
 from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
+from ..options import CollageOptions
 from .combiners import Combiner
 from .predicates import attrs_or_reason, raised_is_reason
 
@@ -161,7 +162,20 @@ def Region(
 
 def tvm_rule() -> PartitionRule:
     """Return the rule that TVM's own targets have, within the limits of the current options."""
-    return _make("Tvm")
+    options = CollageOptions.current()
+    limits = rule_limits(options)
+    limits |= {"max_depth": options.tvm_max_depth, "regions": options.tvm_regions}
+    return _make("Tvm", json.dumps(limits))
+
+
+def rule_limits(options: CollageOptions) -> dict[str, Any]:
+    """The limits of ready rules that all backends share, by their names in C++ (RuleOptions)."""
+    return {
+        "max_candidates_per_node": options.max_candidates_per_node,
+        "max_exits": options.max_exits,
+        "region_cuts": options.region_cuts,
+        "style": "NoFusion",
+    }
 
 
 def _make(constructor: str, *args: Any) -> PartitionRule:

@@ -30,9 +30,18 @@ def register_rule(name: str, rule: PartitionRule) -> PartitionRule:
     return rule
 
 
-def registered_rule(name: str) -> PartitionRule:
-    """Return the rule of that name; ValueError lists the known ones."""
-    return get_global_func("collage.rules.Registered")(name)
+def registered_rule(name: str, whose: str = "collage.rules") -> PartitionRule:
+    """Return the rule of that name; ValueError, for whoever asks, lists the known ones."""
+    rule = get_global_func("collage.rules.Registered")(name)
+    if rule is None:
+        known = registered_rules()
+        if name in known:
+            what = f"what is registered as {name!r} made no rule but null"
+        else:
+            names = ", ".join(known) or "none"
+            what = f"no rule is registered as {name!r}; registered are: {names}"
+        raise ValueError(f"{whose}: {what}")
+    return rule
 
 
 def registered_rules() -> list[str]:
@@ -68,6 +77,29 @@ def set_partition_rule(
     if callable(rule) and not isinstance(rule, PartitionRule):
         rule = _named_when_it_raises(kind, rule)
     get_global_func("collage.SetPartitionRule")(kind, "" if rule is None else rule)
+
+
+def own_rule(target: tvm.target.Target) -> PartitionRule | None:
+    """The rule that a target brings itself, None where it has none.
+
+    It is registered under the target's attribute ``partition_rule``, else its kind's attribute of
+    that name: a rule, a function that makes one, or a registered name. ValueError or TypeError
+    names the target.
+    """
+    whose = f"target {target.kind.name}"
+    value = target.attrs.get("partition_rule")
+    if value is None:
+        value = get_global_func("target.TargetKindGetAttr")(target.kind, "partition_rule")
+    if isinstance(value, str):
+        return registered_rule(value, whose) if value else None
+    if callable(value) and not isinstance(value, PartitionRule):
+        value = value()
+    if value is not None and not isinstance(value, PartitionRule):
+        raise TypeError(
+            f"{whose}: its partition_rule is no rule of collage.rules, no function that makes one "
+            "and no registered name"
+        )
+    return value
 
 
 def _named_when_it_raises(kind: str, make: Callable[[], PartitionRule]) -> Callable:
