@@ -12,6 +12,7 @@ import tvm
 from tvm import relay
 
 from .computed import fold_constant
+from .einsum import lower_einsum
 from .fast_passes import fast_passes
 from .prelu import restore_prelu
 
@@ -26,8 +27,8 @@ def prepare(
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
-    constant sub-graphs are evaluated, PReLU is restored (see `prelu`), and what is computed twice
-    is computed once: TVM's own build eliminates only what no backend took. `mod` itself is not
+    constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product
+    of matrices (see `einsum`), and what is computed twice is computed once: TVM's own build eliminates only what no backend took. `mod` itself is not
     changed; doing this twice changes nothing more. Passes that disagree with the current
     PassContext (disabled, opt level) are left out; `opt_level` None takes that context's level.
     """
@@ -42,6 +43,7 @@ def prepare(
             fold_constant,
             relay.transform.InferType(),
             restore_prelu,
+            lower_einsum,
             relay.transform.FoldScaleAxis(),
             fold_constant,
             relay.transform.EliminateCommonSubexpr(),

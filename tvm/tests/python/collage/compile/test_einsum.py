@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An einsum of two operands is a product of matrices; another stays one."""
+
+import random
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import run
+from relay_text import plain_host
+from tvm import relay
+from tvm.relay.collage.compile import build_library, prepare
+
+EXTENTS = {"b": 2, "h": 3, "w": 4, "c": 5, "k": 6, "x": 1}
+CONSTANTS = {"neither": (), "first": (0,), "second": (1,)}
+
+
+def net(equation, constants=(), extents=EXTENTS):
+    """The module, the values of both operands, and the inputs by name."""
+    rng = np.random.default_rng(0)
+    operands = equation.split("->")[0].split(",")
+    values = [
+        rng.standard_normal([extents[letter] for letter in each]).astype("float32")
+        for each in operands
+    ]
+    variables = [relay.var(f"v{i}", shape=value.shape) for i, value in enumerate(values)]
+    used = [relay.const(v) if i in constants else variables[i] for i, v in enumerate(values)]
+    params = [each for i, each in enumerate(variables) if i not in constants]
+    function = relay.Function(params, relay.einsum(relay.Tuple(used), equation))
+    inputs = {f"v{i}": v for i, v in enumerate(values) if i not in constants}
+    return tvm.IRModule.from_expr(function), values, inputs
+
+
+def check(equation, constants=()):
+    mod, values, inputs = net(equation, constants)
+    mod = prepare(mod)
+    [got] = run(build_library(mod, plain_host()), inputs)
+    np.testing.assert_allclose(got, np.einsum(equation, *values), rtol=1e-4, atol=1e-5)
+    return str(mod["main"])
+
+
+@pytest.mark.parametrize("constants", CONSTANTS)
+@pytest.mark.parametrize("equation", ["bhwc,hkc->bhwk", "bhw,kxh->bkxw", "bwc,bkc->bwk"])
+def test_products(equation, constants):
+    text = check(equation, CONSTANTS[constants])
+    is_dense = equation == "bhw,kxh->bkxw" and constants != "neither"
+    assert "einsum" not in text
+    assert ("nn.dense" in text, "nn.batch_matmul" in text) == (is_dense, not is_dense)
+
+
+def test_any_product():
+    rng = random.Random(0)
+    for _ in range(8):
+        letters = {each: rng.sample(sorted(EXTENTS), rng.randint(1, 4)) for each in (0, 1)}
+        shared = set(letters[0]) & set(letters[1])
+        result = [x for x in {*letters[0], *letters[1]} if x not in shared or rng.random() < 0.5]
+        rng.shuffle(result)
+        equation = f"{''.join(letters[0])},{''.join(letters[1])}->{''.join(result)}"
+        assert "einsum" not in check(equation, rng.choice(list(CONSTANTS.values()))), equation
+
+
+@pytest.mark.parametrize("equation", ["bh,bh", "bhw,bc->hc", "bb,bh->bh", "bhw->bwh", "b,b,b->b"])
+def test_others_stay_as_they_are(equation):
+    assert "einsum" in str(prepare(net(equation)[0])["main"])
+
+
+def test_open_shapes_stay_as_they_are():
+    a, b = relay.var("a", shape=(relay.Any(), 3)), relay.var("b", shape=(4, 3))
+    function = relay.Function([a, b], relay.einsum(relay.Tuple([a, b]), "ij,kj->ik"))
+    assert "einsum" in str(prepare(tvm.IRModule.from_expr(function))["main"])
