@@ -27,10 +27,11 @@ def prepare(
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
-    constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product
-    of matrices (see `einsum`), and what is computed twice is computed once: TVM's own build eliminates only what no backend took. `mod` itself is not
-    changed; doing this twice changes nothing more. Passes that disagree with the current
-    PassContext (disabled, opt level) are left out; `opt_level` None takes that context's level.
+    constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product of
+    matrices (see `einsum`), and what is computed twice is computed once: TVM's own build eliminates
+    only what no backend took. `mod` itself is not changed; doing this twice changes nothing more.
+    Passes that disagree with the current PassContext (disabled, opt level) are left out;
+    `opt_level` None takes that context's level.
     """
     mod = mod.clone()
     if params:
