@@ -25,8 +25,8 @@ namespace {
 constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
 // Bytes of a piece from which oneDNN's copies are as fast.
 constexpr int64_t kLargePiece = 512;
-// What a piece is copied in, so that no call is made for it.
-constexpr int64_t kStep = 16;
+// What a piece is copied in, so that no call is made for it: the larger where that divides all.
+constexpr int64_t kVector = 16, kNumber = 4;
 
 void CheckConcat(const partition::NodeChecks& checks) {
   checks.NumInputs(1, kMostConcatenated);
@@ -43,6 +43,13 @@ struct Copies {
   int64_t row_bytes = 0;
   std::vector<int64_t> pieces;  // their bytes
 
+  /*! \brief Whether each piece is so many bytes once or several times. */
+  bool IsWhole(int64_t step) const {
+    return std::all_of(pieces.begin(), pieces.end(),
+                       [=](int64_t each) { return each % step == 0; });
+  }
+
+  template <int64_t kStep>
   void Run(const std::vector<void*>& data, int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; ++row) {
       char* to = static_cast<char*>(data.back()) + row * row_bytes;
@@ -65,14 +72,19 @@ void RunOnThreads(const Copies& copies, const std::vector<void*>& data, int num_
   const auto run = [](int task, TVMParallelGroupEnv* env, void* raw) {
     const Call& call = *static_cast<const Call*>(raw);
     const int64_t rows = call.copies.rows, tasks = env->num_task;
-    call.copies.Run(call.data, rows * task / tasks, rows * (task + 1) / tasks);
+    const int64_t begin = rows * task / tasks, end = rows * (task + 1) / tasks;
+    if (call.copies.IsWhole(kVector)) {
+      call.copies.Run<kVector>(call.data, begin, end);
+    } else {
+      call.copies.Run<kNumber>(call.data, begin, end);
+    }
     return 0;
   };
   ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
 }
 
 /*! \brief The copies of operands that lie as the result, whose axes are in this order in memory, if
- * their pieces are small and whole steps. */
+ * their pieces are small and of whole numbers. */
 std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t axis,
                                   const std::vector<int>& order) {
   const auto place = std::find(order.begin(), order.end(), static_cast<int>(axis));
@@ -81,13 +93,15 @@ std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t a
   const Dims first = operands.front().desc.dims();
   for (auto outer = order.begin(); outer != place; ++outer) copies.rows *= first[*outer];
   for (const StepArg& operand : operands) {
-    if (operand.desc.OrderInMemory() != order) return std::nullopt;
+    std::vector<int> wanted = order;  // in which axes of 1 have no place
+    if (operand.desc.dims()[axis] == 1) wanted.erase(wanted.begin() + (place - order.begin()));
+    if (operand.desc.OrderInMemory() != wanted) return std::nullopt;
     const int64_t bytes = operand.desc.Bytes() / copies.rows;
-    if (bytes % kStep != 0 || bytes >= kLargePiece) return std::nullopt;
+    if (bytes >= kLargePiece) return std::nullopt;
     copies.pieces.push_back(bytes);
     copies.row_bytes += bytes;
   }
-  return copies;
+  return copies.IsWhole(kNumber) ? std::optional(copies) : std::nullopt;
 }
 
 void BuildConcat(Planner* planner, const NodeDesc& node) {

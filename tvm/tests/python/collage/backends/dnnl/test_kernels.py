@@ -132,7 +132,7 @@ def test_reference_code_is_marked():
 
 
 def test_concat_of_a_few_channels():
-    """Pieces of 32 bytes, where channels come last; others are oneDNN's."""
+    """Pieces below 512 bytes, where channels come last, of single numbers too; others are oneDNN's."""
     image, line = x(2, 8, 6, 5, name="image"), x(2, 7, 20, name="line")
     weights = constant(1, 8, 1, 3, 3)
     attrs = dict(channels=8, kernel_size=(3, 3), padding=1, groups=8)
@@ -143,5 +143,7 @@ def test_concat_of_a_few_channels():
         relay.concatenate([first, second, relay.exp(second)], axis=1),
         relay.concatenate(parts, axis=2),
         relay.concatenate([relay.strided_slice(line, [0, 0, 0], [2, 7, 3]), line], axis=2),
+        relay.concatenate([relay.expand_dims(each, 3) for each in parts], axis=3),
+        relay.concatenate([x(2, 7, 150, name="long"), line], axis=2),
     )
-    assert plan.count("by copies") == 2
+    assert plan.count("by copies") == 4
