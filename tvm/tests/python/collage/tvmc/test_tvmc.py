@@ -593,4 +593,6 @@ def test_without_the_flag_it_is_stock_but_for_the_group(model):
 def test_stock_compiles_what_it_always_did(model, tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "tvm.relay.collage"):
         done = call("compile", model, *SHAPES, "-o", tmp_path / "net.tar")
-    assert (done.code, done.out, done.err, caplog.messages) == (0, "", "", [])
+    # TVM says once a process that nothing is tuned.
+    ours = [record for record in caplog.records if record.name.startswith("tvm.relay.collage")]
+    assert (done.code, done.out, done.err, ours) == (0, "", "", [])
