@@ -25,7 +25,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
-from .graph_search import EndToEnd, GuardResult, GuardUnavailable, guard
+from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
 from .measured import (
@@ -347,6 +347,7 @@ def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | Non
                 same_as=plans.same_as(),
                 rounds=options.guard_rounds,
                 seconds=options.guard_seconds,
+                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
                 on_step=on_step,
             )
         except GuardUnavailable as error:

@@ -124,6 +124,14 @@ class CollageOptions:
     guard_seconds: float = _option(
         30.0, _SECONDS, "time for further rounds while plans cannot be told apart, in seconds"
     )
+    guard_memory_mb: int = _option(
+        0,
+        _COUNT_OR_0,
+        "most memory that a plan which ships may take, in MB; 0 means no limit",
+    )
+    guard_library_mb: int = _option(
+        0, _COUNT_OR_0, "largest library of a plan that ships, in MB; 0 means no limit"
+    )
     graph_search: str = _option(
         "none",
         _one_of("none", "evolutionary", "local", "random"),

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import tvm
 from relay_text import parse
+from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.graph_search import choose
 from tvm.relay.collage.graph_search.decide import (
     AS_GOOD,
     MOST_SLOWER,
     OPEN,
     SLOWER,
+    Limits,
     in_question,
     may_ship,
     simplest_first,
@@ -171,3 +173,46 @@ def test_the_simplest_has_the_fewest_backends_then_parts():
         "few again": module("b", "b"),
     }
     assert simplest_first(plans) == ["tvm", "few", "few again", "many", "mixed"]
+
+
+def plan(name, memory_mb, library_mb, status="measured"):
+    cost = Cost.measured([1.0] * 6) if status == "measured" else Cost.failed(status, "no kernel")
+    return Comparison(
+        name, cost, memory_bytes=int(1e6 * memory_mb), library_bytes=int(1e6 * library_mb)
+    )
+
+
+PLANS = [plan("fast", 300, 90), plan("small", 100, 100), plan("broken", 0, 0, "crashed")]
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept", "message"),
+    [
+        (Limits(), ["fast", "small"], ""),
+        (Limits(memory_mb=300, library_mb=100), ["fast", "small"], ""),
+        (
+            Limits(memory_mb=299),
+            ["small"],
+            "it takes 300 MB of memory, more than option relay.collage.guard_memory_mb allows "
+            "(299)",
+        ),
+        (
+            Limits(library_mb=99),
+            ["fast"],
+            "its library has 100 MB, more than option relay.collage.guard_library_mb allows (99)",
+        ),
+    ],
+)
+def test_a_plan_over_a_limit_loses_with_its_reason(limits, kept, message):
+    found = limits.keep(PLANS)
+    assert [item.name for item in found if item.cost.is_usable] == kept
+    assert [item.name for item in found][: len(kept)] == kept, "the best first, failures last"
+    messages = {item.cost.message for item in found if item.cost.status == "unsupported"}
+    assert messages == ({message} if message else set())
+    assert found[-1].cost == PLANS[-1].cost
+
+
+def test_limits_that_no_plan_keeps_are_an_error_and_a_fault_is_none():
+    with pytest.raises(OptionError, match="fast: it takes 300 MB.*guard_memory_mb.*raise them"):
+        Limits(memory_mb=1).keep(PLANS)
+    assert Limits(memory_mb=1).keep(PLANS[-1:]) == PLANS[-1:]

@@ -15,6 +15,7 @@ from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.graph_search import (
     EndToEnd,
     GuardUnavailable,
+    Limits,
     choose,
     guard,
     libraries,
@@ -384,6 +385,26 @@ def test_a_real_pair_of_plans_is_measured_and_compared():
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
+
+
+def test_a_real_plan_that_takes_too_much_does_not_ship():
+    def build(module):
+        with tvm.transform.PassContext(opt_level=1):
+            return relay.build(module, target="llvm")
+
+    x = relay.var("x", shape=(1, 2048))
+    light = relay.nn.relu(x)
+    heavy = light + relay.nn.dense(x, relay.const(np.zeros((2048, 2048), "float32")))
+    mods = {
+        name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+        for name, body in {"tvm": light, "heavy": heavy}.items()
+    }
+    result = guard(mods, "heavy", EndToEnd(build), rounds=1, limits=Limits(library_mb=10))
+    heavy, light = result.of("heavy"), result.of("tvm")
+    assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
+    assert heavy.memory_bytes > heavy.library_bytes > 2048 * 2048 * 4 > 10 * light.library_bytes > 0
+    assert light.memory_bytes < heavy.memory_bytes
+    assert result.winner == "tvm" and result.reference == "heavy" and not result.unverified
 
 
 def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():

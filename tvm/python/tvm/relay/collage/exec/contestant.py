@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..machine.memory import forget_peak, peak_bytes, resident_bytes
 from .arrays import numbers_of, save_arrays, set_inputs
 from .resolve import resolve
 
@@ -34,10 +36,14 @@ class Stage:
         self._model: Runnable | None = None
 
     def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Make the contestant and run it twice; returns the second run's seconds."""
+        """Make the contestant and run it twice; returns the second run's seconds, and the most
+        memory that the process took for all of it over what it had."""
+        before = resident_bytes(os.getpid())
+        forget_peak()
         self._model = resolve(factory)(**arguments)
         self._model.run()
-        return {"seconds": self._seconds(1)}
+        seconds = self._seconds(1)
+        return {"seconds": seconds, "memory_bytes": max(0, peak_bytes() - before)}
 
     def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
         """Seconds of one run, `runs` times, each over `number` runs.

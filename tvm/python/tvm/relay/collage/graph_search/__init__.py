@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
+from .decide import Limits
 from .guard import GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
 from .search import GraphSearch, search_plans
@@ -11,6 +12,7 @@ __all__ = [
     "GraphSearch",
     "GuardResult",
     "GuardUnavailable",
+    "Limits",
     "PlanSpace",
     "choose",
     "guard",

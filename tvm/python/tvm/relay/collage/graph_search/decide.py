@@ -20,13 +20,16 @@ often than one looked at once. Docs: docs/measuring.md. Test: graph_search/test_
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 
+from ..costs.cost import Cost, CostStatus
+from ..errors import OptionError
 from ..external import is_external_function
-from ..timing.comparison import paired_ratio
+from ..timing.comparison import Comparison, paired_ratio
 
 # Less than this is no difference: what processes of one library differ by.
 NO_DIFFERENCE = 1.01
@@ -50,6 +53,41 @@ def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
 def may_ship(plan: Sequence[float], best: Sequence[float]) -> bool:
     """Whether the plan may ship for being simpler, when there are no more rounds."""
     return verdict(plan, best) != SLOWER and paired_ratio(plan, best).value <= MOST_SLOWER
+
+
+class Limits(NamedTuple):
+    """What a plan that ships may take, in megabytes; 0 is no limit."""
+
+    memory_mb: int = 0
+    library_mb: int = 0
+
+    def keep(self, comparisons: Sequence[Comparison]) -> list[Comparison]:
+        """The comparisons, best first, of which those over a limit have failed.
+
+        OptionError when plans ran and each of them is over one.
+        """
+        judged = [self._judged(item) for item in comparisons]
+        kept = [item for item in judged if item.cost.is_usable]
+        if not kept and any(item.cost.is_usable for item in comparisons):
+            reasons = "; ".join(f"{item.name}: {item.cost.message}" for item in judged)
+            raise OptionError(f"no plan of the model is within its limits: {reasons}; raise them")
+        return kept + [item for item in judged if not item.cost.is_usable]
+
+    def _judged(self, item: Comparison) -> Comparison:
+        taken = (
+            ("it takes {} MB of memory", item.memory_bytes, "guard_memory_mb", self.memory_mb),
+            ("its library has {} MB", item.library_bytes, "guard_library_mb", self.library_mb),
+        )
+        texts = [
+            f"{text.format(round(size / 1e6))}, more than option relay.collage.{option} allows "
+            f"({limit})"
+            for text, size, option, limit in taken
+            if limit and size > 1e6 * limit
+        ]
+        if not texts or not item.cost.is_usable:
+            return item
+        cost = Cost.failed(CostStatus.UNSUPPORTED, "; ".join(texts))
+        return dataclasses.replace(item, cost=cost, ratio_to_best=None)
 
 
 def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,13 +24,15 @@ from ..progress import OnStep, untold
 from ..sample_inputs import ADVICE
 from ..timing.comparison import Comparison
 from ..timing.rounds import Further
-from .decide import in_question, may_ship, simplest_first
+from .decide import Limits, in_question, may_ship, simplest_first
 from .libraries import EndToEnd, GuardUnavailable
 
 _logger = logging.getLogger(__name__)
 
 # A plan this many times slower than the best need not take its full share of rounds.
 _GIVE_UP_RATIO = 3.0
+
+_NO_LIMITS = Limits()
 
 # Failures of a plan that builds, which other inputs may not cause.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
@@ -75,6 +78,7 @@ def guard(
     same_as: Mapping[str, str] | None = None,
     rounds: int = 30,
     seconds: float = 30.0,
+    limits: Limits = _NO_LIMITS,
     on_step: OnStep = untold,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
@@ -82,9 +86,11 @@ def guard(
     ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
     it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
     equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
-    ``seconds`` while plans cannot be told apart. A plan that trades accuracy is nobody's reference.
+    ``seconds`` while plans cannot be told apart; a plan over ``limits`` does not ship. A plan that
+    trades accuracy is nobody's reference.
     ``on_step`` is told of each plan to build and of each round.
-    Raises what ``how.opened`` raises, and GuardUnavailable when no plan builds or runs.
+    Raises what ``how.opened`` raises, OptionError when all that run are over the limits, and
+    GuardUnavailable when no plan builds or runs.
     """
     same_as = same_as or {}
     plans = {name: module for name, module in plans.items() if name not in same_as}
@@ -97,24 +103,27 @@ def guard(
                 scratch.folder,
                 lambda name, done: on_step(f"building plan {name}", done, steps),
             )
+        sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
         failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
         if not libraries:
             raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
         tolerance = output_tolerance(plans[reference])
-        limits, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
+        errors, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
         references = [reference, *(name for name in order if name != reference)]
         comparisons = how.compare(
             files,
             scratch.inputs,
             [name for name in references if name in libraries and name not in remarks],
             rounds,
-            {name: limits[name] for name in libraries},
+            {name: errors[name] for name in libraries},
             give_up_ratio=_GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
             on_wait=lambda text: on_step(text, len(plans), steps),
         )
-    comparisons = [_of_trader(item, remarks.get(item.name)) for item in comparisons] + failures
+    judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
+    judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
+    comparisons = limits.keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
     try:

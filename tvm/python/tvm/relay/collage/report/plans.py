@@ -21,7 +21,8 @@ def compare_plans(
     with its 95 % interval; None for a plan that failed, and a bound that the rounds were too few
     for. `is_dependent` says that this interval, or that of the ratio to the fastest plan, is too
     narrow, since rounds depend on those before. `chosen` is the plan that ships. `same_as` names
-    the equal plan that was measured for it, "" for a plan that was measured itself.
+    the equal plan that was measured for it, "" for a plan that was measured itself. `memory_bytes`
+    and `library_bytes` are 0 where they are not known.
     """
     best = best_single(comparisons, singles)
     return [
@@ -39,6 +40,8 @@ def compare_plans(
             "output_error": _finite(item.output_error),
             "message": item.cost.remarks,
             "same_as": item.same_as,
+            "memory_bytes": item.memory_bytes,
+            "library_bytes": item.library_bytes,
         }
         for item in comparisons
     ]

@@ -37,7 +37,8 @@ class Comparison:
     max|a-b| / max|b| over its outputs a against the outputs b of the contestant `reference`; both
     None when either has none. `samples`
     are in the order of rounds, from the first one on. `same_as` names the contestant, equal to
-    this one, that was measured for it; "" for one that was measured itself.
+    this one, that was measured for it; "" for one that was measured itself. memory_bytes: the most
+    memory that it took, library_bytes: its file's size, both 0 where that is not known.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Comparison:
     reference: str | None = None
     same_as: str = ""
     is_dependent: bool = False
+    memory_bytes: int = 0
+    library_bytes: int = 0
 
     def Summary(self) -> str:
         same = f"same as {self.same_as}, " if self.same_as else ""
@@ -102,6 +105,7 @@ def compare(
             tuple(results[name].seconds),
             source if errors[name] is not None else None,
             is_dependent=name in dependent,
+            memory_bytes=results[name].memory_bytes,
         )
         for name in order
     ]

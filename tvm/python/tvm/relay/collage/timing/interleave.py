@@ -81,7 +81,8 @@ class Samples:
     """What one contestant did: seconds of each round, outputs of one run, or how it failed.
 
     Whoever fails or leaves is gone for good, so the seconds are those of the first rounds. `left`
-    is why it did without having failed.
+    is why it did without having failed. memory_bytes: the most that its opening and first runs
+    took, 0 where that is not known.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Samples:
     outputs: list[np.ndarray] = dataclasses.field(default_factory=list, repr=False)
     failure: Cost | None = None
     left: str = ""
+    memory_bytes: int = 0
 
     def cost(self) -> Cost:
         """Median with its interval over the rounds, or the failure."""
@@ -195,6 +197,7 @@ def measure_interleaved(
                 if opened is None:
                     continue
                 run_seconds[name] = opened["seconds"]
+                results[name].memory_bytes = opened["memory_bytes"]
                 numbers[name] = max(1, math.ceil(sample_seconds / max(opened["seconds"], 1e-7)))
                 file = os.path.join(folder, f"outputs_{i}.npz")
                 ask(name, "outputs", {"file": file}, limit(name, 1))
