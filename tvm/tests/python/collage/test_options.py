@@ -147,6 +147,7 @@ OUT_OF_RANGE = [
     ("guard_rounds", 0, COUNT),
     ("guard_seconds", 0.0, SECONDS),
     ("guard_memory_mb", -1, "an int from 0 to 1000000000"),
+    ("guard_library_mb", -1, "an int from 0 to 1000000000"),
     ("graph_search", "grid", "one of none, evolutionary, local, random"),
     ("graph_search_population", 1, "an int from 2 to 1000000000"),
     ("graph_search_trials", 0, COUNT),
