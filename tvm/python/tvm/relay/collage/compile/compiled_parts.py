@@ -35,7 +35,7 @@ from tvm.relay.backend import te_compiler
 
 from ..external import is_external_function
 from ..interrupts import carried
-from ..relay_util.walk import children_of, key_of, rebuild
+from ..relay_util.walk import children_of, key_of, post_order, rebuild, tensors_of
 from .fast_passes import joined
 from .library import build_library
 
@@ -142,16 +142,8 @@ class _AfterFusion:
 
     def _of_ours(self, main: relay.Function) -> relay.Function:
         new: dict[int, Any] = {}
-        stack = [(main.body, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            if key_of(expr) in new:
-                continue
+        for expr in post_order(main.body):
             old = children_of(expr)
-            if not is_ready:
-                stack.append((expr, True))
-                stack.extend((child, False) for child in old)
-                continue
             children = [new[key_of(child)] for child in old]
             if isinstance(expr, relay.Call) and _is_kernel(expr.op):
                 symbol = self._compiled._stand_in(_KERNEL, expr.op, _compile_kernel)
@@ -186,8 +178,8 @@ def _as_ours(function: relay.Function, symbol: str) -> relay.Function:
 def _hollow(part: relay.Function) -> relay.Function:
     """A function of the part's type that computes nothing."""
     kind = part.checked_type.ret_type
+    zeros = [relay.zeros(each.shape, each.dtype) for each in tensors_of(kind)]
     is_tuple = isinstance(kind, tvm.ir.TupleType)
-    zeros = [relay.zeros(t.shape, t.dtype) for t in (kind.fields if is_tuple else [kind])]
     params = [relay.Var(param.name_hint, param.checked_type) for param in part.params]
     return relay.Function(params, relay.Tuple(zeros) if is_tuple else zeros[0], kind)
 
