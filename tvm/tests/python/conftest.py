@@ -5,6 +5,8 @@ The user's store of costs stays out of it: a test that wants a store names one o
 """
 
 import collections
+import functools
+import gc
 import os
 import shutil
 import signal
@@ -25,13 +27,19 @@ if getattr(sys.modules.get("tvm"), "__file__", None) is None:
     import tvm  # noqa: F401
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Files with slow tests first, then those with the most tests: a process takes whole files, and
-    a long one that begins last leaves the others idle."""
+    """Files with slow tests first, be they left out, then those with the most tests: a process takes
+    whole files, and a long one that begins last leaves the others idle."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     counts = collections.Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path not in slow, -counts[item.path], item.path))
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays: it need not be looked through for garbage again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +50,17 @@ def quiet_machine():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
         patch.setattr(load, "read_usage", lambda workers: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_builds():
+    """TVM's own builds ask once how TVM was compiled, as ours do (compile/fast_passes.py), and not
+    for each dimension, which takes a quarter of a small kernel's build."""
+    from tvm.relay.backend import te_compiler
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(te_compiler, "libinfo", functools.cache(te_compiler.libinfo))
         yield
 
 

@@ -12,6 +12,7 @@ PAUSE is set.
 """
 
 import dataclasses
+import gc
 import hashlib
 import json
 import os
@@ -230,6 +231,7 @@ def serve():
     register()
     with tempfile.TemporaryDirectory() as folder:
         search(os.path.join(folder, "costs.sqlite"))  # all is imported and has run once
+    gc.freeze()  # what was imported is no garbage of a fork's, and is not copied to be marked
     print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 import tvm
-from relay_text import PLAIN
+from relay_text import PLAIN, PLAIN_WITHOUT
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend
@@ -63,7 +63,8 @@ def build(mod, target=PLAIN, opt_level=3):
     """Return the built library, by default with kernels of TVM's that LLVM does not optimise."""
     # This LLVM refuses the debug info of some common subexpressions (docs/compile.md).
     config = {"tir.disable_cse_tir": True}
-    with tvm.transform.PassContext(opt_level=opt_level, config=config):
+    without = PLAIN_WITHOUT if target == PLAIN else []
+    with tvm.transform.PassContext(opt_level=opt_level, config=config, disabled_pass=without):
         return relay.build(mod, target=target)
 
 

@@ -88,4 +88,5 @@ def test_kill_9_at_random_points_and_resume(searches, undisturbed, kills):
 def test_kill_9_with_real_worker_processes(searches, undisturbed):
     points = iter([8])
     generator = random.Random(1)
-    assert kill_and_resume(searches, undisturbed, generator, "r", points, forked=False) == 1
+    how = {"forked": False, "workers": 1}  # each takes two seconds of CPU to start
+    assert kill_and_resume(searches, undisturbed, generator, "r", points, **how) == 1

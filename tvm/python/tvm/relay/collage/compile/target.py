@@ -8,6 +8,7 @@ Test: compile/test_target.py
 
 from __future__ import annotations
 
+import functools
 from typing import Protocol
 
 import tvm
@@ -89,9 +90,11 @@ def unfit_features(target: str) -> list[str]:
     return [feature for feature in _UNFIT_FOR_TVM if feature in names]
 
 
-def _implied_features(target: str) -> set[str]:
+@functools.cache
+def _implied_features(target: str) -> frozenset[str]:
+    """Of LLVM's table of CPUs, which it takes milliseconds to read."""
     implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
-    return {str(name) for name in implied}
+    return frozenset(str(name) for name in implied)
 
 
 def maskable_features() -> frozenset[str]:

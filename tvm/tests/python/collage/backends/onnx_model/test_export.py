@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay -> ONNX, op by op: onnxruntime's results against TVM's, and what is refused."""
+"""Relay -> ONNX, op by op: onnxruntime's results, and those of parts, against TVM's; and what is
+refused."""
 
 import itertools
 
@@ -7,9 +8,20 @@ import numpy as np
 import onnx
 import pytest
 import tvm
-from onnx_cases import CASES, arrays, f, i, nn, results_of_tvm, typed, variables
+from onnx_cases import (
+    CASES,
+    all_cases,
+    arrays,
+    f,
+    i,
+    nn,
+    results_of_tvm,
+    run_all,
+    typed,
+    variables,
+)
 from tvm import relay
-from tvm.relay.collage.backends import UnsupportedOpError
+from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
 from tvm.relay.collage.backends.onnx_model import EXPORTED_OPS, export_function, why_not_exported
 from tvm.relay.collage.backends.onnx_model.builder import GraphBuilder
 
@@ -109,6 +121,19 @@ def test_an_op_in_onnxruntime_gives_what_it_gives_in_tvm(name):
     expected = results_of_tvm()[name]
     assert result.dtype == expected.dtype and result.shape == expected.shape
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
+def test_every_op_gives_what_it_gives_in_tvm(backend):
+    if reason := get_backend(backend).available():
+        pytest.skip(reason)
+    mod, inputs = all_cases()
+    placed = greedy_partition(mod, backend)
+    body = placed["main"].astext(show_meta_data=False)
+    assert "nn." not in body, "all of it is the backend's"
+    got = run_all(placed, inputs)
+    for name, value in results_of_tvm().items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "variance"]
