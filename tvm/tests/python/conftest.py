@@ -29,8 +29,8 @@ if getattr(sys.modules.get("tvm"), "__file__", None) is None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Files with slow tests first, be they left out, then those with the most tests: a process takes
-    whole files, and a long one that begins last leaves the others idle."""
+    """Files with slow tests first, also where those are left out, then those with the most tests: a
+    process takes whole files, and a long one that begins last leaves the others idle."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     counts = collections.Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path not in slow, -counts[item.path], item.path))
