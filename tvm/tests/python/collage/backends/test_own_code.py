@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+import tvm_forks
 from own_code_backends import IN_C, IN_PYTHON, InC, net
 from relay_text import PLAIN
 from tvm import relay
@@ -324,7 +325,7 @@ def test_a_process_without_the_function_says_what_is_missing(tmp_path):
         tvm.contrib.graph_executor.GraphModule(module["default"](tvm.cpu())).run()
     """
     script = "from tvm.contrib import graph_executor\n" + textwrap.dedent(script)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = tvm_forks.run(script)
     assert done.returncode != 0
     assert "runs the function 'own_code_backends.minus', which is not registered" in done.stderr
     assert Path(path).exists()

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 import tvm
+import tvm_forks
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
 from onnx_cases import f, typed
 from relay_text import partition
@@ -379,13 +380,8 @@ print(json.dumps([reason, error, get_backend({name!r}).version()]))
 
 def ask_without_library(name, library):
     variable = f"COLLAGE_{name.upper()}_LIBRARY"
-    done = subprocess.run(
-        [sys.executable, "-c", ASK.format(name=name)],
-        env={**os.environ, variable: str(library)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = tvm_forks.run(ASK.format(name=name), env={**os.environ, variable: str(library)})
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
