@@ -132,7 +132,7 @@ def test_reference_code_is_marked():
 
 
 def test_concat_of_a_few_channels():
-    """Pieces below 512 bytes, where channels come last, of single numbers too; others are oneDNN's."""
+    """Pieces below 512 bytes, channels last, of single numbers too; others are oneDNN's."""
     image, line = x(2, 8, 6, 5, name="image"), x(2, 7, 20, name="line")
     weights = constant(1, 8, 1, 3, 3)
     attrs = dict(channels=8, kernel_size=(3, 3), padding=1, groups=8)
