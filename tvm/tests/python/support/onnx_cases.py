@@ -96,6 +96,14 @@ CASES = {
     "avg_pool2d valid": (
         [f(1, 3, 9, 9)], lambda x: nn.avg_pool2d(x, (3, 3), (2, 2), padding=(1, 0, 1, 1)),
     ),
+    "avg_pool2d ceil": (
+        [f(1, 3, 8, 9)],
+        lambda x: nn.avg_pool2d(x, (3, 2), (2, 2), padding=(1, 0), ceil_mode=True),
+    ),
+    "avg_pool2d ceil of even sizes": (
+        [f(1, 3, 8, 6)],
+        lambda x: nn.avg_pool2d(x, (2, 2), (2, 2), ceil_mode=True, count_include_pad=True),
+    ),
     "max_pool1d": ([f(1, 3, 9)], lambda x: nn.max_pool1d(x, (3,), (2,))),
     "avg_pool3d": ([f(1, 3, 6, 6, 6)], lambda x: nn.avg_pool3d(x, (2, 2, 2), (2, 2, 2))),
     "global_avg_pool2d": ([f(2, 3, 5, 6)], nn.global_avg_pool2d),

@@ -50,7 +50,9 @@ REFUSED = {
         "data_layout=NCHW8c",
     ),
     "avg_pool ceil": (
-        [f(1, 1, 5, 5)], lambda x: nn.avg_pool2d(x, 2, 2, ceil_mode=True), "ceil_mode=1",
+        [f(1, 1, 5, 5)],
+        lambda x: nn.avg_pool2d(x, 2, 2, ceil_mode=True, count_include_pad=True),
+        "ceil_mode=1",
     ),
     "a layout in blocks": (
         [f(1, 1, 4, 4, 4)],

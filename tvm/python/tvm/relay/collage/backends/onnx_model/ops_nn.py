@@ -7,7 +7,7 @@ runtimes move or drop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ints import pads_of, per_axis
@@ -64,18 +64,17 @@ def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
         "pads": pads_of(attrs.padding, axes),
         "ceil_mode": int(attrs.ceil_mode),
     }
+    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
+    wanted = [call.shape[layout.index(axis)] for axis in SPACE[axes]]
     dilation = per_axis(attrs.dilation, axes)
     if operator == "MaxPool":
         fields["dilations"] = dilation
     else:
-        # Runtimes count the cells beyond the padding, and the dilated ones, differently.
-        call.require(not attrs.ceil_mode, "ceil_mode", attrs.ceil_mode)
         call.require(all(step == 1 for step in dilation), "dilation", dilation)
         fields["count_include_pad"] = int(attrs.count_include_pad)
-    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
+        _pad_for_last_windows(call, fields, data.shape[2:], wanted)
     fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
     call.require(fits, "padding", fields["pads"])
-    wanted = [call.shape[layout.index(axis)] for axis in SPACE[axes]]
     # Relay keeps a last window that lies beyond the image, where runtimes drop it.
     inside = all(
         (count - 1) * stride < size + pad
@@ -85,6 +84,22 @@ def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
     )
     call.require(inside, "ceil_mode", attrs.ceil_mode)
     return call.result_in(layout, operator, [data], **fields)
+
+
+def _pad_for_last_windows(
+    call: ExportedCall, fields: dict[str, Any], sizes: Sequence[int], wanted: Sequence[int]
+) -> None:
+    """Writes ceil_mode of an average pool as padding, which counts nowhere: runtimes count cells
+    beyond it differently. Mostly no window ends there, as in nets that halve even sizes so."""
+    pads, windows, strides = fields["pads"], fields["kernel_shape"], fields["strides"]
+    for axis, (count, size) in enumerate(zip(wanted, sizes, strict=True)):
+        after = axis + len(wanted)
+        end = (count - 1) * strides[axis] + windows[axis]
+        beyond = end - (pads[axis] + size + pads[after])
+        if fields["ceil_mode"] and beyond > 0:
+            call.require(not fields["count_include_pad"], "ceil_mode", fields["ceil_mode"])
+            pads[after] += beyond
+    fields["ceil_mode"] = 0
 
 
 def _global_pool(call: ExportedCall, operator: str) -> Value:
