@@ -84,7 +84,8 @@ class Result:
 
     @property
     def library(self) -> Any:
-        """The executor's library that the guard built and measured; None without a guard."""
+        """The executor's library of the guard's plan; None without a guard. After a search of whole
+        plans it is built once more."""
         return self.guard.libraries[self.plan] if self.guard else None
 
     @functools.cached_property

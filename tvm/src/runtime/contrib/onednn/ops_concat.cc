@@ -25,7 +25,7 @@ namespace {
 constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
 // Bytes of a piece from which oneDNN's copies are as fast.
 constexpr int64_t kLargePiece = 512;
-// What a piece is copied in, so that no call is made for it: the larger where that divides all.
+// What a piece is copied in, so that no call is made for it.
 constexpr int64_t kVector = 16, kNumber = 4;
 
 void CheckConcat(const partition::NodeChecks& checks) {
@@ -43,21 +43,16 @@ struct Copies {
   int64_t row_bytes = 0;
   std::vector<int64_t> pieces;  // their bytes
 
-  /*! \brief Whether each piece is so many bytes once or several times. */
-  bool IsWhole(int64_t step) const {
-    return std::all_of(pieces.begin(), pieces.end(),
-                       [=](int64_t each) { return each % step == 0; });
-  }
-
-  template <int64_t kStep>
   void Run(const std::vector<void*>& data, int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; ++row) {
       char* to = static_cast<char*>(data.back()) + row * row_bytes;
       for (size_t i = 0; i < pieces.size(); ++i) {
         const char* from = static_cast<const char*>(data[i]) + row * pieces[i];
-        for (int64_t byte = 0; byte < pieces[i]; byte += kStep) {
-          std::memcpy(to + byte, from + byte, kStep);
+        int64_t byte = 0;
+        for (; byte + kVector <= pieces[i]; byte += kVector) {
+          std::memcpy(to + byte, from + byte, kVector);
         }
+        for (; byte < pieces[i]; byte += kNumber) std::memcpy(to + byte, from + byte, kNumber);
         to += pieces[i];
       }
     }
@@ -72,12 +67,7 @@ void RunOnThreads(const Copies& copies, const std::vector<void*>& data, int num_
   const auto run = [](int task, TVMParallelGroupEnv* env, void* raw) {
     const Call& call = *static_cast<const Call*>(raw);
     const int64_t rows = call.copies.rows, tasks = env->num_task;
-    const int64_t begin = rows * task / tasks, end = rows * (task + 1) / tasks;
-    if (call.copies.IsWhole(kVector)) {
-      call.copies.Run<kVector>(call.data, begin, end);
-    } else {
-      call.copies.Run<kNumber>(call.data, begin, end);
-    }
+    call.copies.Run(call.data, rows * task / tasks, rows * (task + 1) / tasks);
     return 0;
   };
   ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
@@ -97,11 +87,11 @@ std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t a
     if (operand.desc.dims()[axis] == 1) wanted.erase(wanted.begin() + (place - order.begin()));
     if (operand.desc.OrderInMemory() != wanted) return std::nullopt;
     const int64_t bytes = operand.desc.Bytes() / copies.rows;
-    if (bytes >= kLargePiece) return std::nullopt;
+    if (bytes % kNumber != 0 || bytes >= kLargePiece) return std::nullopt;
     copies.pieces.push_back(bytes);
     copies.row_bytes += bytes;
   }
-  return copies.IsWhole(kNumber) ? std::optional(copies) : std::nullopt;
+  return copies;
 }
 
 void BuildConcat(Planner* planner, const NodeDesc& node) {

@@ -163,10 +163,15 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   PrimitiveDesc pd = create(a_wanted, b_wanted);
   if (IsReferenceCode(pd)) {
     // No kernel reads a matrix whose numbers lie apart along both axes, as a view may leave them.
-    const auto plain = [](const Value& value) {
-      return MemDesc::Plain(value.desc.dims(), value.desc.type());
+    const auto readable = [&](const Value& value, const MemDesc& wanted) {
+      const auto order = value.desc.OrderInMemory();
+      const int rows = static_cast<int>(value.desc.dims().size()) - 2;
+      const bool is_near = order && (order->empty() || order->back() >= rows);
+      return is_near || planner->IsConstant(value)
+                 ? wanted
+                 : MemDesc::Plain(value.desc.dims(), value.desc.type());
     };
-    PrimitiveDesc of_copies = create(plain(a), plain(b));
+    PrimitiveDesc of_copies = create(readable(a, a_wanted), readable(b, b_wanted));
     if (!IsReferenceCode(of_copies)) pd = std::move(of_copies);
   }
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);

@@ -35,6 +35,25 @@ def test_a_table_of_positions_is_folded():
     np.testing.assert_allclose(call.args[1].data.numpy(), np.exp(wanted), rtol=1e-4)
 
 
+def test_a_pass_that_the_user_disabled_stays_so():
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], x + relay.exp(relay.const([1.0, 2.0]))))
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=["FoldConstant"]):
+        assert "exp" in str(prepare(mod)["main"])
+    assert "exp" not in str(prepare(mod)["main"])
+
+
+def test_what_tvm_keeps_is_kept_beside_what_it_cannot_fold():
+    table = relay.const(np.ones((1, 3, 4, 4), "float32"))
+    weight = relay.qnn.op.dequantize(
+        relay.const(np.ones((3, 1, 1), "int8")), relay.const(0.5), relay.const(0)
+    )
+    x = relay.var("x", shape=(1, 3, 7, 14))
+    mod = prepare(tvm.IRModule.from_expr(relay.Function([x], x + resized(table) * weight)))
+    text = str(mod["main"])
+    assert "qnn.dequantize" in text and "resize2d" not in text
+
+
 def test_what_is_no_fault_of_llvms_stays_as_it_was():
     x = relay.var("x", shape=(2,))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], relay.exp(x))))

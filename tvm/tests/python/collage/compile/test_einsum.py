@@ -53,15 +53,32 @@ def test_any_product():
     for _ in range(8):
         letters = {each: rng.sample(sorted(EXTENTS), rng.randint(1, 4)) for each in (0, 1)}
         shared = set(letters[0]) & set(letters[1])
-        result = [x for x in {*letters[0], *letters[1]} if x not in shared or rng.random() < 0.5]
+        summed = set(rng.sample(sorted(shared), min(1, len(shared))))
+        result = [
+            x
+            for x in sorted({*letters[0], *letters[1]} - summed)
+            if x not in shared or rng.random() < 0.5
+        ]
         rng.shuffle(result)
         equation = f"{''.join(letters[0])},{''.join(letters[1])}->{''.join(result)}"
-        assert "einsum" not in check(equation, rng.choice(list(CONSTANTS.values()))), equation
+        text = check(equation, rng.choice(list(CONSTANTS.values())))
+        assert ("einsum" in text) == (not shared), equation
 
 
-@pytest.mark.parametrize("equation", ["bh,bh", "bhw,bc->hc", "bb,bh->bh", "bhw->bwh", "b,b,b->b"])
+OTHERS = ["bh,bh", "bhw,bc->hc", "bb,bh->bh", "bhw->bwh", "b,b,b->b", "bhw,w->bhw"]
+
+
+@pytest.mark.parametrize("equation", OTHERS)
 def test_others_stay_as_they_are(equation):
     assert "einsum" in str(prepare(net(equation)[0])["main"])
+
+
+def test_nothing_in_it_and_bytes_stay_as_they_are():
+    nothing = net("bh,hk->bk", extents=EXTENTS | {"b": 0})[0]
+    assert "einsum" in str(prepare(nothing)["main"])
+    a, b = (relay.var(name, shape=(4, 8), dtype="int8") for name in "ab")
+    function = relay.Function([a, b], relay.einsum(relay.Tuple([a, b]), "ij,kj->ik"))
+    assert "einsum" in str(prepare(tvm.IRModule.from_expr(function))["main"])
 
 
 def test_open_shapes_stay_as_they_are():

@@ -83,6 +83,43 @@ def test_slopes_of_two_axes_and_of_the_caller_stay_as_they_are():
         assert operators(kept) == ["reshape", "nn.prelu", "reshape"]
 
 
+def flat(data, slopes, shape=DATA):
+    """As TVM's importer writes it."""
+    slopes = relay.reshape(relay.broadcast_to(slopes, shape), (-1,))
+    return relay.reshape(relay.nn.prelu(relay.reshape(data, (-1,)), slopes, axis=0), shape)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int64"])
+def test_other_types(dtype):
+    x = relay.var("x", shape=DATA, dtype=dtype)
+    slopes = relay.const(np.arange(3).reshape(3, 1, 1).astype(dtype), dtype)
+    mod = prepare(tvm.IRModule.from_expr(relay.Function([x], flat(x, slopes))))
+    assert mod["main"].ret_type.dtype == dtype
+    assert (operators(mod) == ["nn.prelu"]) == ("float" in dtype)
+
+
+def test_bits_of_bfloat16_are_no_slopes():
+    x = relay.var("x", shape=DATA, dtype="bfloat16")
+    slope = relay.cast(relay.const(np.full((3, 1, 1), 0.25, "float32")), "bfloat16")
+    mod = prepare(tvm.IRModule.from_expr(relay.Function([x], flat(x, slope))))
+    assert "nn.prelu" in operators(mod) and "nn.leaky_relu" not in operators(mod)
+
+
+def test_one_on_another():
+    x = relay.var("x", shape=DATA)
+    first, second = (relay.const(np.full((3, 1, 1), s, "float32")) for s in (0.5, 0.25))
+    mod = prepare(tvm.IRModule.from_expr(relay.Function([x], flat(flat(x, first), second))))
+    assert operators(mod) == ["nn.leaky_relu", "nn.leaky_relu"]
+    assert_right(mod, np.float32(0.125))
+
+
+def test_nothing_in_it():
+    x = relay.var("x", shape=(0, 3))
+    net = flat(x, relay.const(np.ones(3, "float32")), (0, 3))
+    prepared = prepare(tvm.IRModule.from_expr(relay.Function([x], net)))
+    assert "nn.leaky_relu" not in operators(prepared)
+
+
 def assert_right(mod, slopes):
     x = RNG.standard_normal(DATA).astype("float32")
     [got] = run(build_library(mod, collage.host_target()), {"x": x})

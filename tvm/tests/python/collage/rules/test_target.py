@@ -99,8 +99,9 @@ def test_a_rule_that_nobody_registered_is_named(backend):
     assert "\n" not in message
 
 
-def test_a_kinds_rule_that_is_none_is_named(backend):
-    rules.set_partition_rule("own_test", lambda: 5)
+@pytest.mark.parametrize("found", [5, None])
+def test_a_kinds_rule_that_is_no_rule_is_named(backend, found):
+    rules.set_partition_rule("own_test", lambda: found)
     try:
         with pytest.raises(TypeError, match="target own_test: its partition_rule is no rule"):
             parts([Target("own_test")], COSTS)
@@ -119,6 +120,17 @@ def test_a_kinds_rule_that_is_none_is_named(backend):
         rules.set_partition_rule("nobodys_kind", None)
     with pytest.raises(TypeError, match="rule set_partition_rule: rule is a rule, function or"):
         rules.set_partition_rule("own_test", 5)
+
+
+def test_a_replaced_maker_of_rules_that_makes_none_is_named(backend):
+    name = "tvm.relay.collage.make_byoc_partition_rule"
+    ours = tvm.get_global_func(name)
+    tvm.register_func(name, lambda compiler: None, override=True)
+    try:
+        with pytest.raises(TypeError, match=f"target own_test: {name} returned None"):
+            parts([Target("own_test")], COSTS)
+    finally:
+        tvm.register_func(name, ours, override=True)
 
 
 def test_tvms_own_targets_may_have_a_rule_too(backend):

@@ -117,6 +117,11 @@ def _rule_of_kind(target: Target) -> PartitionRule:
     rule = make(name, target) if target.attrs else make(name)
     if rule is None:
         raise_if_interrupted()
+    if not isinstance(rule, PartitionRule):
+        raise TypeError(
+            f"target {name}: tvm.relay.collage.make_byoc_partition_rule returned {rule!r}; it must "
+            "return a rule of collage.rules"
+        )
     return rule
 
 

@@ -16,7 +16,7 @@ import tvm
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
-from .fold import evaluate, fold_in_place
+from .fold import evaluate, fits, fold_in_place
 from .fold_ops import Value
 from .library import build_library
 from .target import host_target
@@ -35,10 +35,11 @@ def computed(call: relay.Call, arrays: Sequence[Any], types: Sequence[Any]) -> l
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
 
-@tvm.transform.module_pass(opt_level=2, name="FoldConstantOrCompute")
+@tvm.transform.module_pass(opt_level=0, name="FoldConstantOrCompute")
 def fold_constant(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
-    """TVM's FoldConstant; where it fails, after what is constant was computed here."""
-    stock = relay.transform.FoldConstant()
+    """TVM's FoldConstant, where the context has that run; where it fails, after what is constant
+    was computed here."""
+    stock = tvm.transform.Sequential([relay.transform.FoldConstant()])
     try:
         return stock(mod)
     except tvm.TVMError:
@@ -52,13 +53,20 @@ def _by_numpy_or_build(
     call: relay.Call, arrays: Sequence[Value | None], expected: Any
 ) -> Value | None:
     value = evaluate(call, arrays, expected)
-    if value is not None or call.op.get_attr("TOpIsStateful"):
+    if value is not None or not _is_tvms_to_fold(call.op):
         return value
     types = [arg.checked_type for arg in call.args]
-    if not all(isinstance(each, relay.TensorType) for each in (*types, expected)):
+    is_tensor = all(isinstance(each, relay.TensorType) for each in (*types, expected))
+    if not is_tensor or any(array is None for array in arrays):
         return None
     try:
         [result] = computed(call, [tvm.nd.array(array) for array in arrays], types)
     except tvm.TVMError:
         return None
-    return result
+    return result if fits(result, expected) else None
+
+
+def _is_tvms_to_fold(op: tvm.ir.Op) -> bool:
+    """TVM's FoldConstant leaves others as they are: backends know qnn's."""
+    is_kept = op.get_attr("TOpIsStateful") or op.get_attr("TNonComputational")
+    return not is_kept and not op.name.startswith("qnn.")

@@ -5,7 +5,8 @@ No library takes TVM's operator, and its own kernel is one loop without a schedu
 relative positions, took a fifth of MViTv2's time.
 
 Assumptions: each letter stands once in an operand and in the result, with one extent; one that
-stands in one operand alone is in the result. Another einsum stays as it is.
+stands in one operand alone is in the result; some letter is summed over. Another einsum
+stays as it is.
 
 Test: compile/test_einsum.py
 """
@@ -20,6 +21,7 @@ import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
+from .fold_ops import static_shape
 from .rewriting import is_call, rewrite_in_place
 
 
@@ -39,11 +41,12 @@ class _Product(DFPatternCallback):
 
     def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
         operands, equation = post.args[0], str(pre.attrs.equation).replace(" ", "")
-        if not isinstance(operands, relay.Tuple) or len(operands.fields) != 2:
+        is_float = "float" in pre.checked_type.dtype  # products of bytes TVM computes otherwise
+        if not is_float or not isinstance(operands, relay.Tuple) or len(operands.fields) != 2:
             return post
         first, second, result = _letters(equation)
         extents = _extents((first, second), pre.args[0].checked_type.fields)
-        if extents is None or not _is_product(first, second, result):
+        if not extents or 0 in extents.values() or not _is_product(first, second, result):
             return post
         a, b = operands.fields
         if isinstance(a, relay.Constant):
@@ -77,20 +80,20 @@ def _letters(equation: str) -> tuple[str, str, str]:
 
 def _is_product(first: str, second: str, result: str) -> bool:
     is_plain = all(text.isalpha() and len(set(text)) == len(text) for text in (first, second))
-    alone = set(first) ^ set(second)
-    return is_plain and len(set(result)) == len(result) and alone <= set(result)
+    alone, shared = set(first) ^ set(second), set(first) & set(second)
+    is_summed = not shared <= set(result)
+    return is_plain and is_summed and len(set(result)) == len(result) and alone <= set(result)
 
 
 def _extents(operands: tuple[str, str], types: Any) -> Mapping[str, int] | None:
     """By letter; None where a shape is open, or a letter has two extents."""
     found: dict[str, int] = {}
     for letters, each in zip(operands, types, strict=True):
-        if len(letters) != len(each.shape):
+        shape = static_shape(each)
+        if shape is None or len(letters) != len(shape):
             return None
-        for letter, extent in zip(letters, each.shape, strict=True):
-            if not isinstance(extent, tvm.tir.IntImm):
-                return None
-            if found.setdefault(letter, int(extent)) != int(extent):
+        for letter, extent in zip(letters, shape, strict=True):
+            if found.setdefault(letter, extent) != extent:
                 return None
     return found
 

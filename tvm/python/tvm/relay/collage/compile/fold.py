@@ -91,13 +91,13 @@ def _identity(value: _Lazy) -> Any:
     return ("expr", key_of(value)) if isinstance(value, relay.Constant) else id(value)
 
 
-def _fits(value: Value, expected: Any) -> bool:
+def fits(value: Value, expected: Any) -> bool:
     """Whether a result has the type that Relay inferred: the guard against a wrong evaluator."""
     if isinstance(value, tuple):
         return (
             isinstance(expected, relay.TupleType)
             and len(value) == len(expected.fields)
-            and all(_fits(item, field) for item, field in zip(value, expected.fields, strict=True))
+            and all(fits(item, field) for item, field in zip(value, expected.fields, strict=True))
         )
     return (
         isinstance(expected, relay.TensorType)
@@ -125,7 +125,7 @@ def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) ->
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         _LOG.debug("%s is left to TVM's FoldConstant: %s", call.op.name, error)
         return None
-    return value if value is not None and _fits(value, expected) else None
+    return value if value is not None and fits(value, expected) else None
 
 
 class _Folder:

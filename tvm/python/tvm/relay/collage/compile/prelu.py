@@ -16,7 +16,11 @@ import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
+from .fold_ops import static_shape
 from .rewriting import is_call, rewrite_in_place
+
+# Those that numpy holds: bfloat16 are bits there.
+_FLOATS = ("float16", "float32", "float64")
 
 
 @tvm.transform.module_pass(opt_level=0, name="RestorePReLU")
@@ -32,23 +36,26 @@ class _Restored(DFPatternCallback):
 
     def __init__(self) -> None:
         super().__init__(require_type=True)
-        self.data, self.slopes = wildcard(), wildcard()
-        flat = is_op("nn.prelu")(is_op("reshape")(self.data), self.slopes)
+        flat = is_op("nn.prelu")(is_op("reshape")(wildcard()), wildcard())
         self.pattern = is_op("reshape")(flat)
 
     def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
-        [data], [slopes] = node_map[self.data], node_map[self.slopes]
-        shape = _shape_of(data)
-        values = _value_of(slopes)
-        if values is None or shape is None or _shape_of(pre) != shape:
+        prelu, flat = pre.args[0], post.args[0].args[0]
+        shape, dtype = static_shape(prelu.args[0].args[0].checked_type), pre.checked_type.dtype
+        values = _value_of(prelu.args[1])
+        if shape is None or 0 in shape or dtype not in _FLOATS or values is None:
             return post
-        whole = values.reshape(shape)
+        # The data's reshape may be gone: with a line, which was restored before.
+        if static_shape(pre.checked_type) != shape or not is_call(flat, "reshape"):
+            return post
+        [data], whole = flat.args, values.reshape(shape)
         if (whole == whole.flat[0]).all():
             return relay.nn.leaky_relu(data, float(whole.flat[0]))
         for axis, extent in enumerate(shape):
             a_channel = np.moveaxis(whole, axis, -1).reshape(-1, extent)
             if (a_channel == a_channel[0]).all():
-                return relay.nn.prelu(data, relay.const(a_channel[0]), axis=axis)
+                slopes = relay.Constant(tvm.nd.array(np.ascontiguousarray(a_channel[0])))
+                return relay.nn.prelu(data, slopes, axis=axis)
         return post
 
 
@@ -63,14 +70,7 @@ def _value_of(expr: Any) -> np.ndarray | None:
         return expr.data.numpy()
     if not is_call(expr, "reshape", "broadcast_to", "broadcast_to_like"):
         return None
-    value, shape = _value_of(expr.args[0]), _shape_of(expr)
+    value, shape = _value_of(expr.args[0]), static_shape(expr.checked_type)
     if value is None or shape is None:
         return None
     return value.reshape(shape) if is_call(expr, "reshape") else np.broadcast_to(value, shape)
-
-
-def _shape_of(expr: Any) -> list[int] | None:
-    """None for a shape that is open."""
-    shape = expr.checked_type.shape
-    is_known = all(isinstance(extent, tvm.tir.IntImm) for extent in shape)
-    return [int(extent) for extent in shape] if is_known else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites what a pass is about to read, in place: `doubled`, `scale_axis`, `one_row`.
+"""Rewrites functions in place, by a pattern: `doubled`, `scale_axis`, `one_row`, `prelu`, `einsum`.
 
-Test: compile/test_doubled.py, compile/test_scale_axis.py, compile/test_one_row.py
+Test: compile/test_doubled.py, compile/test_scale_axis.py, compile/test_einsum.py
 """
 
 from __future__ import annotations

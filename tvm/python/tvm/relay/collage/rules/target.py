@@ -92,9 +92,11 @@ def own_rule(target: tvm.target.Target) -> PartitionRule | None:
         value = get_global_func("target.TargetKindGetAttr")(target.kind, "partition_rule")
     if isinstance(value, str):
         return registered_rule(value, whose) if value else None
+    if value is None:
+        return None
     if callable(value) and not isinstance(value, PartitionRule):
         value = value()
-    if value is not None and not isinstance(value, PartitionRule):
+    if not isinstance(value, PartitionRule):
         raise TypeError(
             f"{whose}: its partition_rule is no rule of collage.rules, no function that makes one "
             "and no registered name"

@@ -144,6 +144,7 @@ def test_concat_of_a_few_channels():
         relay.concatenate(parts, axis=2),
         relay.concatenate([relay.strided_slice(line, [0, 0, 0], [2, 7, 3]), line], axis=2),
         relay.concatenate([relay.expand_dims(each, 3) for each in parts], axis=3),
+        relay.concatenate([x(2, 7, 61, name="odd"), line, x(2, 7, 33, name="odd2")], axis=2),
         relay.concatenate([x(2, 7, 150, name="long"), line], axis=2),
     )
-    assert plan.count("by copies") == 4
+    assert plan.count("by copies") == 5
