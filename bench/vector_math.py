@@ -38,7 +38,7 @@ from tvm.relay.collage.external import is_external_function
 from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.measure import Contestant, compare
 
-OURS, NUMPY = "ours", "numpy"
+SIDES = OURS, STOCK, ONEDNN, NUMPY = "ours", "stock", "onednn", "numpy"
 COUNT = 1 << 20
 # Outputs are judged by their errors in units of the last place, so nothing is left out for these.
 _ANY_ERROR = 1e-2
@@ -49,8 +49,8 @@ def main(given: list[str] | None = None) -> int:
     functions = arguments.chosen_of(FUNCTIONS, "function")
     parser.add_argument("--functions", type=functions, default=",".join(FUNCTIONS))
     parser.add_argument("--every", type=int, default=256, help="of the floats that are looked at")
-    sides = arguments.chosen_of(("ours", "stock", "onednn", NUMPY), "side")
-    parser.add_argument("--errors-of", type=sides, default="ours,stock,onednn,numpy")
+    sides = arguments.chosen_of(SIDES, "side")
+    parser.add_argument("--errors-of", type=sides, default=",".join(SIDES))
     parser.add_argument("--count", type=int, default=COUNT, help="floats in one call")
     options = parser.parse_args(given)
     print(machine_line(options.threads), flush=True)
@@ -92,11 +92,11 @@ def build_sides(function: Function, count: int) -> dict[str, Any]:
     mod = tvm.IRModule.from_expr(function.relay_function((count,)))
     host = collage.host_target()
     with tvm.transform.PassContext(opt_level=3):
-        sides = {OURS: build_library(mod, host), "stock": relay.build(mod, target=host)}
+        sides = {OURS: build_library(mod, host), STOCK: relay.build(mod, target=host)}
         prepared = prepare(mod, {}, host, opt_level=3)
         placed = greedy_partition(prepared, "dnnl")
         if any(map(is_external_function, placed.functions.values())):
-            sides["onednn"] = build_library(placed, host)
+            sides[ONEDNN] = build_library(placed, host)
     return sides
 
 

@@ -149,10 +149,8 @@ class _AfterFusion:
                 symbol = self._compiled._stand_in(_KERNEL, expr.op, _compile_kernel)
                 kernel = _as_ours(expr.op, symbol)
                 new[key_of(expr)] = relay.expr.CallWithFields(expr, kernel, children)
-            elif all(a.same_as(b) for a, b in zip(old, children, strict=True)):
-                new[key_of(expr)] = expr
             else:
-                new[key_of(expr)] = rebuild(expr, children)
+                new[key_of(expr)] = rebuild(expr, old, children)
         return relay.function.FunctionWithFields(main, None, new[key_of(main.body)])
 
 

@@ -158,10 +158,8 @@ class _Folder:
         new = [self._replacement(child) for child in old]
         if isinstance(expr, relay.TupleGetItem) and isinstance(new[0], relay.Tuple):
             self._new[key_of(expr)] = new[0].fields[expr.index]
-        elif all(a.same_as(b) for a, b in zip(old, new, strict=True)):
-            self._new[key_of(expr)] = expr
         else:
-            self._new[key_of(expr)] = rebuild(expr, new)
+            self._new[key_of(expr)] = rebuild(expr, old, new)
 
     def _replacement(self, expr: Any) -> Any:
         key = key_of(expr)

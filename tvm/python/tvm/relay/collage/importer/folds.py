@@ -96,8 +96,7 @@ class Folds:
                 return self._stock(expr)
             if isinstance(new[0], relay.Constant):
                 return None
-        is_same = all(a.same_as(b) for a, b in zip(old, new, strict=True))
-        post = expr if is_same else rebuild(expr, new)
+        post = rebuild(expr, old, new)
         return self._constant(post) if is_call and new and all(map(_is_constant, new)) else post
 
     def _constant(self, call: relay.Call) -> Any:

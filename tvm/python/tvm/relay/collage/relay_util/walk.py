@@ -52,8 +52,11 @@ def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) ->
             stack.extend((child, False) for child in children(expr))
 
 
-def rebuild(expr: Any, new: Sequence[Any]) -> Any:
-    """A copy of a node on new sub-expressions that keeps its type, span and virtual device."""
+def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
+    """The node itself where none of its sub-expressions is another than before, else a copy on the
+    new ones that keeps its type, span and virtual device."""
+    if all(a.same_as(b) for a, b in zip(old, new, strict=True)):
+        return expr
     if isinstance(expr, relay.Call):
         return relay.expr.CallWithFields(expr, None, new)
     if isinstance(expr, relay.Tuple):
