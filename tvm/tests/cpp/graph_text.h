@@ -2,8 +2,7 @@
 // Graphs from one line of text, for tests: statements separated by `;`, the last one is the result.
 //   x:var   c:const   y=nn.conv2d(x,c)@4   t=(y,x)   p=t.0   f=call(g,x)   g:fn
 // `@k` is the op's kind (0 if left out), `{key=1,other=text}` its attributes, `#s` the scope.
-#ifndef TVM_TESTS_CPP_GRAPH_TEXT_H_
-#define TVM_TESTS_CPP_GRAPH_TEXT_H_
+#pragma once
 
 #include <algorithm>
 #include <cctype>
@@ -188,5 +187,3 @@ class GraphReader {
 inline NamedGraph G(const std::string& text) { return GraphReader().Read(text); }
 
 }  // namespace tvm::collage::testing
-
-#endif  // TVM_TESTS_CPP_GRAPH_TEXT_H_

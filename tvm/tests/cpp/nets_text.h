@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Net-like graphs as text for G: shapes of well known networks, without their sizes.
-#ifndef TVM_TESTS_CPP_NETS_TEXT_H_
-#define TVM_TESTS_CPP_NETS_TEXT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -129,5 +128,3 @@ inline std::string ResNetText(int num_blocks) {
 }
 
 }  // namespace tvm::collage::testing
-
-#endif  // TVM_TESTS_CPP_NETS_TEXT_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small random graphs for tests that compare with brute force. Same seed, same graph.
-#ifndef TVM_TESTS_CPP_RANDOM_GRAPH_H_
-#define TVM_TESTS_CPP_RANDOM_GRAPH_H_
+#pragma once
 
 #include <algorithm>
 #include <random>
@@ -105,5 +104,3 @@ void ForEachSubset(const DataflowGraph& graph, F f) {
 }
 
 }  // namespace tvm::collage::testing
-
-#endif  // TVM_TESTS_CPP_RANDOM_GRAPH_H_

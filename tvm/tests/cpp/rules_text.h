@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule's candidates as text, for tests: "a | a b | c".
-#ifndef TVM_TESTS_CPP_RULES_TEXT_H_
-#define TVM_TESTS_CPP_RULES_TEXT_H_
+#pragma once
 
 #include <string>
 
@@ -25,5 +24,3 @@ inline std::string Sets(const NamedGraph& g, const RulePtr& rule, RuleLog* log =
 }
 
 }  // namespace tvm::collage::testing
-
-#endif  // TVM_TESTS_CPP_RULES_TEXT_H_

@@ -4,8 +4,7 @@
  * \brief For tests: nets of any size shaped like real ones, with candidates such as fusion, library
  * patterns and regions give.
  */
-#ifndef TVM_TESTS_CPP_SEARCH_NETS_H_
-#define TVM_TESTS_CPP_SEARCH_NETS_H_
+#pragma once
 
 #include <algorithm>
 #include <set>
@@ -213,5 +212,3 @@ inline CoverProblem CellNet(const NetOptions& options) {
 }  // namespace testing
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_TESTS_CPP_SEARCH_NETS_H_

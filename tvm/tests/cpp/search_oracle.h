@@ -4,8 +4,7 @@
  * \brief For tests: every cover of a small problem by plain enumeration, written without any part
  * of the search but its problem type; and random problems. Needs about 12 nodes or fewer.
  */
-#ifndef TVM_TESTS_CPP_SEARCH_ORACLE_H_
-#define TVM_TESTS_CPP_SEARCH_ORACLE_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -276,5 +275,3 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
 }  // namespace testing
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_TESTS_CPP_SEARCH_ORACLE_H_

@@ -2,8 +2,7 @@
 // The part of TVM's C ABI (tvm/runtime/c_backend_api.h) that the pool stands in for, declared here
 // so that the library builds and loads without TVM. The layout must stay TVM's own.
 // Test: runtime/test_thread_pool.py (a TVM kernel runs on the pool).
-#ifndef TVM_RUNTIME_THREAD_POOL_C_BACKEND_ABI_H_
-#define TVM_RUNTIME_THREAD_POOL_C_BACKEND_ABI_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -33,5 +32,3 @@ COLLAGE_POOL_EXPORT int TVMBackendParallelBarrier(int task_id, TVMParallelGroupE
 }  // extern "C"
 
 static_assert(offsetof(TVMParallelGroupEnv, num_task) == sizeof(void*), "layout of TVM's C ABI");
-
-#endif  // TVM_RUNTIME_THREAD_POOL_C_BACKEND_ABI_H_

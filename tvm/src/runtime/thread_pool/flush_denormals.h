@@ -2,8 +2,7 @@
 // Treats denormal floats as zero while tasks run, if asked to: they can make a kernel tens of times
 // slower. Off by default, since it changes results below 1e-38.
 // Test: runtime/test_thread_pool.py.
-#ifndef TVM_RUNTIME_THREAD_POOL_FLUSH_DENORMALS_H_
-#define TVM_RUNTIME_THREAD_POOL_FLUSH_DENORMALS_H_
+#pragma once
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -65,5 +64,3 @@ class ScopedFlushDenormals {
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_FLUSH_DENORMALS_H_

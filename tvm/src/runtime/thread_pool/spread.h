@@ -12,8 +12,7 @@
 // is as good as any other; whoever set OMP_PROC_BIND knows better.
 // Threads that are started from within a bound task or part inherit its one CPU.
 // Test: tests/cpp/thread_pool/spread_cases.cc (runtime/test_thread_pool.py).
-#ifndef TVM_RUNTIME_THREAD_POOL_SPREAD_H_
-#define TVM_RUNTIME_THREAD_POOL_SPREAD_H_
+#pragma once
 
 #include <sched.h>
 
@@ -78,5 +77,3 @@ bool WantsSpread();
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_SPREAD_H_

@@ -2,8 +2,7 @@
 // Collects the errors of a launch's tasks, which arise in worker threads, for the thread that
 // launched them. Errors are rare, so nothing here is fast.
 // Test: runtime/test_thread_pool.py.
-#ifndef TVM_RUNTIME_THREAD_POOL_TASK_ERRORS_H_
-#define TVM_RUNTIME_THREAD_POOL_TASK_ERRORS_H_
+#pragma once
 
 #include <atomic>
 #include <map>
@@ -34,5 +33,3 @@ class TaskErrors {
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_TASK_ERRORS_H_

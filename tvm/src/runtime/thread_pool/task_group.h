@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tasks of one launch: what to call, how far each task has come (for the barrier), what failed.
 // Test: runtime/test_thread_pool.py.
-#ifndef TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_
-#define TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_
+#pragma once
 
 #include <atomic>
 #include <string>
@@ -57,5 +56,3 @@ class TaskGroup {
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_TASK_GROUP_H_

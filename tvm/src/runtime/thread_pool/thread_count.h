@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many threads a launch from the current thread uses.
 // Test: runtime/test_thread_pool.py.
-#ifndef TVM_RUNTIME_THREAD_POOL_THREAD_COUNT_H_
-#define TVM_RUNTIME_THREAD_POOL_THREAD_COUNT_H_
+#pragma once
 
 namespace tvm {
 namespace collage {
@@ -20,5 +19,3 @@ void SetNumThreadsOfThisThread(int num_threads);
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_THREAD_COUNT_H_

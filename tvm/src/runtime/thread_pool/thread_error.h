@@ -2,8 +2,7 @@
 // The last error of the current thread: a text, or a Python exception from a packed function.
 // It is TVM's own when TVM is in the process, found by name, so that nothing here needs TVM.
 // Test: runtime/test_thread_pool.py.
-#ifndef TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
-#define TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -27,5 +26,3 @@ ThreadError TakeThreadError();
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
-
-#endif  // TVM_RUNTIME_THREAD_POOL_THREAD_ERROR_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CostEstimator: how the pass asks for the costs of candidates, many at a time; who answers
 // (workers, a mock, a user's function) is Python's business. Test: test_estimators.py.
-#ifndef TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_
-#define TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_
+#pragma once
 
 #include "shared.h"
 
@@ -35,5 +34,3 @@ struct EstimatorFunctions {
 using CostEstimator = Shared<EstimatorFunctions>;
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_COST_ESTIMATOR_H_

@@ -4,8 +4,7 @@
 // Precondition: external kinds bring a rule or are known to Python's make_byoc_partition_rule
 // (backends/rule.py says which rule a target has).
 // Test: test_collage_partition.py, backends/test_target_kind.py.
-#ifndef TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
-#define TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -33,5 +32,3 @@ std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config);
 void RegisterPartitionRuleAttribute();
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_GATHER_SPECS_H_

@@ -2,8 +2,7 @@
 // Observe: tells the estimator's `observe` what the pass decided for a function, for reports, and
 // gives it a way to other plans of the function. Test: test_collage_partition.py,
 // graph_search/test_genomes.py.
-#ifndef TVM_RELAY_COLLAGE_API_OBSERVE_H_
-#define TVM_RELAY_COLLAGE_API_OBSERVE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -31,5 +30,3 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
 void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_OBSERVE_H_

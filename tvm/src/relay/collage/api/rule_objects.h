@@ -2,8 +2,7 @@
 // Partition rules and combiners as TVM objects, so that Python can put them together.
 // Precondition: rules built from users' functions run inside an ImportScope (user_functions.h).
 // Test: rules/test_pattern_entry.py.
-#ifndef TVM_RELAY_COLLAGE_API_RULE_OBJECTS_H_
-#define TVM_RELAY_COLLAGE_API_RULE_OBJECTS_H_
+#pragma once
 
 #include <utility>
 
@@ -27,5 +26,3 @@ struct SharedCombiner {
 using CombinerRef = Shared<SharedCombiner>;
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_RULE_OBJECTS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared: plain data as a shared, immutable TVM object, which Python can hold. The data's type
 // names the object's by kTypeKey. Test: rules/test_pattern_entry.py, views/test_views.py.
-#ifndef TVM_RELAY_COLLAGE_API_SHARED_H_
-#define TVM_RELAY_COLLAGE_API_SHARED_H_
+#pragma once
 
 #include <utility>
 
@@ -27,5 +26,3 @@ class Shared : public ObjectRef {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_SHARED_H_

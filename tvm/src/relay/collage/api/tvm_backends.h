@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TvmBackends: what planning asks about the backends of one function, answered by TVM and the cost
 // estimator. Precondition: the function is typed. Test: test_collage_partition.py.
-#ifndef TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
-#define TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_
+#pragma once
 
 #include <vector>
 
@@ -49,5 +48,3 @@ class TvmBackends final : public Backends {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_TVM_BACKENDS_H_

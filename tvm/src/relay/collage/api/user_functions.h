@@ -4,8 +4,7 @@
 // pass, as itself (interrupts.py). Preconditions: an ImportScope lives while rules run; what is
 // given here is guarded in Python (predicates.py): what any other raises ends the pass. Test:
 // rules/test_pattern_entry.py, rules/test_memo.py, inspect/test_refusal.py.
-#ifndef TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
-#define TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -86,5 +85,3 @@ CallPredicate AttributePredicate(const std::string& attribute, bool is_local = f
 AttrsGetter AsAttrsGetter(const PackedFunc& getter);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_USER_FUNCTIONS_H_

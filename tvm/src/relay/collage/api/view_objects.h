@@ -2,8 +2,7 @@
 // The partitioner's data as TVM objects, so that Python can look at it: a handle each on shared,
 // immutable data; views/ turns their fields into properties. Precondition: what a view shows was
 // imported by ImportFunction. Test: views/test_views.py.
-#ifndef TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
-#define TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_
+#pragma once
 
 #include <vector>
 
@@ -50,5 +49,3 @@ using CandidatePartitionView = Shared<ViewedCandidate>;
 IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& indexes);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_API_VIEW_OBJECTS_H_

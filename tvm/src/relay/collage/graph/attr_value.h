@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AttrValue: any attribute of a call, operator or function as plain data, so that two that differ
 // anywhere are different. Test: tvm/tests/cpp/attr_value_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_ATTR_VALUE_H_
-#define TVM_RELAY_COLLAGE_GRAPH_ATTR_VALUE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -47,5 +46,3 @@ struct AttrValue
 std::string Summary(const AttrValue& value);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_ATTR_VALUE_H_

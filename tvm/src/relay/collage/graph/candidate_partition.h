@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CandidatePartition: a sub-graph that one backend could run, and the rule that found it.
 // Test: tvm/tests/cpp/rules_basic_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_
-#define TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -52,5 +51,3 @@ class COLLAGE_API CandidateSet {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_CANDIDATE_PARTITION_H_

@@ -2,8 +2,7 @@
 // DataflowGraph: one function as flat arrays over its post-dfs order, knowing nothing of TVM.
 // Precondition: nodes are appended in post-dfs order (a node's inputs come before it), then
 // Finish() is called once. Test: tvm/tests/cpp/dataflow_graph_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
-#define TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -132,5 +131,3 @@ class COLLAGE_API DataflowGraph {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_DATAFLOW_GRAPH_H_

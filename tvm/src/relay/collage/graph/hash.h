@@ -2,8 +2,7 @@
 // Hash: of words, texts and bytes that are added one after the other, the same in every process;
 // not against an adversary. search/, which includes nothing of ours, has its own. Test:
 // tvm/tests/cpp/hash_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_HASH_H_
-#define TVM_RELAY_COLLAGE_GRAPH_HASH_H_
+#pragma once
 
 #include <cstdint>
 #include <cstdio>
@@ -49,5 +48,3 @@ inline std::string Hex(uint64_t value) {
 }
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_HASH_H_

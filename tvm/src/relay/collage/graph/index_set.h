@@ -2,8 +2,7 @@
 // IndexSet: a dense set of the node indexes 0 .. size-1 of one graph, as 64-bit words.
 // Preconditions, checked by assert only: indexes lie in [0, size), two sets are of the same size.
 // Test: tvm/tests/cpp/index_set_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
-#define TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_
+#pragma once
 
 #include <cassert>
 #include <cstddef>
@@ -101,5 +100,3 @@ class COLLAGE_API IndexSet {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_INDEX_SET_H_

@@ -2,8 +2,7 @@
 // JSON text of plain values, the one form of data between C++ and Python: in one call of TVM's FFI
 // it is ten times as fast as values that are boxed one by one, and each has its name.
 // Test: tvm/tests/cpp/json_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_JSON_H_
-#define TVM_RELAY_COLLAGE_GRAPH_JSON_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -90,5 +89,3 @@ class JsonValue {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_JSON_H_

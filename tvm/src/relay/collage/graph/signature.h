@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signatures: which candidates are the same computation, so that one measurement does for all.
 // Precondition: all candidates are of this graph. Test: tvm/tests/cpp/signature_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_SIGNATURE_H_
-#define TVM_RELAY_COLLAGE_GRAPH_SIGNATURE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -42,5 +41,3 @@ class Signatures {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_SIGNATURE_H_

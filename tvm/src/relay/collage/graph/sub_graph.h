@@ -2,8 +2,7 @@
 // SubGraph: a set of placeable nodes of one DataflowGraph, with what crosses its border (RFC 0062).
 // Precondition: every member is placeable; constants, variables and op nodes are never members.
 // Test: tvm/tests/cpp/sub_graph_test.cc.
-#ifndef TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_
-#define TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -129,5 +128,3 @@ std::vector<int> FindCycle(const DataflowGraph& graph, const std::vector<IndexSe
 COLLAGE_API OpKind FusionKind(const Node& node);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_GRAPH_SUB_GRAPH_H_

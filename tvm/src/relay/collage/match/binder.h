@@ -4,8 +4,7 @@
 // match a node at all, bindings aside, is found once for each pair: parts are shared (an optional
 // piece holds all before it, twice), so to find it anew at each choice takes exponential time.
 // Used through matcher.h only. Test: tvm/tests/cpp/match_test.cc.
-#ifndef TVM_RELAY_COLLAGE_MATCH_BINDER_H_
-#define TVM_RELAY_COLLAGE_MATCH_BINDER_H_
+#pragma once
 
 #include <map>
 #include <unordered_map>
@@ -111,5 +110,3 @@ class Binder {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_MATCH_BINDER_H_

@@ -2,8 +2,7 @@
 // FindMatches: every match of one pattern in a graph, overlapping ones and several of one root too.
 // Where TVM's matcher finds one, that is the first: left alternative first, arguments of add and
 // multiply also swapped, one binding for a shared pattern. Test: tvm/tests/cpp/match_test.cc.
-#ifndef TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
-#define TVM_RELAY_COLLAGE_MATCH_MATCHER_H_
+#pragma once
 
 #include <utility>
 #include <vector>
@@ -43,5 +42,3 @@ COLLAGE_API std::vector<Match> FindMatches(const DataflowGraph& graph,
                                            int64_t* num_steps = nullptr);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_MATCH_MATCHER_H_

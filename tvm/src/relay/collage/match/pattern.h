@@ -3,8 +3,7 @@
 // one expression wherever it occurs. Precondition: built by the functions below; only a redirected
 // wildcard may lead back to what it is part of.
 // Test: tvm/tests/cpp/match_test.cc.
-#ifndef TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
-#define TVM_RELAY_COLLAGE_MATCH_PATTERN_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -121,5 +120,3 @@ std::string UnsupportedReason(const DataflowPattern& pattern);
 std::string Summary(const DataflowPattern& pattern);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_MATCH_PATTERN_H_

@@ -2,8 +2,7 @@
 // Backends: all that planning asks about the backends of one function. Who answers is not its
 // business: api/tvm_backends.h asks TVM, tests answer from a table. Also what it is answered, and
 // what the backends' rules find. Test: tvm/tests/cpp/plan_test.cc.
-#ifndef TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_
-#define TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -107,5 +106,3 @@ std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candid
                     const std::string& backend);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_BACKENDS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CostTable: what is known of each candidate's cost, filled as the search asks. Used by
 // plan.cc. Test: tvm/tests/cpp/plan_test.cc.
-#ifndef TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
-#define TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_
+#pragma once
 
 #include <string>
 #include <unordered_map>
@@ -79,5 +78,3 @@ class CostTable {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_COST_TABLE_H_

@@ -2,8 +2,7 @@
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
 // The backends are asked once a tensor type.
 // Test: measured/test_transitions.py, tvm/tests/cpp/plan_test.cc.
-#ifndef TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
-#define TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_
+#pragma once
 
 #include <map>
 #include <vector>
@@ -45,5 +44,3 @@ class LayoutTransitions {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_LAYOUT_TRANSITIONS_H_

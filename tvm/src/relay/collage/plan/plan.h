@@ -4,8 +4,7 @@
 // backends.h (candidates), layout_transitions.h, cost_table.h, make_problem.cc,
 // search/cover_search.h, rules/merge_parts.h. Test: tvm/tests/cpp/plan_test.cc,
 // test_collage_partition.py.
-#ifndef TVM_RELAY_COLLAGE_PLAN_PLAN_H_
-#define TVM_RELAY_COLLAGE_PLAN_PLAN_H_
+#pragma once
 
 #include <chrono>
 #include <ctime>
@@ -135,5 +134,3 @@ std::vector<PlacedPart> Placed(const DataflowGraph& graph, const FunctionPlan& p
                                const std::vector<PartitionSpec>& specs, MergeScope scope);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_PLAN_H_

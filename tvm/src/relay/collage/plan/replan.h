@@ -2,8 +2,7 @@
 // Replan: a function's search once more, by the costs that its plan knows and a wish of who runs
 // what. Whatever is wished for, the answer is a cover that can run. Test:
 // tvm/tests/cpp/plan_test.cc.
-#ifndef TVM_RELAY_COLLAGE_PLAN_REPLAN_H_
-#define TVM_RELAY_COLLAGE_PLAN_REPLAN_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -48,5 +47,3 @@ class Replan {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_REPLAN_H_

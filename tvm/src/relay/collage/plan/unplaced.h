@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a kernel that stays on TVM is on none of the external backends, from what planning knew.
 // Precondition: the plan is of this function and these specs. Test: plan/test_unplaced.py.
-#ifndef TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
-#define TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -43,5 +42,3 @@ UnplacedReport WhyUnplaced(const DataflowGraph& graph, const std::vector<Partiti
                            const FunctionPlan& plan);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_PLAN_UNPLACED_H_

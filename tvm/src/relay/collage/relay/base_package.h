@@ -2,8 +2,7 @@
 // The symbols of the base TVM package that its headers do not declare, declared here and nowhere
 // else. Precondition: libtvm.so of TVM 0.19.0 is loaded globally; each declaration names the file
 // of TVM 0.19.0 whose layout it leans on. Test: relay/test_base_package.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_BASE_PACKAGE_H_
-#define TVM_RELAY_COLLAGE_RELAY_BASE_PACKAGE_H_
+#pragma once
 
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/boxed_primitive.h>
@@ -99,5 +98,3 @@ class __attribute__((visibility("default"))) PassContext {
 };
 }  // namespace transform
 }  // namespace tvm
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_BASE_PACKAGE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes Relay expressions and functions through TVM's global functions.
 // Precondition: libtvm.so is loaded. Test: relay/test_rewrite.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_CONSTRUCT_H_
-#define TVM_RELAY_COLLAGE_RELAY_CONSTRUCT_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -49,5 +48,3 @@ ObjectRef MakeModulePass(const std::string& name,
 ObjectRef CheckedType(const Expr& expr);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_CONSTRUCT_H_

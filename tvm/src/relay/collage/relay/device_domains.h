@@ -3,8 +3,7 @@
 // variables and functions, spread to all that must then be on the same device.
 // Precondition: nodes are in post-dfs order, expressions beside them. Test:
 // relay/test_device_domains.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
-#define TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -30,5 +29,3 @@ std::string DeviceOfTarget(const ObjectRef& target);
 bool HasOwnDevice(const ObjectRef& expr);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_DEVICE_DOMAINS_H_

@@ -2,8 +2,7 @@
 // Reads the fields of any TVM object by reflection, 0.9 us an object, and calls TVM's global
 // functions; raises errors in Python. Precondition: libtvm.so is loaded (see base_package.h). Test:
 // relay/test_import_relay.py, test_errors.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
-#define TVM_RELAY_COLLAGE_RELAY_FIELDS_H_
+#pragma once
 
 #include <tvm/runtime/registry.h>
 
@@ -103,5 +102,3 @@ TVMRetValue FromPython(TVMRetValue answer);
 [[noreturn]] void ThrowUserError(const std::string& kind, const std::string& message);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_FIELDS_H_

@@ -3,8 +3,7 @@
 // candidates), signatures of candidates, and FunctionKey, which tells whether a saved placement's
 // node indexes still mean the same nodes. Precondition: the function is typed. Test:
 // test_estimators.py, relay/test_identity.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_
-#define TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -43,5 +42,3 @@ struct FunctionKey {
 FunctionKey KeyOf(const ImportedFunction& imported);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_IDENTITY_H_

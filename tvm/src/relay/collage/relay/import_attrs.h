@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of TVM's calls, operators and functions -> AttrValue; every attribute has one.
 // Precondition: libtvm.so is loaded. Test: relay/test_import_attrs.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
-#define TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_
+#pragma once
 
 #include <string>
 
@@ -27,5 +26,3 @@ Attrs ImportAttrs(const ObjectRef& attrs);
 AttrValue ImportOpAttr(const ObjectRef& op, const std::string& name);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_IMPORT_ATTRS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // relay.dataflow_pattern objects -> DataflowPattern.
 // Precondition: libtvm.so is loaded. Test: relay/test_import_pattern.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_PATTERN_H_
-#define TVM_RELAY_COLLAGE_RELAY_IMPORT_PATTERN_H_
+#pragma once
 
 #include <utility>
 #include <vector>
@@ -25,5 +24,3 @@ DataflowPattern ImportPattern(const ObjectRef& pattern, ExprGetter expr_of,
                               PatternParts* parts = nullptr);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_IMPORT_PATTERN_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relay function -> DataflowGraph, with the expression of each node kept beside it.
 // Precondition: the function is typed (InferType). Test: relay/test_import_relay.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
-#define TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -52,5 +51,3 @@ bool IsPartitioned(const ObjectRef& function);
 std::vector<TensorType> ImportType(const ObjectRef& type);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_IMPORT_RELAY_H_

@@ -2,8 +2,7 @@
 // Names: expressions that make no value, but name one that another expression makes. Importing lets
 // readers of a name read the value itself, so that the partitioner sees one graph however it is
 // written. Precondition: nodes are as written, in post-dfs order. Test: relay/test_import_relay.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_NAMED_VALUES_H_
-#define TVM_RELAY_COLLAGE_RELAY_NAMED_VALUES_H_
+#pragma once
 
 #include <vector>
 
@@ -34,5 +33,3 @@ void ReplaceNames(const std::vector<NodeIndex>& values, NodeIndex result, std::v
                   std::vector<ObjectRef>* exprs);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_NAMED_VALUES_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement: which nodes of each function of a module run where. The search makes one, a file holds
 // one, and rewriting needs nothing else. Test: placement/test_parts.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
-#define TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -43,5 +42,3 @@ Json PartsJson(const std::vector<PlacedPart>& parts);
 void SetParts(const String& parts_of, Placement* placement);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_PLACEMENT_H_

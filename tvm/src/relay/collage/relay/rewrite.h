@@ -3,8 +3,7 @@
 // or composites that the bodies call. Also the module that a candidate is measured as. Knows
 // nothing of search, costs or files. Precondition: parts are disjoint, convex and in one scope
 // each, their quotient graph acyclic. Test: relay/test_rewrite.py.
-#ifndef TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
-#define TVM_RELAY_COLLAGE_RELAY_REWRITE_H_
+#pragma once
 
 #include <string>
 
@@ -43,5 +42,3 @@ ObjectRef CandidateModule(const ImportedFunction& imported, const SubGraph& sub_
                           bool is_primitive, const std::string& compiler);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RELAY_REWRITE_H_

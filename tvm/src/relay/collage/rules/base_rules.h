@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base rules: candidates straight from the graph; what users' functions answer to them. Test:
 // tvm/tests/cpp/rules_basic_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
-#define TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -52,5 +51,3 @@ COLLAGE_API RulePtr GlueRule(std::string name = "glue");
 COLLAGE_API RulePtr HostRule(std::string name = "host");
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_BASE_RULES_H_

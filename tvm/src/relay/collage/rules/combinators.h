@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules over the candidates of sub-rules; Combine and Region are defined in files of their own.
 // Test: tvm/tests/cpp/rules_*_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
-#define TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -56,5 +55,3 @@ COLLAGE_API RulePtr RegionRule(RulePtr sub_rule, SubGraphConfig config = {}, boo
                                int max_cuts = 0);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_COMBINATORS_H_

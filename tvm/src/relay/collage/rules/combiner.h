@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combiner: may a touching pair of sub-graphs, upstream feeding downstream, be one candidate?
 // docs/rules.md lists them. Test: tvm/tests/cpp/rules_combine_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_COMBINER_H_
-#define TVM_RELAY_COLLAGE_RULES_COMBINER_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -66,5 +65,3 @@ COLLAGE_API CombinerPtr ConstantsCombiner();
 COLLAGE_API std::vector<CombinerPtr> TvmCombiners();
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_COMBINER_H_

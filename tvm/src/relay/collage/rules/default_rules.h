@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules as the pass assembles them for TVM, for a backend with patterns or predicates, and for the
 // host. Test: tvm/tests/cpp/rules_default_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_DEFAULT_RULES_H_
-#define TVM_RELAY_COLLAGE_RULES_DEFAULT_RULES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -48,5 +47,3 @@ COLLAGE_API RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions&
 /*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */
 COLLAGE_API RulePtr TvmRule(const RuleOptions& options = {});
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_DEFAULT_RULES_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks: what a candidate is marked as, and what a candidate made of several is marked as: the one
 // place that says how they combine. Test: tvm/tests/cpp/rules_marks_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_MARKS_H_
-#define TVM_RELAY_COLLAGE_RULES_MARKS_H_
+#pragma once
 
 #include "../graph/candidate_partition.h"
 
@@ -50,5 +49,3 @@ struct Marks {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_MARKS_H_

@@ -4,8 +4,7 @@
 // backend that is known by a TVM pattern table alone are always joined, as TVM's prototype does.
 // Precondition: the parts are a cover with an acyclic quotient. Test:
 // tvm/tests/cpp/rules_merge_parts_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_
-#define TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_
+#pragma once
 
 #include <vector>
 
@@ -38,5 +37,3 @@ std::vector<CandidatePartition> MergeParts(const DataflowGraph& graph,
                                            MergeScope scope = MergeScope::kAll);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_MERGE_PARTS_H_

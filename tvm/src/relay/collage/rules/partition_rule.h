@@ -2,8 +2,7 @@
 // PartitionRule: finds candidates in a graph; base rules look at nodes, others at a sub-rule's
 // candidates. Rules are immutable and shared. docs/rules.md lists them all. Also the log of what
 // they turned down, for reports.
-#ifndef TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
-#define TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -100,5 +99,3 @@ struct PartitionSpec {
 COLLAGE_API std::string NestRuleNames(const std::string& outer, const std::string& inner);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_PARTITION_RULE_H_

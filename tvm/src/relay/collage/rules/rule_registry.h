@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules by name, so that a target can ask for one (attribute partition_rule) and a plugin written
 // in C++ can bring one. Test: tvm/tests/cpp/rules_registry_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_
-#define TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -28,5 +27,3 @@ struct RuleRegistration {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_RULE_REGISTRY_H_

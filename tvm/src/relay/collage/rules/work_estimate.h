@@ -2,8 +2,7 @@
 // A static estimate of work, from shapes alone: it says where a region is cut, where only its order
 // matters, and is what heuristic costs are made of. Test:
 // tvm/tests/cpp/rules_work_estimate_test.cc.
-#ifndef TVM_RELAY_COLLAGE_RULES_WORK_ESTIMATE_H_
-#define TVM_RELAY_COLLAGE_RULES_WORK_ESTIMATE_H_
+#pragma once
 
 #include "../graph/sub_graph.h"
 
@@ -51,5 +50,3 @@ COLLAGE_API LeastWork LeastWorkOf(const DataflowGraph& graph, const SubGraph& su
 COLLAGE_API int NumOpCalls(const DataflowGraph& graph, const SubGraph& sub_graph);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_RULES_WORK_ESTIMATE_H_

@@ -2,8 +2,7 @@
 // What the cover search is asked: nodes, candidates, costs and transition costs, as plain data.
 // Nodes are numbered in a topological order (every input is smaller than its reader).
 // Test: tvm/tests/cpp/search_problem_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
-#define TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_
+#pragma once
 
 #include <functional>
 #include <vector>
@@ -90,5 +89,3 @@ constexpr double kMaxSeconds = 1.0e6;
 bool IsUsableSeconds(double seconds);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_PROBLEM_H_

@@ -9,8 +9,7 @@
 //     for (int id : step.needed) search.SetCost(id, Measure(id));
 //     step = search.Step();
 //   }
-#ifndef TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
-#define TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -122,5 +121,3 @@ class CoverSearch {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_COVER_SEARCH_H_

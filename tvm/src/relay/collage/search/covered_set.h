@@ -2,8 +2,7 @@
 // The covered nodes of a search state: a word offset below which all is covered, and words
 // from there on, past which nothing is. Its size follows the width of the search front, not the
 // size of the graph. Test: tvm/tests/cpp/search_states_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
-#define TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +61,3 @@ class CoveredSet {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_COVERED_SET_H_

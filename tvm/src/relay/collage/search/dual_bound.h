@@ -28,8 +28,7 @@
 // the nodes, so several orders are tried, then some of the best prices are lowered and raised anew
 // in another order, and the prices of the greatest sum stay. In between, what makers of a class can
 // spare is shifted to their readers, as far as it raises what these are charged.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
-#define TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_
+#pragma once
 
 #include <utility>
 #include <vector>
@@ -96,5 +95,3 @@ class DualBound {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_DUAL_BOUND_H_

@@ -3,8 +3,7 @@
 // costs, so it is made once for all steps. Also the order in which a cover's parts can run. Needs
 // a valid problem.
 // Test: tvm/tests/cpp/search_states_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
-#define TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_
+#pragma once
 
 #include <algorithm>
 #include <vector>
@@ -67,5 +66,3 @@ class PartTable {
 std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& cover);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_PART_TABLE_H_

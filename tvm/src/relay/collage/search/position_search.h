@@ -3,8 +3,7 @@
 // position. A position that no candidate straddles has one state only, so such cuts split the work
 // by themselves; a large region is one move to a far position. Test:
 // tvm/tests/cpp/search_cover_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
-#define TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -43,5 +42,3 @@ struct PassResult {
 PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLimits& limits);
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_POSITION_SEARCH_H_

@@ -2,8 +2,7 @@
 // States of the cover search, the parts that led to them, and the table of the best way to
 // each state at one position. What a state means: docs/search.md and successors.h.
 // Test: tvm/tests/cpp/search_states_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
-#define TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -126,5 +125,3 @@ class StateTable {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_SEARCH_STATE_H_

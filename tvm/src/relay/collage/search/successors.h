@@ -25,8 +25,7 @@
 // the makers of values that uncovered nodes read and on the layout classes of the parts that read
 // values not made yet. These are the key; the best way to each key is enough. (By C alone it is
 // not: see the six nodes in search_cover_test.cc.)
-#ifndef TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
-#define TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_
+#pragma once
 
 #include <vector>
 
@@ -68,5 +67,3 @@ class Successors {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_SUCCESSORS_H_

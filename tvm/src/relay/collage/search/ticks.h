@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Costs as whole picoseconds: sums are exact and do not depend on their order, so equal
 // costs compare equal. Test: tvm/tests/cpp/search_problem_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
-#define TVM_RELAY_COLLAGE_SEARCH_TICKS_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -29,5 +28,3 @@ inline Ticks AddTicks(Ticks a, Ticks b) {
 }
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_TICKS_H_

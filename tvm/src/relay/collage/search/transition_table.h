@@ -2,8 +2,7 @@
 // The problem's transition costs, asked once and split in two: what a reader pays whoever
 // made the value (part of the reader's own cost, so that bounds see it), and what it pays on top
 // for the value's maker. Needs a valid problem. Test: tvm/tests/cpp/search_states_test.cc.
-#ifndef TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
-#define TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_
+#pragma once
 
 #include <algorithm>
 #include <vector>
@@ -63,5 +62,3 @@ class TransitionTable {
 };
 
 }  // namespace tvm::collage
-
-#endif  // TVM_RELAY_COLLAGE_SEARCH_TRANSITION_TABLE_H_

@@ -9,8 +9,7 @@
  * 32-bit sizes.
  * Tested by backends/blas/test_lower.py, backends/blas/test_errors.py, backends/test_threads.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_BLAS_API_H_
-#define TVM_COLLAGE_RUNTIME_BLAS_API_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -92,4 +91,3 @@ const Library& Mkl();
 }  // namespace blas
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_BLAS_API_H_

@@ -7,8 +7,7 @@
  * computes its tiles by single-threaded calls, and their bias and relu while they are in its cache.
  * Any number of threads may call at once. Tested by backends/blas/test_lower.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_BLAS_GEMM_H_
-#define TVM_COLLAGE_RUNTIME_BLAS_GEMM_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -74,4 +73,3 @@ void CheckSizes(const GemmShape& shape, const std::string& what);
 }  // namespace blas
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_BLAS_GEMM_H_

@@ -6,8 +6,7 @@
  * It reads and writes the layouts that oneDNN chose for its own kernel, so that nothing around it
  * changes. Tested by backends/dnnl/test_winograd.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_
+#pragma once
 
 #include <vector>
 
@@ -30,4 +29,3 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_CONV_WINOGRAD_H_

@@ -7,8 +7,7 @@
  * call, so that from the second call on nothing is allocated. Tested by
  * backends/test_contract.py (threads) and backends/dnnl/test_lower.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_
+#pragma once
 
 #include <memory>
 #include <mutex>
@@ -43,4 +42,3 @@ class Executable final : public partition::Program {
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_EXECUTABLE_H_

@@ -5,8 +5,7 @@
  *
  * Precondition: GetApi() works.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -107,4 +106,3 @@ class MemDesc {
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_HANDLES_H_

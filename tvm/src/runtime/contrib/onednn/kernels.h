@@ -10,8 +10,7 @@
  * chosen by, which the plan shows. Nothing is measured here. Tested by
  * backends/dnnl/test_kernel_choice.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -44,4 +43,3 @@ std::vector<std::string> ListKernels(GraphDesc graph);
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_KERNELS_H_

@@ -7,8 +7,7 @@
  * oneDNN is absent, and a model that needs it gets one clear error naming what was tried.
  * Precondition: oneDNN >= 3.2 headers at compile time. Tested by backends/dnnl/test_errors.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_API_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_API_H_
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -107,4 +106,3 @@ void CheckStatus(dnnl_status_t status, const std::string& what);
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_API_H_

@@ -3,8 +3,7 @@
  * \file ops_common.h
  * \brief What the builders of nodes share: axis orders, attributes, post-ops.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_OPS_COMMON_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_OPS_COMMON_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -143,4 +142,3 @@ Value WithRank(Planner* planner, int tensor, size_t rank);
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_OPS_COMMON_H_

@@ -5,8 +5,7 @@
  *
  * Immutable after planning, shared by all calls. Tested by backends/dnnl/test_lower.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -86,4 +85,3 @@ void AssignMemory(Plan* plan);
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_PLAN_H_

@@ -8,8 +8,7 @@
  * that layout; constants are reordered at once, so their packed form is all that stays), and
  * defines its result. Tested by backends/dnnl/test_lower.py and backends/dnnl/test_regions.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
-#define TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -122,4 +121,3 @@ bool RegisterNode(const std::string& kind, NodeCheck check, NodeBuilder builder)
 }  // namespace onednn
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONEDNN_PLANNER_H_

@@ -5,8 +5,7 @@
  *
  * Tested by backends/onnx_model/test_backend.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_
-#define TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_
+#pragma once
 
 #include <dlpack/dlpack.h>
 
@@ -64,4 +63,3 @@ EngineKind OpenVinoBf16EngineKind();
 }  // namespace onnx_model
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONNX_MODEL_ENGINE_H_

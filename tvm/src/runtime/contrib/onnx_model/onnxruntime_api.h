@@ -8,8 +8,7 @@
  * `OrtApi` of version 14 (ONNX Runtime 1.14) or later.
  * Tested by backends/onnx_model/test_backend.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_ONNXRUNTIME_API_H_
-#define TVM_COLLAGE_RUNTIME_ONNX_MODEL_ONNXRUNTIME_API_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -76,4 +75,3 @@ std::string Version();
 }  // namespace onnx_model
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONNX_MODEL_ONNXRUNTIME_API_H_

@@ -6,8 +6,7 @@
  * Declared here rather than taken from its headers, so that a build does not need OpenVINO.
  * Tested by backends/onnx_model/test_backend.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_
-#define TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,4 +84,3 @@ std::string Version();
 }  // namespace onnx_model
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_ONNX_MODEL_OPENVINO_API_H_

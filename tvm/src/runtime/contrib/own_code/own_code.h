@@ -3,8 +3,7 @@
  * \file own_code.h
  * \brief What partitions that run a user's own code share: one node, all tensors in order.
  */
-#ifndef TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
-#define TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_
+#pragma once
 
 #include <tvm/runtime/logging.h>
 
@@ -52,4 +51,3 @@ class Operands {
 }  // namespace own_code
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_OWN_CODE_OWN_CODE_H_

@@ -5,8 +5,7 @@
  *
  * Tested by backends/test_contract.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_
+#pragma once
 
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/data_type.h>
@@ -31,4 +30,3 @@ void* CheckedData(const DLTensor* tensor, const std::vector<int64_t>& shape,
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_CHECKED_DATA_H_

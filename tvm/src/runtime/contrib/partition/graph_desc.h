@@ -7,8 +7,7 @@
  * it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
  * is not part of it. Nodes come in execution order. Tested by backends/dnnl/test_lower.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_
+#pragma once
 
 #include <tvm/runtime/data_type.h>
 
@@ -87,4 +86,3 @@ std::string Summary(const GraphDesc& graph, const NodeDesc& node);
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_GRAPH_DESC_H_

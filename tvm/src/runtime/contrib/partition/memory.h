@@ -5,8 +5,7 @@
  *
  * Tested by backends/dnnl/test_lower.py, backends/blas/test_deploy.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_MEMORY_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -51,4 +50,3 @@ class ScratchPool {
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_MEMORY_H_

@@ -7,8 +7,7 @@
  * allocated before it was checked. Each error is one line that names the step and the field. Tested
  * by runtime/test_partition_checks.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_NODE_CHECKS_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_NODE_CHECKS_H_
+#pragma once
 
 #include <initializer_list>
 #include <limits>
@@ -68,4 +67,3 @@ int64_t NumElements(const Dims& dims);
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_NODE_CHECKS_H_

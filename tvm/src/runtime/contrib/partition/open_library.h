@@ -8,8 +8,7 @@
  * Tested by backends/dnnl/test_errors.py, backends/blas/test_errors.py,
  * backends/onnx_model/test_backend.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_OPEN_LIBRARY_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_OPEN_LIBRARY_H_
+#pragma once
 
 #include <tvm/runtime/logging.h>
 
@@ -76,4 +75,3 @@ const Opened<Api>* OpenOnce(const LibraryPlace& place,
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_OPEN_LIBRARY_H_

@@ -13,8 +13,7 @@
  * const loader holds the arrays, for good, and hands them to __init_<symbol>(constants) before the
  * first run. Tested by backends/test_contract.py, runtime/test_partition_memory.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_PARTITION_MODULE_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_PARTITION_MODULE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -54,4 +53,3 @@ bool RegisterPartitionKind(const std::string& kind, Check check, Compile compile
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_PARTITION_MODULE_H_

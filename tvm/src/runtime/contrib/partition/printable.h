@@ -5,8 +5,7 @@
  *
  * Tested by runtime/test_partition_checks.py and runtime/test_damaged_libraries.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_PRINTABLE_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_PRINTABLE_H_
+#pragma once
 
 #include <algorithm>
 #include <functional>
@@ -27,4 +26,3 @@ inline std::string Printable(std::string text) {
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_PRINTABLE_H_

@@ -5,8 +5,7 @@
  *
  * Tested by backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_ROUND_UP_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_ROUND_UP_H_
+#pragma once
 
 #include <cstdint>
 
@@ -22,4 +21,3 @@ constexpr int64_t RoundUp(int64_t size, int64_t unit) { return CeilDiv(size, uni
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_ROUND_UP_H_

@@ -5,8 +5,7 @@
  *
  * Tested by test_denormals.py and runtime/test_thread_pool.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
-#define TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,4 +35,3 @@ class ScopedSpread {
 }  // namespace partition
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_PARTITION_THREAD_POOL_H_

@@ -6,8 +6,7 @@
  * TVM's executors take a call for each tensor that is set or read, which Python pays for each time.
  * Docs: docs/runner.md. Tested by tvm_collage/test_runner.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_RUNNER_RUNNER_H_
-#define TVM_COLLAGE_RUNTIME_RUNNER_RUNNER_H_
+#pragma once
 
 #include <tvm/runtime/container/shape_tuple.h>
 #include <tvm/runtime/data_type.h>
@@ -62,4 +61,3 @@ std::unique_ptr<Runner> MakeVmRunner(runtime::Module machine, const std::string&
 }  // namespace runner
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_RUNNER_RUNNER_H_

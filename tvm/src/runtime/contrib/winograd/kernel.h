@@ -7,8 +7,7 @@
  * Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
  * rest, so they may share no inline function with it. Tested by backends/dnnl/test_winograd.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_
-#define TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -83,4 +82,3 @@ extern const Kernel kAvx2;
 }  // namespace winograd
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_H_

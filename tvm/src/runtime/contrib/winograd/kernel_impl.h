@@ -7,8 +7,7 @@
  * the transformed weights at each of the 36 points (M) and transform back. Includes no header of
  * the standard library but <cstdint>, see kernel.h.
  */
-#ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_IMPL_H_
-#define TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_IMPL_H_
+#pragma once
 
 #include "kernel.h"
 
@@ -240,4 +239,3 @@ struct Implementation {
 }  // namespace winograd
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_WINOGRAD_KERNEL_IMPL_H_

@@ -7,8 +7,7 @@
  * of the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is
  * ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py.
  */
-#ifndef TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
-#define TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -66,4 +65,3 @@ class Convolution {
 }  // namespace winograd
 }  // namespace collage
 }  // namespace tvm
-#endif  // TVM_COLLAGE_RUNTIME_WINOGRAD_WINOGRAD_H_
