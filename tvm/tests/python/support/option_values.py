@@ -11,6 +11,7 @@ def changed(name, value):
         "progress": "json",
         "log_level": "debug",
         "tuning_log": ["a.log", "folder"],
+        "transfer_log": ["ansor.log"],
         "graph_search": "local",
         "tuner": "ansor",
         "tune_model": "random",

@@ -139,7 +139,7 @@ def _optimize(
     plans = Plans(prepared, targets)
     if not targets.external:
         warn_host_alone(targets.host, options)
-    if not targets.external and not options.tune:
+    if not targets.external and not options.tunes():
         return Result(
             prepared,
             targets.host,

@@ -196,6 +196,11 @@ class CollageOptions:
     tuning_log: list[str] = _option(
         [], _ANY, "logs whose tuning records TVM's kernels use, besides those in force"
     )
+    transfer_log: list[str] = _option(
+        [],
+        _ANY,
+        "logs of Ansor with schedules that TVM's kernels of the same class try, adapted",
+    )
     tune: int = _option(
         0, _COUNT_OR_0, "trials for each kernel of TVM's without a record; 0 means no tuning"
     )
@@ -234,6 +239,10 @@ class CollageOptions:
         ValueError names an option whose value is out of its range.
         """
         return cls(**check_options(tvm.transform.PassContext.current().config))
+
+    def tunes(self) -> bool:
+        """Whether schedules of TVM's kernels are tried before its candidates are measured."""
+        return bool(self.tune or self.transfer_log)
 
     def style_of(self, backend: str, own: str) -> str:
         """How the backend's patterns combine: as the options say, else in its own style."""

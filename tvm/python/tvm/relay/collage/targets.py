@@ -94,7 +94,7 @@ def available_targets(accuracy_budget: float = 0.0) -> list[Target]:
 def warn_host_alone(host: Target, options: Any) -> None:
     """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
     ``tune`` or a placement says what else is wanted of TVM alone."""
-    if options.tune or options.placement or host.get_target_device_type() != _CPU:
+    if options.tunes() or options.placement or host.get_target_device_type() != _CPU:
         return
     names = _available_names(options.accuracy_budget)
     if not names:

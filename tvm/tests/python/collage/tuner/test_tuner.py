@@ -10,6 +10,7 @@ import types
 import pytest
 import tuning_fakes
 from tuning_fakes import TARGET, workload
+from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.errors import BackendUnavailableError
 from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.measure import CandidateModule, Cost
@@ -229,7 +230,7 @@ def options(**changes):
         "seed": 0,
         "progress": "quiet",
     }
-    return types.SimpleNamespace(**{**fields, **changes})
+    return CollageOptions(**{**fields, **changes})
 
 
 def test_without_xgboost_the_error_names_the_extra(monkeypatch):

@@ -30,10 +30,11 @@ def tuning(
 
     ValueError where they run on another machine.
     """
-    if options.tune and not session.runner.is_here:
+    if options.tunes() and not session.runner.is_here:
+        name = "tune" if options.tune else "transfer_log"
         raise ValueError(
-            f"tune={options.tune} searches on this machine, but candidates run on devices: tune "
-            "there with TVM's own tools and name the log by the option tuning_log"
+            f"{name} tries schedules on this machine, but candidates run on devices: tune there "
+            "with TVM's own tools and name the log by the option tuning_log"
         )
 
     workers = options.workers or default_workers()

@@ -16,6 +16,8 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
+from ..transfer.kernel import kernel_of
+from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
 from ..tuning.logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
@@ -27,18 +29,27 @@ _NO_REWRITE = auto_scheduler.LayoutRewriteOption.NO_REWRITE
 
 def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
     """See step.Searcher. A task is a fused kernel that reduces something."""
-    found, _ = auto_scheduler.extract_tasks(mod, {}, target)
-    tasks = {}
-    for task in found:
+    return {name: (task.desc, task) for name, task, _ in tasks_with_calls(mod, target)}
+
+
+def tasks_with_calls(mod: tvm.IRModule, target: tvm.target.Target) -> list[tuple[str, Any, int]]:
+    """Workload, task, and how often the module calls it."""
+    found, calls = auto_scheduler.extract_tasks(mod, {}, target)
+    tasks = []
+    for task, count in zip(found, calls, strict=True):
         same = auto_scheduler.SearchTask(
-            workload_key=task.workload_key, target=target, layout_rewrite_option=_NO_REWRITE
+            workload_key=task.workload_key,
+            target=target,
+            layout_rewrite_option=_NO_REWRITE,
+            desc=task.desc,
         )
-        tasks[flat_key(task.workload_key)] = (task.desc, same)
+        tasks.append((flat_key(task.workload_key), same, int(count)))
     return tasks
 
 
 def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
-    """See step.Searcher."""
+    """See step.Searcher. The log says what kernel its trials are of, for those who transfer."""
+    note_kernel(log, kernel_of(task, task.desc))
     if model == "xgb":
         cost_model = auto_scheduler.XGBModel(seed=seed)
     else:

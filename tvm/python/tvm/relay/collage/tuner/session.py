@@ -25,6 +25,7 @@ from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..progress import steps
+from ..transfer.log import sources_of
 from ..tuning.logs import load_records, read_log
 from ..tuning.records import TuningRecords, mode, records_in_force
 from .tuner import TuneOptions, Tuner
@@ -46,26 +47,34 @@ def tuning_session(
 ) -> Iterator[Tuner | None]:
     """The tuner that the CollageOptions ask for while the block measures; None for none.
 
-    Raises BackendUnavailableError when its cost model is not installed, and OSError when its log
-    cannot be made.
+    Raises BackendUnavailableError when its cost model is not installed, TuningLogError for a
+    `transfer_log` that is none, OptionError where that goes with another tuner than Ansor, and
+    OSError when the tuner's log cannot be made.
     """
-    if not options.tune:
+    if not options.tunes():
         yield None
         return
-    if options.tune_model == "xgb" and importlib.util.find_spec("xgboost") is None:
+    kind = "ansor" if options.transfer_log else options.tuner
+    if options.tune and kind != options.tuner:
+        raise OptionError(
+            f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
+            f"{options.tuner}: set the option tuner to ansor, or leave one of the two out"
+        )
+    if options.tune and options.tune_model == "xgb" and importlib.util.find_spec("xgboost") is None:
         raise BackendUnavailableError(
             f"tune={options.tune} searches by a cost model of xgboost, which is not installed: "
             "pip install 'tvm-collage[tune]', or set the option tune_model to random"
         )
-    log = Path(options.tune_log).expanduser() if options.tune_log else default_log(options.tuner)
+    log = Path(options.tune_log).expanduser() if options.tune_log else default_log(kind)
     log.parent.mkdir(parents=True, exist_ok=True)
     tune_options = TuneOptions(
-        kind=options.tuner,
+        kind=kind,
         trials=options.tune,
         log=log,
         seconds=options.tune_seconds,
         model=options.tune_model,
         seed=options.seed,
+        sources=sources_of(options.transfer_log),
     )
     given, _ = records_in_force(target)
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
@@ -73,7 +82,7 @@ def tuning_session(
     tuner = Tuner(tune_options, target, pool, given, progress)
     try:
         # All candidates in one mode: a build has one.
-        with contextlib.closing(pool), mode(options.tuner):
+        with contextlib.closing(pool), mode(kind):
             yield tuner
     finally:
         _logger.info("tuning: %s", tuner.Summary())

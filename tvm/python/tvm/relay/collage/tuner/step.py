@@ -7,7 +7,9 @@ expendable: should one crash or hang, the log keeps the trials before. Test: tun
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import tvm
@@ -15,6 +17,7 @@ import tvm
 from ..compile import fast_passes
 from ..costs.candidate import CandidateModule
 from ..costs.pass_context import context_from_json
+from ..transfer.kernel import kernel_of
 from ..tuning.logs import Line, read_log
 
 
@@ -29,10 +32,17 @@ class Searcher(Protocol):
         model (xgb, random), and `seed`."""
 
 
-def list_tasks(candidate: dict[str, Any], kind: str) -> list[dict[str, str]]:
-    """Workload and name of each task in a candidate (its JSON form)."""
+def list_tasks(candidate: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Workload and name of each task in a candidate (its JSON form), and the kernel of Ansor's."""
     _, tasks = _tasks(candidate, kind)
-    return [{"workload": workload, "name": name} for workload, (name, _) in tasks.items()]
+    return [
+        {
+            "workload": workload,
+            "name": name,
+            "kernel": kernel_of(task, name).to_json() if kind == "ansor" else None,
+        }
+        for workload, (name, task) in tasks.items()
+    ]
 
 
 def tune_task(
@@ -78,6 +88,13 @@ def _searcher(kind: str) -> Searcher:
 def _tasks(candidate: dict[str, Any], kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
     module = CandidateModule.from_json(candidate)
     target = tvm.target.Target(module.target)
+    with in_candidates_context(module):
+        return target, _searcher(kind).tasks_of(module.instantiate(), target)
+
+
+@contextlib.contextmanager
+def in_candidates_context(module: CandidateModule) -> Iterator[None]:
+    """The PassContext that the candidate is built in."""
     context = context_from_json(module.build_options.get("pass_context", {}))
     with context, fast_passes(module.build_options.get("opt_level", 3)):
-        return target, _searcher(kind).tasks_of(module.instantiate(), target)
+        yield

@@ -23,8 +23,7 @@ def seconds_of_kernel(function: Any, arguments: Sequence[tuple[Sequence[int], st
     A kernel that takes a second or more is not repeated.
     """
     device = tvm.cpu()
-    generator = np.random.default_rng(0)
-    values = [tvm.nd.array(_array(generator, *argument), device) for argument in arguments]
+    values = [tvm.nd.array(array, device) for array in random_arrays(arguments)]
     first = function.time_evaluator(function.entry_name, device, number=1)(*values).results[0]
     if first >= _LEAST_FIRST_SECONDS:
         return [first]
@@ -32,6 +31,12 @@ def seconds_of_kernel(function: Any, arguments: Sequence[tuple[Sequence[int], st
         function.entry_name, device, number=1, repeat=_REPEATS, min_repeat_ms=_LEAST_MS
     )
     return [float(second) for second in timer(*values).results]
+
+
+def random_arrays(arguments: Sequence[tuple[Sequence[int], str]]) -> list[np.ndarray]:
+    """The same values for arguments of (shape, dtype) each time."""
+    generator = np.random.default_rng(0)
+    return [_array(generator, *argument) for argument in arguments]
 
 
 def build_kernel(target: tvm.target.Target, *what: Any) -> Any:

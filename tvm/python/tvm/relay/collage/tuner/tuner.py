@@ -24,8 +24,11 @@ from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from ..progress import OnStep, steps_untold
+from ..transfer.kernel import Kernel
+from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords
+from .transfer import Transfer, Trial, best_of, outcomes
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"
@@ -41,7 +44,8 @@ WithRecords = Callable[[TuningRecords], CandidateModule]
 class TuneOptions:
     """kind: of KINDS. trials: of each task. seconds: for all searches together. log: a file.
     model: the searcher's cost model, xgb or random. extract_seconds: for one candidate's tasks.
-    list_step, tune_step: what a worker does; tests put fakes there."""
+    list_step, tune_step: what a worker does; tests put fakes there. sources: Ansor's schedules that
+    each task tries first, if they are of its class."""
 
     kind: str
     trials: int
@@ -52,13 +56,15 @@ class TuneOptions:
     extract_seconds: float = 60.0
     list_step: str = f"{_STEP}:list_tasks"
     tune_step: str = f"{_STEP}:tune_task"
+    sources: Sequence[Source] = ()
 
 
 class Tuner:
     """Of one search and one host target. `records` are those that a build may use by now.
 
     searched, known, failed: tasks tuned here, found in the log, and given up, with the reason.
-    slower: workloads whose record lost to the default schedule.
+    slower: workloads whose record lost to the default schedule. transferred: by workload, the
+    trials of other kernels' schedules that were made here.
     """
 
     def __init__(
@@ -77,12 +83,15 @@ class Tuner:
         self.known: dict[str, str] = {}
         self.failed: dict[str, str] = {}
         self.slower: dict[str, str] = {}
+        self.transferred: dict[str, list[Trial]] = {}
         self._options, self._workers = options, workers
+        self._transfer = Transfer(options.sources, options.log, workers)
         self._progress = progress
         self.target = tvm.target.Target(target)
         self._seconds_left = options.seconds
         self._tasks: dict[str, list[str]] = {}  # by candidate
         self._names: dict[str, str] = {}  # by workload
+        self._kernels: dict[str, Kernel] = {}  # by workload, of Ansor's
         self._judged = {
             line.workload for line in lines_of(given or ()) if line.kind == options.kind
         }
@@ -123,8 +132,9 @@ class Tuner:
         """One line: tasks by outcome, and what the log gave."""
         return (
             f"{self._options.kind}: {len(self.searched)} tasks tuned, {len(self.known)} known from "
-            f"{self._options.log}, {len(self.failed)} not tuned, {len(self.slower)} slower than "
-            f"the default schedule; {self.records.Summary()}"
+            f"{self._options.log}, {len(self.transferred)} given others' schedules, "
+            f"{len(self.failed)} not tuned, {len(self.slower)} slower than the default schedule; "
+            f"{self.records.Summary()}"
         )
 
     def _list_tasks(self, candidates: Sequence[CandidateModule]) -> None:
@@ -136,7 +146,10 @@ class Tuner:
             tasks = reply.value if reply.outcome == "ok" else []
             if reply.outcome != "ok":
                 _logger.warning("tasks of %s: %s", candidate.label, _reason(reply))
-            self._names.update({task["workload"]: task["name"] for task in tasks})
+            for task in tasks:
+                self._names[task["workload"]] = task["name"]
+                if task.get("kernel"):
+                    self._kernels[task["workload"]] = Kernel.from_json(task["kernel"])
             self._tasks[candidate.key()] = [task["workload"] for task in tasks]
 
     def _limit(self, tasks_left: int) -> float:
@@ -155,18 +168,30 @@ class Tuner:
         """Tune one task, alone: nothing else builds or runs meanwhile. Waiting for another search,
         which `on_wait` is told of, takes none of the time."""
         name = self._names[workload]
-        if trials >= self._options.trials:
+        kernel = self._kernels.get(workload)
+        sources = self._transfer.sources_for(kernel) if kernel else []
+        wanted = self._options.trials + len(sources)
+        if trials >= wanted:
             self.known[workload] = name
             return
         if self._seconds_left <= 0:
             self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
+            return
+        if kernel and sources:
+            start = time.monotonic()
+            found = self._transfer.to_kernel(candidate, kernel, limit, on_wait)
+            self._seconds_left -= time.monotonic() - start
+            self.transferred[workload] = found
+            best = best_of(found)
+            _logger.info("transferred to %s: %s, %s", name, outcomes(found), best)
+        if not self._options.trials:
             return
         job = self._job(
             self._options.tune_step,
             limit,
             candidate,
             workload=workload,
-            trials=self._options.trials,
+            trials=wanted,
             log=str(self._options.log),
             model=self._options.model,
             seed=self._options.seed,

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ansor's logs with what their kernels are: what can be transferred from them.
+
+A log stays one that any tool of auto_scheduler reads: what a kernel is stands in a comment.
+Test: transfer/test_log.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..tuning.logs import Line, append_line, read_log
+from .adapt import Step
+from .kernel import Kernel, kernels_in, to_comment
+
+KIND = "ansor"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A schedule that may be transferred: a log's line, its kernel, and where it is from."""
+
+    line: str
+    kernel: Kernel
+    log: str
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Source:
+        """Inverse of to_json."""
+        return cls(fields["line"], Kernel.from_json(fields["kernel"]), fields["log"])
+
+
+def kernels_of(path: str | os.PathLike[str]) -> dict[str, Kernel]:
+    """The kernels that a log's comments tell, by workload; none where there is no log yet."""
+    try:
+        return kernels_in(Path(path).read_text(encoding="utf-8").splitlines())
+    except FileNotFoundError:
+        return {}
+
+
+def note_kernel(path: str | os.PathLike[str], kernel: Kernel) -> None:
+    """Have a log tell what a kernel is, unless it does already."""
+    if kernels_of(path).get(kernel.workload) != kernel:
+        append_line(path, to_comment(kernel))
+
+
+def steps_of(text: str) -> list[Step]:
+    """The steps of a log's line."""
+    return json.loads(text)["i"][1][1]
+
+
+def with_steps(text: str, workload: str, steps: Sequence[Step]) -> str:
+    """A log's line that has these steps, for this workload."""
+    row = json.loads(text)
+    row["i"][0][0] = workload
+    row["i"][1] = [[], list(steps)]
+    return json.dumps(row)
+
+
+def read_ansor(path: str | os.PathLike[str]) -> list[Line]:
+    """A log's trials that are Ansor's. TuningLogError."""
+    return [line for line in read_log(path) if line.kind == KIND]
+
+
+def distil(lines: Iterable[Line], best: int = 1) -> list[Line]:
+    """The `best` fastest trials of each workload and target, the fastest first; no failed ones."""
+    groups: dict[tuple[str, str], list[tuple[float, int, Line]]] = {}
+    for number, line in enumerate(lines):
+        if line.seconds is not None:
+            group = groups.setdefault((line.workload, line.target), [])
+            group.append((line.seconds, number, line))
+    return [line for group in groups.values() for _, _, line in heapq.nsmallest(best, group)]
+
+
+def sources_of(paths: Sequence[str | os.PathLike[str]], best: int = 1) -> list[Source]:
+    """What logs together have to transfer: the best trials of each kernel that they tell of.
+
+    TuningLogError. A trial whose kernel no log tells is left out.
+    """
+    kernels: dict[str, Kernel] = {}
+    for path in paths:
+        kernels.update(kernels_of(path))
+    named = [(line, str(path)) for path in paths for line in distil(read_ansor(path), best)]
+    return [
+        Source(line.text, kernels[line.workload], log)
+        for line, log in named
+        if line.workload in kernels
+    ]

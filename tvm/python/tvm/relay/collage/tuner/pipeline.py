@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models for Transfer-Tuning: their kernels, schedules searched for them or transferred to
+them. Everything is in the log at once, so each step resumes. Test: tuner/test_pipeline.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import tvm
+
+from ..compile import prepare
+from ..costs.candidate import CandidateModule, candidate_module
+from ..errors import ModelError
+from ..exec.pool import Job, WorkerPool
+from ..importer.onnx import from_onnx
+from ..machine.cpu_lock import cpus_for_measuring
+from ..module_check import open_inputs, shapes_text
+from ..progress import OnStep, untold
+from ..transfer.kernel import Kernel
+from ..transfer.log import KIND
+from .step import tune_task
+from .transfer import Transfer, Trial
+
+_STEP = f"{tune_task.__module__}:{tune_task.__name__}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model as one candidate of TVM's, and the kernels that Ansor has schedules for."""
+
+    candidate: CandidateModule
+    kernels: Sequence[Kernel]
+
+
+def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
+    """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError."""
+    import onnx  # costs a tenth of a second, which other commands need not pay
+
+    try:
+        model = onnx.load(path)
+    except Exception as error:  # protobuf's own kinds, none of which onnx documents
+        raise ModelError(f"{path} cannot be read as an ONNX model: {error}") from error
+    mod, _ = from_onnx(model, dict(shapes) or None)
+    return mod
+
+
+@contextlib.contextmanager
+def one_worker() -> Iterator[WorkerPool]:
+    """A pool for trials, which run alone."""
+    with contextlib.closing(WorkerPool(1)) as pool:
+        yield pool
+
+
+def open_model(
+    mod: tvm.IRModule, target: tvm.target.Target, label: str, workers: WorkerPool
+) -> Model:
+    """The kernels of a module, as Ansor would have TVM build it for `target`.
+
+    CollageError, of which ModelError is for inputs with open dimensions.
+    """
+    if found := open_inputs(mod, None):
+        raise ModelError(
+            f"{label}: schedules are for fixed shapes, and inputs have open dimensions "
+            f"({shapes_text(found)}): give them, e.g. --shape {next(iter(found))}=1,3,224,224"
+        )
+    with tvm.transform.PassContext(opt_level=3):
+        prepared = prepare(mod, target=target)
+    candidate = candidate_module(prepared, "tvm", target, {"opt_level": 3}, label)
+    return Model(candidate, Transfer([], Path(), workers).kernels(candidate))
+
+
+def transfer_to(
+    model: Model,
+    transfer: Transfer,
+    seconds: float,
+    on_step: OnStep = untold,
+) -> dict[str, list[Trial]]:
+    """The trials of each kernel, by workload, for `seconds` together, dearest kernels first."""
+    end = time.monotonic() + seconds
+    trials = {}
+    kernels = _dearest_first(model.kernels)
+    for done, kernel in enumerate(kernels):
+        on_step(kernel.name, done, len(kernels))
+        left = end - time.monotonic()
+        trials[kernel.workload] = transfer.to_kernel(model.candidate, kernel, left)
+    return trials
+
+
+def autoschedule(
+    model: Model,
+    workers: WorkerPool,
+    log: Path,
+    trials: int,
+    seconds: float,
+    search_model: str,
+    on_step: OnStep = untold,
+) -> dict[str, str]:
+    """Ansor's own search, until the log has so many trials of each kernel or the seconds end.
+
+    Returns by workload why a kernel's search did not end, for those where it did not.
+    """
+    end = time.monotonic() + seconds
+    failed = {}
+    kernels = _dearest_first(model.kernels)
+    for done, kernel in enumerate(kernels):
+        on_step(kernel.name, done, len(kernels))
+        left = end - time.monotonic()
+        if left <= 0:
+            failed[kernel.workload] = "no time left"
+            continue
+        arguments = {
+            "candidate": model.candidate.to_json(),
+            "kind": KIND,
+            "workload": kernel.workload,
+            "trials": trials,
+            "log": str(log),
+            "model": search_model,
+            "seed": 0,
+        }
+        with cpus_for_measuring():
+            job = Job("call", {"function": _STEP, "arguments": arguments}, left)
+            [reply] = workers.run([job], concurrency=1)
+        if reply.outcome != "ok":
+            failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
+    return failed
+
+
+def _dearest_first(kernels: Sequence[Kernel]) -> list[Kernel]:
+    return sorted(kernels, key=lambda kernel: -kernel.calls * kernel.operations)

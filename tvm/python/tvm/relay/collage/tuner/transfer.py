@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules of other kernels tried on a model's: nothing is built or run in this process.
+
+The log is the memory: a trial that it has is not made again. Test: tuner/test_transfer.py.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..costs.candidate import CandidateModule
+from ..errors import CollageError
+from ..exec.pool import Job, WorkerPool
+from ..machine.cpu_lock import OnWait, cpus_for_measuring
+from ..transfer.kernel import Kernel
+from ..transfer.log import Source
+
+_STEP = f"{__package__}.transfer_trial"
+DIED = "died"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """source: whose schedule. outcome: of transfer_trial.OUTCOMES, or DIED where the worker did not
+    survive it. seconds: of one run of the kernel; None unless it was timed."""
+
+    source: Source
+    outcome: str
+    seconds: float | None = None
+    reason: str = ""
+
+
+class Transfer:
+    """Of sources to kernels, with one log. trial_seconds: for one trial, its build with it.
+
+    list_step, trial_step: what a worker does; tests put fakes there.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        log: Path,
+        workers: WorkerPool,
+        trial_seconds: float = 60.0,
+        list_step: str = f"{_STEP}:list_kernels",
+        trial_step: str = f"{_STEP}:transfer",
+    ) -> None:
+        self._sources, self._log, self._workers = list(sources), log, workers
+        self._trial_seconds = trial_seconds
+        self._list_step, self._trial_step = list_step, trial_step
+
+    def kernels(self, candidate: CandidateModule, seconds: float = 300.0) -> list[Kernel]:
+        """The kernels of a candidate that Ansor has schedules for. CollageError."""
+        arguments = {"candidate": _text(candidate)}
+        job = Job("call", {"function": self._list_step, "arguments": arguments}, seconds)
+        [reply] = self._workers.run([job], concurrency=1)
+        if reply.outcome != "ok":
+            raise CollageError(f"the kernels of {candidate.label}: {reply.message}")
+        return [Kernel.from_json(fields) for fields in reply.value]
+
+    def sources_for(self, kernel: Kernel) -> list[Source]:
+        """Those of its class, the nearest in size first."""
+        alike = [source for source in self._sources if source.kernel.kind == kernel.kind]
+        return sorted(alike, key=lambda source: source.kernel.distance(kernel))
+
+    def to_kernel(
+        self,
+        candidate: CandidateModule,
+        kernel: Kernel,
+        seconds: float,
+        on_wait: OnWait | None = None,
+    ) -> list[Trial]:
+        """Try all sources of its class on a candidate's kernel, nothing else running meanwhile, as
+        far as the seconds go."""
+        trials: list[Trial] = []
+        with cpus_for_measuring(on_wait):
+            end = time.monotonic() + seconds
+            for source in self.sources_for(kernel):
+                left = end - time.monotonic()
+                if left <= 0:
+                    break
+                trials.append(self._try(candidate, kernel, source, left))
+        return trials
+
+    def _try(
+        self, candidate: CandidateModule, kernel: Kernel, source: Source, left: float
+    ) -> Trial:
+        arguments = {
+            "candidate": _text(candidate),
+            "workload": kernel.workload,
+            "source": source.to_json(),
+            "log": str(self._log),
+        }
+        call = {"function": self._trial_step, "arguments": arguments}
+        job = Job("call", call, min(left, self._trial_seconds))
+        [reply] = self._workers.run([job], concurrency=1)
+        if reply.outcome != "ok":
+            return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")
+        return Trial(source, **reply.value)
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """The fastest one that was timed."""
+    timed = [trial for trial in trials if trial.seconds is not None]
+    return min(timed, key=lambda trial: trial.seconds or 0.0) if timed else None
+
+
+def outcomes(trials: Sequence[Trial]) -> dict[str, int]:
+    """How many trials came to what."""
+    return dict(collections.Counter(trial.outcome for trial in trials))
+
+
+def _text(candidate: CandidateModule) -> str:
+    return json.dumps(candidate.to_json(), sort_keys=True)

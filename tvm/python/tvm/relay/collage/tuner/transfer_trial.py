@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker does to transfer schedules to one kernel: adapt, build, check and time each.
+
+The worker is expendable: a schedule that crashes or hangs costs its trial, the log keeps those
+before. Test: tuner/test_transfer.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.auto_scheduler.measure_record import load_record_from_string
+
+from ..compile import fast_passes
+from ..costs.candidate import CandidateModule
+from ..costs.tolerance import RELATIVE, Tolerance, mismatch
+from ..messages import last_line
+from ..transfer.adapt import Misfit, Step, adapt
+from ..transfer.kernel import Kernel, kernel_of
+from ..transfer.log import Source, note_kernel, read_ansor, steps_of, with_steps
+from ..tuning.logs import append_line
+from .ansor_search import tasks_with_calls
+from .step import in_candidates_context
+from .trial import build_kernel, random_arrays, seconds_of_kernel, tensor_arguments
+
+# What a trial came to: timed, of the very kernel or of another one; without meaning here, with
+# another result, or not run to its end.
+EXACT, ADAPTED, INVALID, WRONG, FAILED = OUTCOMES = (
+    "exact",
+    "adapted",
+    "invalid",
+    "wrong",
+    "failed",
+)
+# How a failed trial stands in Ansor's logs: seconds, and the number of its kind of error.
+_NEVER, _WRONG_ANSWER, _NOT_RUN = 1e10, 6, 4
+
+
+def list_kernels(candidate: str) -> list[dict[str, Any]]:
+    """The kernels of a candidate (the text of its JSON form), in JSON form."""
+    return [kernel.to_json() for kernel, _ in _kernels(candidate)]
+
+
+def transfer(candidate: str, workload: str, source: dict[str, Any], log: str) -> dict[str, Any]:
+    """Try a source's schedule on the candidate's kernel of this workload, unless the log has that
+    trial; a new one is appended to the log.
+
+    Returns `outcome`, of OUTCOMES, `seconds` (None unless it was timed) and `reason`. LookupError
+    when the candidate has no such kernel.
+    """
+    with fast_passes():
+        return _trials(candidate, workload, log).of(Source.from_json(source))
+
+
+# A worker gets one kernel's trials after the other: what they share is kept for the next.
+@functools.lru_cache(maxsize=1)
+def _trials(candidate: str, workload: str, log: str) -> _Trials:
+    found = [pair for pair in _kernels(candidate) if pair[0].workload == workload]
+    if not found:
+        raise LookupError(f"the candidate has no kernel {workload:.80}")
+    return _Trials(*found[0], log)
+
+
+@functools.lru_cache(maxsize=1)
+def _kernels(candidate: str) -> list[tuple[Kernel, Any]]:
+    module = CandidateModule.from_json(json.loads(candidate))
+    target = tvm.target.Target(module.target)
+    with in_candidates_context(module):
+        tasks = tasks_with_calls(module.instantiate(), target)
+    return [(kernel_of(task, task.desc, calls), task) for _, task, calls in tasks]
+
+
+class _Trials:
+    """Of one kernel. The reference is Ansor's own first state, each stage by itself."""
+
+    def __init__(self, kernel: Kernel, task: Any, log: str) -> None:
+        note_kernel(log, kernel)
+        self._kernel, self._task, self._log = kernel, task, log
+        self._dag = task.compute_dag
+        self._known = {
+            json.dumps(steps_of(line.text)): line.seconds
+            for line in read_ansor(log)
+            if (line.workload, line.target) == (kernel.workload, str(task.target))
+        }
+        self._arrays: list[np.ndarray] = []
+        self._truth: list[np.ndarray] = []
+
+    def of(self, source: Source) -> dict[str, Any]:
+        before = steps_of(source.line)
+        try:
+            steps = adapt(before, source.kernel, self._kernel, self._extent)
+        except (Misfit, tvm.TVMError) as error:
+            return _row(INVALID, None, last_line(error))
+        outcome = EXACT if source.kernel.workload == self._kernel.workload else ADAPTED
+        line = with_steps(source.line, self._kernel.workload, steps)
+        text = json.dumps(steps)
+        if text in self._known:
+            seconds = self._known[text]
+            return _row(outcome if seconds is not None else FAILED, seconds, "in the log already")
+        try:
+            schedule, tensors = self._dag.apply_steps_from_state(self._state(steps))
+            function = build_kernel(self._task.target, schedule, tensors)
+        except tvm.TVMError as error:
+            return self._failed(line, INVALID, _NOT_RUN, last_line(error))
+        arguments = tensor_arguments(tensors)
+        try:
+            costs = seconds_of_kernel(function, arguments)
+            wrong = self._wrong(function, arguments)
+        except tvm.TVMError as error:
+            return self._failed(line, FAILED, _NOT_RUN, last_line(error))
+        if wrong:
+            return self._failed(line, WRONG, _WRONG_ANSWER, wrong)
+        self._note(line, costs, 0)
+        seconds = self._known[text] = sum(costs) / len(costs)
+        return _row(outcome, seconds, "")
+
+    def _extent(self, steps: Sequence[Step], stage: int, loop: int) -> int | None:
+        state = self._dag.infer_bound_from_state(self._state(steps))
+        found = state.stages[stage].iters[loop].range
+        return None if found is None else int(found.extent)
+
+    def _state(self, steps: Sequence[Step]) -> Any:
+        if not steps:
+            return self._dag.get_init_state().state_object
+        row = {
+            "i": [_task_row(self._task), [[], list(steps)]],
+            "r": [[0.0], 0, 0.0, 0],
+            "v": "v0.6",
+        }
+        return load_record_from_string(json.dumps(row))[0].state
+
+    def _wrong(self, function: Any, arguments: list[tuple[list[int], str]]) -> str:
+        """How outputs differ from the reference's, "" where they do not."""
+        if not self._truth:
+            self._arrays = random_arrays(arguments)
+            schedule, tensors = self._dag.apply_steps_from_state(self._dag.get_init_state())
+            self._truth = self._outputs(build_kernel(self._task.target, schedule, tensors))
+        outputs = self._outputs(function)
+        return mismatch(outputs, self._truth, Tolerance(RELATIVE["float32"][-1], 1))
+
+    def _outputs(self, function: Any) -> list[np.ndarray]:
+        values = [tvm.nd.array(array, tvm.cpu()) for array in self._arrays]
+        function(*values)
+        # A kernel's arguments end with what it writes.
+        return [values[-1].numpy()]
+
+    def _failed(self, line: str, outcome: str, number: int, reason: str) -> dict[str, Any]:
+        self._note(line, [_NEVER], number)
+        self._known[json.dumps(steps_of(line))] = None
+        return _row(outcome, None, reason)
+
+    def _note(self, line: str, costs: list[float], number: int) -> None:
+        row = {**json.loads(line), "r": [costs, number, 0.0, 0]}
+        row["i"][0] = _task_row(self._task)
+        append_line(self._log, json.dumps(row))
+
+
+def _task_row(task: Any) -> list[Any]:
+    """How a log's line names a task; builds do not look at the machine's parameters."""
+    return [task.workload_key, str(task.target), [1, 64, 64, 0, 0, 0, 0, 0], "", 2, []]
+
+
+def _row(outcome: str, seconds: float | None, reason: str) -> dict[str, Any]:
+    return {"outcome": outcome, "seconds": seconds, "reason": reason}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
+
+import json
+
+import numpy as np
+import onnx
+import onnx_nets
+import pytest
+from onnx import helper
+from transfer_nets import conv, dense, kernel, source
+from tvm.relay.collage.cli import main
+from tvm.relay.collage.transfer.log import note_kernel, read_ansor
+from tvm.relay.collage.tuning.logs import append_line
+
+SHAPE = ["--target", "llvm -mcpu=x86-64-v2 -num-cores=2"]
+
+
+def net(path, size, shape=None):
+    """A 3x3 convolution with its bias and relu."""
+    weights = onnx_nets.Weights()
+    weights.add("w", 16, 16, 3, 3)
+    weights["b"] = np.ones(16, "float32")
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
+    given = shape or (1, 16, size, size)
+    made = onnx_nets.model(nodes, [("x", given)], [("z", given)], weights)
+    onnx.save(made, path)
+    return str(path)
+
+
+def answer(capsys, *arguments, code=0):
+    assert main(["tt", *map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
+    large, small = net(tmp_path / "large.onnx", 16), net(tmp_path / "small.onnx", 6)
+    log, best, new = (tmp_path / name for name in ("ansor.jsonl", "best.jsonl", "new.jsonl"))
+    limits = ["--seconds", 250, "--progress", "quiet", *SHAPE]
+    search = ["autoschedule", large, "--log", log, "--trials", 2, "--search-model", "random"]
+    found = answer(capsys, *search, *limits)
+    assert found == {"kernels": 1, "searched": 1, "failed": {}} and len(read_ansor(log)) == 2
+    assert answer(capsys, *search, *limits) == found and len(read_ansor(log)) == 2
+    assert answer(capsys, "distil", log, "-o", best) == {"trials": 2, "kept": 1}
+    [row] = answer(capsys, "info", best)["kernels"]
+    assert (row["trials"], row["share_of_class"]) == (1, 1.0) and row["seconds"] > 0
+    scores = answer(capsys, "choose", small, "--from", best, *SHAPE)
+    assert scores == {str(best): 1.0}
+    transfer = ["transfer", small, "--from", best, "--choose", "--log", new, *limits]
+    found = answer(capsys, *transfer)
+    assert (found["kernels"], found["served"], found["outcomes"]) == (1, 1, {"adapted": 1})
+    [trial] = read_ansor(new)
+    assert trial.seconds == found["rows"][0]["seconds"] and "6, 6" in trial.workload
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "ansor.jsonl"
+    note_kernel(path, kernel(conv))
+    for each in (source([], conv, 2e-3), source([["CI", 5]], conv, 1e-3), source([], dense)):
+        append_line(path, each.line)
+    return path
+
+
+def test_info_tells_classes_and_what_no_log_knows(log, capsys):
+    found = answer(capsys, "info", log)
+    assert [row["workload"] for row in found["kernels"]] == [kernel(conv).workload]
+    assert found["unknown_workloads"] == [kernel(dense).workload]
+    assert main(["tt", "info", str(log)]) == 0
+    text = capsys.readouterr().out
+    assert f"class {kernel(conv).kind}: 1 kernels, 100 % of the time" in text
+    assert "2 trials, best 1000.0 us" in text and "1 workloads have trials" in text
+
+
+def test_split_makes_a_log_a_class(log, tmp_path, capsys):
+    kind = kernel(conv).kind
+    assert answer(capsys, "split", log, "-o", tmp_path / "parts") == {kind: 2, "unknown": 1}
+    assert len(read_ansor(tmp_path / "parts" / f"{kind}.jsonl")) == 2
+    assert "# kernel" in (tmp_path / "parts" / f"{kind}.jsonl").read_text()
+    found = answer(capsys, "split", log, "-o", tmp_path / "parts", code=1)
+    assert "exists already" in found["error"]
+
+
+def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
+    (tmp_path / "no.onnx").write_text("no model")
+    for arguments, words in [
+        (["distil", tmp_path / "absent", "-o", tmp_path / "out"], "absent: No such file"),
+        (["distil", log, "-o", log], "exists already: name another file"),
+        (["info", tmp_path / "no.onnx"], "no.onnx cannot be read as an ONNX model"),
+        (["info", tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
+        (
+            ["info", net(tmp_path / "open.onnx", 0, (1, 16, "h", "w"))],
+            "--shape x=",
+        ),
+    ]:
+        assert words in answer(capsys, *arguments, code=1)["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--shape", "x"], ["--shape", "x=a"], ["--best", "0"], []], ids=str
+)
+def test_wrong_arguments_are_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["tt", "transfer", "net.onnx", "--from", "log", *arguments])
+    assert ended.value.code == 2 and "usage" in capsys.readouterr().err

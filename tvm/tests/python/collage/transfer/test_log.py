@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of Ansor that tell of kernels."""
+
+import json
+
+import pytest
+from transfer_nets import conv, dense, kernel, source
+from tvm.auto_scheduler import RecordReader
+from tvm.relay.collage.transfer.log import (
+    distil,
+    kernels_of,
+    note_kernel,
+    read_ansor,
+    sources_of,
+    steps_of,
+    with_steps,
+)
+from tvm.relay.collage.tuning import TuningLogError, load_records
+from tvm.relay.collage.tuning.logs import append_line
+
+STEPS = [["AN", 3, 0, 3]]
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Two trials of a convolution, one of a product that no comment tells of."""
+    path = tmp_path / "ansor.jsonl"
+    note_kernel(path, kernel(conv))
+    for seconds in (3e-3, 1e-3, 2e-3):
+        append_line(path, source(STEPS, conv, seconds).line)
+    append_line(path, source([], dense).line)
+    return path
+
+
+def test_a_kernel_is_noted_once(log):
+    before = log.read_text()
+    note_kernel(log, kernel(conv))
+    assert log.read_text() == before and kernels_of(log) == {kernel(conv).workload: kernel(conv)}
+    assert kernels_of(log.with_name("absent")) == {}
+
+
+def test_a_log_with_kernels_is_still_ansors(log):
+    inputs, results = RecordReader(str(log)).read_lines()
+    assert len(inputs) == len(results) == 4
+    assert len(load_records([log], "llvm -mcpu=x86-64-v2 -num-cores=2")) == 2
+
+
+def test_sources_are_the_best_trials_of_the_kernels_that_are_told(log):
+    [found] = sources_of([log])
+    assert (found.kernel, found.log) == (kernel(conv), str(log))
+    assert steps_of(found.line) == STEPS and json.loads(found.line)["r"][0] == [1e-3]
+    assert [json.loads(each.line)["r"][0] for each in sources_of([log], 2)] == [[1e-3], [2e-3]]
+    # Another log may tell of the kernel.
+    note_kernel(log.with_name("kernels.jsonl"), kernel(dense))
+    append_line(log.with_name("kernels.jsonl"), source(STEPS, conv, 1.0).line)
+    assert len(sources_of([log, log.with_name("kernels.jsonl")])) == 3
+    with pytest.raises(TuningLogError, match=r"absent.*No such file"):
+        sources_of([log.with_name("absent")])
+
+
+def test_the_best_trials_of_each_kernel_are_kept_and_failed_ones_never(log):
+    failed = {**json.loads(source([], conv).line), "r": [[1e10], 4, 0.1, 1.0]}
+    append_line(log, json.dumps(failed))
+    assert [line.seconds for line in distil(read_ansor(log), 2)] == [1e-3, 2e-3, 1e-3]
+    assert [line.seconds for line in distil(read_ansor(log), 9)] == [1e-3, 2e-3, 3e-3, 1e-3]
+
+
+def test_steps_go_into_another_kernels_line():
+    line = with_steps(source(STEPS, conv).line, "[]", [["CI", 1]])
+    assert steps_of(line) == [["CI", 1]] and json.loads(line)["i"][0][0] == "[]"

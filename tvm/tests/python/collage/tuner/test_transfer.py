@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules tried on other kernels: what a worker does, and who asks it."""
+
+import json
+
+import pytest
+import transfer_fakes
+from transfer_nets import TARGET, conv, dense, kernel, source
+from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage.errors import CollageError, OptionError
+from tvm.relay.collage.exec.pool import WorkerPool
+from tvm.relay.collage.measure import candidate_module
+from tvm.relay.collage.transfer.log import (
+    kernels_of,
+    note_kernel,
+    read_ansor,
+    sources_of,
+    steps_of,
+)
+from tvm.relay.collage.tuner import transfer_trial
+from tvm.relay.collage.tuner.session import tuning_session
+from tvm.relay.collage.tuner.transfer import Transfer, Trial, best_of, outcomes
+from tvm.relay.collage.tuning import TuningLogError, load_records
+from tvm.relay.collage.tuning.logs import append_line
+
+# Stages of the padded convolution: x, padding, weight, convolution, bias, sum, relu.
+PARALLEL = [
+    ["CI", 5],
+    ["SP", 3, 2, 8, [2, 2], 1],
+    ["FU", 6, [0, 1, 2]],
+    ["AN", 6, 0, 3],
+    ["AN", 1, 0, 0],
+]
+
+
+def candidate(mod):
+    return candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
+
+
+def tried(mod, tmp_path, *sources):
+    """What trials on the one kernel of a module come to."""
+    text = json.dumps(candidate(mod).to_json())
+    [found] = transfer_trial.list_kernels(text)
+    log = str(tmp_path / "log.jsonl")
+    return [
+        transfer_trial.transfer(text, found["workload"], each.to_json(), log) for each in sources
+    ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept():
+    yield
+    transfer_trial._trials.cache_clear()
+    transfer_trial._kernels.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "net, steps",
+    [
+        ({}, PARALLEL),
+        (
+            {"kernel": 1},  # without padding
+            [["CI", 4], ["SP", 2, 2, 8, [2, 2], 1], ["FU", 5, [0, 1, 2]], ["AN", 5, 0, 3]],
+        ),
+        (
+            {"stride": 2, "size": 14},
+            [PARALLEL[0], ["SP", 3, 2, 7, [1, 1], 1], *PARALLEL[2:]],
+        ),
+    ],
+    ids=str,
+)
+def test_a_schedule_is_timed_and_its_record_serves_builds(net, steps, tmp_path):
+    [row] = tried(conv(**net), tmp_path, source(PARALLEL))
+    assert row["outcome"] == ("adapted" if net else "exact") and row["seconds"] > 0
+    [line] = read_ansor(tmp_path / "log.jsonl")
+    assert steps_of(line.text) == steps and line.seconds == pytest.approx(row["seconds"])
+    assert line.workload == kernel(conv, **net).workload
+    assert kernels_of(tmp_path / "log.jsonl")[line.workload].kind == kernel(conv).kind
+    assert len(load_records([tmp_path / "log.jsonl"], TARGET)) == 1
+    # What is in the log is not tried again, and can itself be transferred.
+    [again] = tried(conv(**net), tmp_path, *sources_of([tmp_path / "log.jsonl"]))
+    assert (again["outcome"], again["reason"]) == ("exact", "in the log already")
+    assert len(read_ansor(tmp_path / "log.jsonl")) == 1
+
+
+def test_what_does_not_fit_cannot_be_built_or_is_wrong_says_why(tmp_path, monkeypatch):
+    other_class = source([], dense)
+    no_such_loop = source([["AN", 6, 40, 3]])
+    no_such_stage = source([["CA", 1, 6, 30]])
+    rows = tried(conv(), tmp_path, other_class, no_such_loop, no_such_stage)
+    assert [row["outcome"] for row in rows] == ["invalid"] * 3
+    assert "different classes" in rows[0]["reason"] and all(row["reason"] for row in rows)
+    assert all(row["seconds"] is None for row in rows)
+    monkeypatch.setattr(transfer_trial, "mismatch", lambda *_: "output 0 is off")
+    [row] = tried(conv(), tmp_path, source(PARALLEL))
+    assert (row["outcome"], row["reason"]) == ("wrong", "output 0 is off")
+    assert not load_records([tmp_path / "log.jsonl"], TARGET)
+    # A failed trial is not made again either.
+    transfer_trial._trials.cache_clear()
+    assert tried(conv(), tmp_path, source(PARALLEL))[0]["outcome"] == "failed"
+
+
+def test_outputs_are_compared_with_those_of_stages_by_themselves(tmp_path, monkeypatch):
+    """The reference is another schedule, so a comparison that sees nothing would show."""
+    seen = []
+    real = transfer_trial.mismatch
+
+    def noting(outputs, truth, tolerance):
+        seen.append([array.std() for array in (*outputs, *truth)])
+        return real([2 * array for array in outputs], truth, tolerance)
+
+    monkeypatch.setattr(transfer_trial, "mismatch", noting)
+    [row] = tried(conv(), tmp_path, source(PARALLEL))
+    assert row["outcome"] == "wrong" and seen[0][0] == pytest.approx(seen[0][1]) and seen[0][0] > 0
+
+
+def test_a_kernel_that_the_candidate_has_not_is_refused(tmp_path):
+    text = json.dumps(candidate(dense()).to_json())
+    with pytest.raises(LookupError, match="no kernel .*absent"):
+        transfer_trial.transfer(text, "absent", source([]).to_json(), str(tmp_path / "log"))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    pool = WorkerPool(1)
+    yield pool
+    pool.close()
+
+
+def faked(workers, tmp_path, *sources):
+    module = transfer_fakes.__name__
+    return Transfer(
+        sources,
+        tmp_path / "log.jsonl",
+        workers,
+        trial_seconds=20.0,
+        list_step=f"{module}:list_kernels",
+        trial_step=f"{module}:transfer",
+    )
+
+
+def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
+    far, near = source([], size=64), source([], size=9)
+    transfer = faked(workers, tmp_path, far, source([], dense), near)
+    assert transfer.sources_for(kernel(conv)) == [near, far]
+    trials = transfer.to_kernel(candidate(conv()), kernel(conv), 60.0)
+    assert [trial.source for trial in trials] == [near, far]
+    assert transfer.to_kernel(candidate(conv()), kernel(conv), 0.0) == []
+
+
+def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
+    killing, fine = source([["crash", 0]]), source([["CI", 5]])
+    trials = faked(workers, tmp_path, killing, fine).to_kernel(
+        candidate(conv()), kernel(conv), 120.0
+    )
+    assert [trial.outcome for trial in trials] == ["died", "adapted"]
+    assert outcomes(trials) == {"died": 1, "adapted": 1}
+    assert best_of(trials) == Trial(fine, "adapted", 2e-3, "") and best_of(trials[:1]) is None
+
+
+def test_kernels_that_cannot_be_listed_are_an_error_that_names_the_net(workers, tmp_path):
+    transfer = faked(workers, tmp_path)
+    assert transfer.kernels(candidate(conv())) == [kernel(conv)]
+    with pytest.raises(CollageError, match=r"kernels of net.*it is a product"):
+        transfer.kernels(candidate(dense()))
+
+
+def test_a_build_tries_schedules_of_other_kernels_and_uses_what_is_faster(tmp_path):
+    given, own = tmp_path / "given.jsonl", tmp_path / "own.jsonl"
+    note_kernel(given, kernel(conv, kernel=1))
+    append_line(given, source([["CI", 4], ["AN", 5, 0, 3]], conv, kernel=1).line)
+    options = CollageOptions(
+        transfer_log=[str(given)],
+        tune_log=str(own),
+        progress="quiet",
+        store="none",
+        workers=1,
+        measure_seconds=0.02,
+        guard_rounds=3,
+    )
+    result = optimize(conv(), None, [TARGET], options)
+    [line] = read_ansor(own)
+    assert line.workload == kernel(conv).workload and line.seconds
+    plans = {item.name for item in result.guard.comparisons}
+    assert result.plan.endswith("untuned") or "tvm-untuned" in plans or not result.records
+
+
+def test_schedules_of_ansor_do_not_go_with_another_tuner(tmp_path):
+    options = CollageOptions(transfer_log=[str(tmp_path / "absent")], tune=1, tuner="autotvm")
+    with (
+        pytest.raises(OptionError, match="schedules of Ansor.*set the option tuner"),
+        tuning_session(options, TARGET, 1),
+    ):
+        pass
+    options = CollageOptions(transfer_log=[str(tmp_path / "absent")])
+    with pytest.raises(TuningLogError, match="absent"), tuning_session(options, TARGET, 1):
+        pass
