@@ -63,8 +63,6 @@ def main(arguments: list[str] | None = None) -> int:
         "seconds": time.perf_counter() - began,
     }
     options.output.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
-    for record in models:
-        console.print(f"{record['name']}: {record['summary']}", highlight=False, markup=False)
     console.print(f"{report['seconds']:.0f} s in all; the same numbers: {options.output}")
     if options.quick:
         console.print("A quick run: outputs are checked, speed is not judged.")
@@ -76,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Import, compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
-    from tvm.relay.collage.report import plan_table, print_decision, print_titled
+    from tvm.relay.collage.report import head_lines, plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
@@ -88,11 +86,16 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         plans = measure_plans(model, result, options.rounds, on_round)
     text, reference_text = read_outputs(model, result)
     report = result.to_json()
-    title = f"{model.name}: latency, {options.rounds} interleaved rounds"
-    print_titled(title, plan_table(plans), console)
-    print_decision(report, console)
     reference = reference_of(model)
-    console.print(f"Output: {text!r}; {reference}: {reference_text!r}", highlight=False)
+    agrees = "as" if text == reference_text else f"NOT {reference_text!r} as"
+    _, latency, _ = head_lines({**report, "plans": plans})
+    ships, _, _ = head_lines(report)
+    for line in (f"It answers {text!r}, {agrees} {reference} does.", latency, ships):
+        console.print(line, highlight=False, markup=False)
+    if options.details:
+        title = f"{model.name}: latency, {options.rounds} interleaved rounds"
+        print_titled(title, plan_table(plans), console)
+        print_decision(report, console)
     return {
         "name": model.name,
         "title": model.title,
@@ -178,6 +181,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=40, help="rounds of the last comparison")
     parser.add_argument("--output", type=Path, default=Path("build/demo/result.json"))
+    parser.add_argument(
+        "--details", action="store_true", help="print tables of all plans and parts"
+    )
     parser.add_argument("--quick", action="store_true", help="short; speed is not judged")
     options = parser.parse_args(arguments)
     options.models = options.models.split(",")

@@ -167,7 +167,7 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "costs.sqlite").write_text("of the run before")
     began = datetime.datetime.now(datetime.UTC).isoformat()
-    code, report = run(tmp_path, "--quick", "--models", "small")
+    code, report = run(tmp_path, "--quick", "--details", "--models", "small")
     text = capsys.readouterr().out
     assert report["broken"] == [] and code == 0
     (model,) = report["models"]
@@ -182,6 +182,7 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     assert plans["final"]["seconds"] == shipped["seconds"]  # one library, measured once
     assert model["text"] == model["reference_text"] and model["text"] in text
     assert model["collage"]["functions"][0]["parts"] and "What ships" in text
+    assert f"It answers {model['text']!r}, as onnxruntime does." in text
 
 
 def test_a_broken_expectation_is_an_exit_code_and_a_line(tmp_path, monkeypatch, capsys):

@@ -130,6 +130,7 @@ class Result:
     def __repr__(self) -> str:
         return f"Result({self.Summary()})"
 
-    def show(self) -> None:
-        """Print the table of plans and of the parts."""
-        print_result(self)
+    def show(self, details: bool = False) -> None:
+        """Print three lines: what ships, how fast it is, what to do next; with ``details`` tables
+        of the plans, the parts, what failed and why too."""
+        print_result(self, details=details)

@@ -67,7 +67,7 @@ def test_plans_are_tried_and_the_best_join_the_guard(result):
 
 
 def test_what_was_tried_is_told(result, capsys):
-    result.show()
+    result.show(details=True)
     assert "Whole plans searched: evolutionary" in capsys.readouterr().out
 
 

@@ -20,6 +20,7 @@ from tvm.relay.collage.optimizer import Result
 from tvm.relay.collage.records import CostsAsked, FunctionReport, ReportedPart, Unplaced
 from tvm.relay.collage.report import compare_plans, is_single, plan_table
 from tvm.relay.collage.report.facts import ratio_text
+from tvm.relay.collage.report.head import head_lines
 from tvm.relay.collage.report.placement import label_of, placement_of
 
 UNVERIFIED = ("not verified: why", ("unverified",))
@@ -381,8 +382,12 @@ def test_tables_show_what_the_json_holds():
 
 
 def test_show_prints(capsys):
-    result(guard=False).show()
-    assert "plan collage" in capsys.readouterr().out
+    result().show()
+    short = capsys.readouterr().out
+    result().show(details=True)
+    long = capsys.readouterr().out
+    assert short.splitlines() == list(head_lines(result().to_json()))
+    assert long.startswith(short) and "Plans end to end" in long
 
 
 def test_kernels_that_another_replaced_come_first():

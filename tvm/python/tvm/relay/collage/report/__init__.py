@@ -6,6 +6,7 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 
 from .facts import Summary, is_single, result_to_json
 from .graph import to_dot
+from .head import head_lines
 from .history import plot_history
 from .plans import compare_plans
 from .tables import (
@@ -21,6 +22,7 @@ from .tables import (
 __all__ = [
     "Summary",
     "compare_plans",
+    "head_lines",
     "is_single",
     "make_console",
     "parts_table",

@@ -15,13 +15,13 @@ from ..costs.cost import format_seconds
 from ..plans import EXACT
 from .facts import (
     BUSY,
-    Summary,
     is_searched,
     is_single,
     plan_remarks,
     ratio_text,
     result_to_json,
 )
+from .head import head_lines
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -53,15 +53,21 @@ _QUALITIES = {
 _NO_WIDTH = 120  # a log has no width of its own
 
 
-def print_result(result: Any, console: Console | None = None) -> None:
+def print_result(result: Any, console: Console | None = None, details: bool = True) -> None:
     """Print what a Result says."""
-    print_report(result_to_json(result), console)
+    print_report(result_to_json(result), console, details)
 
 
-def print_report(report: dict[str, Any], console: Console | None = None) -> None:
-    """Print a report: plans, what each part runs on, what failed, limits, time spent."""
+def print_report(
+    report: dict[str, Any], console: Console | None = None, details: bool = True
+) -> None:
+    """Print a report: three lines, and with details plans, what each part runs on, what failed,
+    limits, time spent."""
     console = console or make_console()
-    console.print(f"[bold]{escape(Summary(report))}[/bold]")
+    for line in head_lines(report):
+        console.print(line, highlight=False, markup=False)
+    if not details:
+        return
     if report["plans"]:
         print_titled("Plans end to end", plan_table(report["plans"]), console)
     print_decision(report, console)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three lines with which a report begins. Test: report/test_head.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..costs.cost import format_seconds
+from .facts import busy_text, ratio_text
+
+MORE = "Every plan, part and reason: show(details=True), or as data: to_json()."
+
+
+def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:
+    """Of result_to_json: what ships and on what; how fast it is, beside what; what to do next."""
+    return _ships(report), _latency(report), _next(report)
+
+
+def _ships(report: dict[str, Any]) -> str:
+    counts: dict[str, int] = {}
+    for row in report["placement"]:
+        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
+    places = [f"{count} on {name}" for name, count in sorted(counts.items(), key=lambda p: -p[1])]
+    operators = f": operators {', '.join(places)}" if places else ""
+    return f"Plan {report['plan']} ships{operators}."
+
+
+def _latency(report: dict[str, Any]) -> str:
+    chosen = next((row for row in report["plans"] if row["is_chosen"]), None)
+    if chosen is None or chosen["seconds"] is None:
+        why = report["guard_skipped"] or "no plan could be measured"
+        return f"How fast it is was not measured: {why}."
+    text = f"It takes {format_seconds(chosen['seconds'])} a run"
+    best = _best_single(report)
+    if best and chosen["ratio_to_best_single"] and best["name"] not in _same(report, chosen):
+        beside = f"the best backend alone, {best['name']} with {format_seconds(best['seconds'])}"
+        return f"{text}, {ratio_text(chosen)} as fast as {beside}."
+    second = min(_others(report, chosen), key=lambda row: row["seconds"], default=None)
+    if second is None:
+        return f"{text}; there was no other plan to compare with."
+    ratio = second["seconds"] / chosen["seconds"]
+    return f"{text}; the next plan, {second['name']}, takes {ratio:.2f} times that."
+
+
+def _next(report: dict[str, Any]) -> str:
+    busy = busy_text(report)
+    return f"Doubtful: {busy}." if busy else MORE
+
+
+def _best_single(report: dict[str, Any]) -> dict[str, Any] | None:
+    """The fastest plan of one backend alone; its ratio to itself is the one that is exactly 1."""
+    singles = [row for row in report["plans"] if row["is_single_backend"] and row["seconds"]]
+    return min(singles, key=lambda row: row["seconds"], default=None)
+
+
+def _others(report: dict[str, Any], chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """Plans that are no other name of the chosen one."""
+    same = _same(report, chosen)
+    return [
+        row
+        for row in report["plans"]
+        if row["seconds"] and not {row["name"], row["same_as"] or row["name"]} & same
+    ]
+
+
+def _same(report: dict[str, Any], chosen: dict[str, Any]) -> set[str]:
+    """The names of the plan that ships."""
+    return {report["plan"], chosen["name"], chosen["same_as"]} - {""}

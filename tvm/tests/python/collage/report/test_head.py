@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three lines of a report."""
+
+import pytest
+from tvm.relay.collage.report.head import MORE, head_lines
+
+
+def plan(name, seconds, *, single=False, chosen=False, ratio=None, same_as=""):
+    return {
+        "name": name,
+        "seconds": seconds,
+        "is_single_backend": single,
+        "is_chosen": chosen,
+        "same_as": same_as,
+        "ratio_to_best_single": ratio
+        and {"value": ratio, "low": ratio - 0.05, "high": ratio + 0.05},
+    }
+
+
+def report(*plans, chosen="collage", **changes):
+    placement = [
+        {"backend": "tvm", "operators": 2},
+        {"backend": "dnnl", "operators": 5},
+        {"backend": "dnnl", "operators": 1},
+    ]
+    plain = {"plan": chosen, "placement": placement, "guard_skipped": "", "costs": {}}
+    return {**plain, "plans": list(plans), **changes}
+
+
+def test_a_mix_that_wins_is_told_beside_the_best_backend():
+    ships, latency, more = head_lines(
+        report(
+            plan("tvm", 4e-3, single=True, ratio=0.5),
+            plan("dnnl", 2e-3, single=True, ratio=1.0),
+            plan("collage", 1e-3, chosen=True, ratio=2.0),
+        )
+    )
+    assert ships == "Plan collage ships: operators 6 on dnnl, 2 on tvm."
+    assert latency == (
+        "It takes 1 ms a run, 2.000 [1.950, 2.050] x as fast as the best backend alone, dnnl "
+        "with 2 ms."
+    )
+    assert more == MORE
+
+
+@pytest.mark.parametrize("same_as", ["", "dnnl"])
+def test_a_backend_that_wins_is_told_beside_the_next_plan(same_as):
+    """Whether it ships under its own name or under that of an equal plan."""
+    named = "collage" if same_as else "dnnl"
+    plans = [plan("dnnl", 2e-3, single=True, chosen=not same_as, ratio=1.0)]
+    if same_as:
+        plans.append(plan("collage", 2e-3, chosen=True, ratio=1.0, same_as="dnnl"))
+    plans += [plan("collage-merged", 3e-3, ratio=0.67), plan("tvm", None, single=True)]
+    _, latency, _ = head_lines(report(*plans, chosen=named))
+    assert latency == ("It takes 2 ms a run; the next plan, collage-merged, takes 1.50 times that.")
+
+
+def test_what_is_not_known_is_said():
+    [_, latency, _] = head_lines(report(guard_skipped="if is not supported"))
+    assert latency == "How fast it is was not measured: if is not supported."
+    [_, latency, _] = head_lines(report(plan("collage", None, chosen=True)))
+    assert latency == "How fast it is was not measured: no plan could be measured."
+    alone = plan("tvm", 1e-3, single=True, chosen=True)
+    ships, latency, _ = head_lines(report(alone, chosen="tvm", placement=[]))
+    assert ships == "Plan tvm ships."
+    assert latency == "It takes 1 ms a run; there was no other plan to compare with."
+    [_, _, last] = head_lines(report(alone, costs={"busy": 3}))
+    assert last.startswith("Doubtful: 3 costs measured while") and "quiet machine" in last
