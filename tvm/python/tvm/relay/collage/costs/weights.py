@@ -18,6 +18,7 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
+from ..relay_util.walk import children_of, rebuild
 from .flows import leaves_read
 from .inputs import random_weights
 
@@ -106,41 +107,19 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     done = dict(replacement)
 
     def visit(node: relay.Expr) -> None:
-        if node not in done:
-            changed = _rebuild(node, done)
-            if changed is not None:
-                done[node] = changed
+        if node in done:
+            return
+        old = children_of(node)
+        changed = rebuild(node, old, [done.get(child, child) for child in old])
+        if isinstance(node, Function) and node.body in done:
+            changed = _with_body(node, node.params, done[node.body])
+        elif isinstance(node, _expr.Call) and node.op in done:
+            changed = _expr.CallWithFields(changed, done[node.op])
+        if not changed.same_as(node):
+            done[node] = changed
 
     post_order_visit(root, visit)
     return done.get(root, root)
-
-
-def _rebuild(node: relay.Expr, done: dict) -> Any:
-    """`node` over its children's replacements, or None when none of them was replaced."""
-
-    def new(child: Any) -> Any:
-        return done.get(child, child)
-
-    if isinstance(node, _expr.Call):
-        if node.op in done or any(a in done for a in node.args):
-            return _expr.CallWithFields(node, new(node.op), [new(a) for a in node.args])
-    elif isinstance(node, _expr.Tuple):
-        if any(f in done for f in node.fields):
-            return _expr.TupleWithFields(node, [new(f) for f in node.fields])
-    elif isinstance(node, _expr.TupleGetItem):
-        if node.tuple_value in done:
-            return _expr.TupleGetItem(new(node.tuple_value), node.index)
-    elif isinstance(node, Function):
-        if node.body in done:
-            return _with_body(node, node.params, new(node.body))
-    elif isinstance(node, _expr.Let):
-        if node.value in done or node.body in done:
-            return _expr.Let(node.var, new(node.value), new(node.body))
-    elif isinstance(node, _expr.If):
-        parts = [node.cond, node.true_branch, node.false_branch]
-        if any(p in done for p in parts):
-            return _expr.If(*(new(p) for p in parts))
-    return None
 
 
 def _with_body(function: Function, params: Iterable[Any], body: Any) -> Function:
