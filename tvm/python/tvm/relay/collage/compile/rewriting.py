@@ -13,6 +13,7 @@ import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, rewrite
 
+from ..relay_util.walk import nodes_of
 from .fold import is_open_function
 
 
@@ -50,8 +51,5 @@ def is_call(node: Any, *names: str) -> bool:
 
 def _needed(function: relay.Function, rules: Sequence[Rewrite]) -> list[Rewrite]:
     """The rules whose nodes the function holds, in their order."""
-    found: set[Rewrite] = set()
-    relay.analysis.post_order_visit(
-        function, lambda node: found.update(rule for rule in rules if rule.is_meant(node))
-    )
-    return [rule for rule in rules if rule in found]
+    nodes = nodes_of(function)
+    return [rule for rule in rules if any(map(rule.is_meant, nodes))]

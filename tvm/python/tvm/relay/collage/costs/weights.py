@@ -15,10 +15,9 @@ import numpy as np
 import tvm
 from tvm import relay
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
-from ..relay_util.walk import children_of, rebuild
+from ..relay_util.walk import children_of, nodes_of, rebuild
 from .flows import leaves_read
 from .inputs import random_weights
 
@@ -63,13 +62,10 @@ def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
         if not isinstance(function, Function):
             continue
         variables: dict[_expr.Constant, _expr.Var] = {}
-
-        def visit(node: relay.Expr, variables: dict[Any, Any] = variables) -> None:
-            if is_weight(node) and node not in kept and node not in variables:
+        for node in nodes_of(function.body, _expr.Constant):
+            if is_weight(node) and node not in kept:
                 kind = tvm.ir.TensorType(node.data.shape, node.data.dtype)
                 variables[node] = _expr.var(f"{_PREFIX}{len(variables)}", kind)
-
-        post_order_visit(function.body, visit)
         if not variables:
             continue
         body = replace_nodes(function.body, variables)
@@ -105,10 +101,9 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     A loop over the post order, not a recursion: a whole network is deeper than Python's stack.
     """
     done = dict(replacement)
-
-    def visit(node: relay.Expr) -> None:
+    for node in nodes_of(root):
         if node in done:
-            return
+            continue
         old = children_of(node)
         changed = rebuild(node, old, [done.get(child, child) for child in old])
         if isinstance(node, Function) and node.body in done:
@@ -117,8 +112,6 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
             changed = _expr.CallWithFields(changed, done[node.op])
         if not changed.same_as(node):
             done[node] = changed
-
-    post_order_visit(root, visit)
     return done.get(root, root)
 
 

@@ -19,6 +19,7 @@ from tvm import relay
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ..compile.compiled_parts import constants_of
+from ..relay_util.walk import nodes_of
 
 
 class SharedWeights:
@@ -31,7 +32,9 @@ class SharedWeights:
     def __init__(self, folder: str, mod: tvm.IRModule) -> None:
         self._folder = folder
         # By identity, which the keys keep; None until a library has such an array.
-        self._entries: dict[tvm.nd.NDArray, list[str] | None] = dict.fromkeys(_constants(mod))
+        self._entries: dict[tvm.nd.NDArray, list[str] | None] = {
+            constant.data: None for constant in nodes_of(mod, relay.Constant)
+        }
 
     def export(self, library: Any, file: str, **options: Any) -> str:
         """Write `library` to `file`; the file that says where its weights are, or "" for one that
@@ -65,13 +68,6 @@ class SharedWeights:
         if not os.path.exists(file):
             np.save(file, bits)
         return [file, array.dtype]
-
-
-def _constants(mod: tvm.IRModule) -> list[tvm.nd.NDArray]:
-    found: list[relay.Expr] = []
-    for _, function in mod.functions_items():
-        relay.analysis.post_order_visit(function, found.append)
-    return [node.data for node in found if isinstance(node, relay.Constant)]
 
 
 def _without_weights(
