@@ -72,10 +72,10 @@ test-python: build
 test-cpp: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(BUILD)
 
-# The C++ tests, and tests of damaged files, on what is built once more with sanitizers.
+# The C++ tests, tests of damaged files and of the adapter, on what is built once more with sanitizers.
 test-sanitized: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/run_cpp_tests.sh $(SANITIZED) -DCOLLAGE_SANITIZE=ON
-	@PATH="$(abspath $(BIN)):$$PATH" tools/run_sanitized.sh $(SANITIZED)
+	@PATH="$(abspath $(BIN)):$$PATH" tools/run_sanitized.sh $(SANITIZED) $(WORKERS)
 
 # What needs torch, which is large: with the packages of the zoo's environment.
 test-torch: build

@@ -1,24 +1,42 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run_sanitized.sh BUILD_DIR: run tests of damaged files on runtime libraries with sanitizers.
-# `python` and `cmake` are the environment's.
+# run_sanitized.sh BUILD_DIR WORKERS: with sanitizers in our libraries, run tests of damaged files, and
+# those that work the adapter: partitioning, rules, views and placements.
+# `python` and `cmake` are the environment's. WORKERS: processes that run tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 
 tools/quietly.sh cmake -S tvm -B "$build" -G Ninja -DCOLLAGE_SANITIZE=ON
-cmake --build "$build" --target tvm_collage_pool tvm_collage_runtime
+cmake --build "$build" --target tvm_collage_pool tvm_collage_runtime tvm_collage
 
 # Python has no sanitizer, so that theirs is loaded first. libstdc++ comes before it: its `new` throws
 # where there is no memory, which is an answer to damaged sizes, and the sanitizer's ends the process.
 compiler=${CXX:-g++}
 LD_PRELOAD="$($compiler -print-file-name=libstdc++.so.6) $($compiler -print-file-name=libasan.so)"
+# A process that ends by a report may be one that a test does without, so that reports are kept.
+reports=$PWD/$build/reports
+rm -rf "$reports"
+mkdir "$reports"
 options=(verify_asan_link_order=0 allocator_may_return_null=1 max_allocation_size_mb=4096)
 options+=(alloc_dealloc_mismatch=0 detect_leaks=0) # Python and TVM keep much to a process's end
-export LD_PRELOAD TVM_COLLAGE_LIBRARY_PATH=$PWD/$build UBSAN_OPTIONS=print_stacktrace=1
+options+=("log_path=$reports/address")
 ASAN_OPTIONS=$(IFS=:; echo "${options[*]}")
-export ASAN_OPTIONS
+UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/undefined
+export LD_PRELOAD ASAN_OPTIONS UBSAN_OPTIONS TVM_COLLAGE_LIBRARY_PATH=$PWD/$build
 
+tests=tvm/tests/python/collage
 # OpenVINO opens libraries in a way (RTLD_DEEPBIND) that the sanitizers refuse.
-python -m pytest --durations=5 -k "not openvino" \
-  tvm/tests/python/runtime/test_partition_checks.py tvm/tests/python/runtime/test_damaged_libraries.py
+status=0
+python -m pytest --numprocesses "$2" --dist loadfile --max-worker-restart 0 --durations=5 \
+  -m "not slow" -k "not openvino" \
+  tvm/tests/python/runtime/test_{partition_checks,damaged_libraries}.py \
+  $tests/{api,inspect,match,plan,relay,rules,search,views} $tests/placement/test_{file,parts,replay}.py \
+  $tests/test_{any_module,collage_partition,estimators,greedy,records}.py || status=$?
+
+unset LD_PRELOAD
+if grep --recursive --files-with-matches -e "ERROR: AddressSanitizer" -e "runtime error:" "$reports" |
+  xargs --no-run-if-empty cat | grep .; then
+  exit 1
+fi
+exit "$status"

@@ -11,7 +11,7 @@ import tvm
 from models.graph import Graph
 from models.low_precision import halve, in_bfloat16, quantise
 from onednn_nets import run
-from relay_text import is_external, plain_host
+from relay_text import is_external, operators, plain_host
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
@@ -76,21 +76,10 @@ def outputs(mod):
         return run(build_library(mod, plain_host()), inputs())
 
 
-def operators(mod):
-    found = set()
-
-    def visit(node):
-        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
-            found.add(node.op.name)
-
-    relay.analysis.post_order_visit(mod["main"], visit)
-    return found
-
-
 def test_the_quantised_net_is_the_net_up_to_rounding_and_tvm_has_it_in_integers():
     (exact,), (rounded,) = net("fp32")[1], net("int8")[1]
     assert 0 < output_error([rounded], [exact]) < 0.05
-    taken = operators(prepared("int8"))
+    taken = set(operators(prepared("int8")))
     assert {"qnn.conv2d", "qnn.dense", "qnn.requantize", "qnn.add"} <= taken
     assert not {"nn.conv2d", "nn.dense"} & taken
 

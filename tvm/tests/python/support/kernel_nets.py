@@ -6,6 +6,7 @@ Nothing runs, so the CPU is fixed: the kernels are the same on every machine.
 
 import numpy as np
 import tvm
+from relay_text import operators
 from tvm import relay
 from tvm.relay import collage, transform
 from tvm.relay.collage import optimizer
@@ -20,18 +21,8 @@ class _Costs(FunctionCosts):
 
     def __init__(self, wanted):
         def price(mod, target):
-            ops = []
-            for function in mod.functions.values():
-                relay.analysis.post_order_visit(
-                    function,
-                    lambda node: (
-                        ops.append(node.op.name)
-                        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
-                        else None
-                    ),
-                )
             if target.kind.name == "dnnl":
-                return 0.1 if sorted(ops) in wanted else float("inf")
+                return 0.1 if sorted(operators(mod)) in wanted else float("inf")
             return 1.0
 
         super().__init__(price)

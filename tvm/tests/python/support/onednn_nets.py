@@ -6,11 +6,12 @@ import threading
 import numpy as np
 import pytest
 import tvm
-from relay_text import PLAIN, PLAIN_WITHOUT
+from relay_text import PLAIN, PLAIN_WITHOUT, composites
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
+from tvm.relay.op.contrib import get_pattern_table
 
 get_backend("dnnl")  # registers relay.ext.dnnl
 needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
@@ -26,6 +27,12 @@ def constant(seed, *shape, low=None):
 def function_of(body) -> relay.Function:
     """Return the function of an expression over its free variables."""
     return relay.Function(relay.analysis.free_vars(body), body)
+
+
+def table_composites(body) -> list[str]:
+    """Return the composites' names in main after MergeComposite with dnnl's table."""
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod))
 
 
 def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the pass share: Relay text, backends with pattern tables, running modules."""
 
+import collections
+
 import numpy as np
 import tvm
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator, dataflow_graph, host_target
+from tvm.relay.collage.relay_util.walk import nodes_of, operator_calls
 from tvm.relay.op.contrib import register_pattern_table
 from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
@@ -129,15 +132,21 @@ def assert_same_outputs(mod, partitioned):
         np.testing.assert_array_equal(actual, expected)
 
 
+def operators(where):
+    """Return the operators called in a module or an expression, inputs first."""
+    return [call.op.name for call in operator_calls(where)]
+
+
+def composites(where):
+    """Return the names of the composites called there, inputs first."""
+    called = [call.op for call in nodes_of(where, relay.Call)]
+    return [
+        str(function.attrs["Composite"])
+        for function in called
+        if isinstance(function, relay.Function) and "Composite" in (function.attrs or {})
+    ]
+
+
 def count_calls(mod):
     """Return how often each operator is called in the module, over all functions."""
-    counts = {}
-
-    def visit(node):
-        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
-            counts[node.op.name] = counts.get(node.op.name, 0) + 1
-
-    for function in mod.functions.values():
-        if isinstance(function, relay.Function):
-            relay.analysis.post_order_visit(function, visit)
-    return counts
+    return dict(collections.Counter(operators(mod)))

@@ -31,6 +31,7 @@ from .measured import (
     measure_transitions,
 )
 from .records import FunctionReport, read_json
+from .relay_util.walk import operator_calls
 from .work import Work
 
 # Price of each further call in one candidate, relative to the one before it (MockCostEstimator).
@@ -229,7 +230,7 @@ class MockCostEstimator(FunctionCosts):
         return answers
 
     def _price_of_module(self, mod: tvm.IRModule, target: Target) -> float:
-        return self._price_of(target, [_count_calls(f.body) for f in mod.functions.values()])
+        return self._price_of(target, [len(operator_calls(f)) for f in mod.functions.values()])
 
     def _price_of(self, target: Target, counts: Sequence[int]) -> float:
         """The price of functions of so many calls."""
@@ -279,15 +280,3 @@ def _told(cost: Cost) -> dict[str, Any]:
         "message": cost.message,
         "flags": cost.flags,
     }
-
-
-def _count_calls(body: relay.Expr) -> int:
-    """Calls of operators in ``body``, each node once, functions inside included."""
-    count = 0
-
-    def visit(node: relay.Expr) -> None:
-        nonlocal count
-        count += isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
-
-    relay.analysis.post_order_visit(body, visit)
-    return count

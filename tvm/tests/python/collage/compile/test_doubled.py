@@ -9,6 +9,7 @@ from tvm.contrib import graph_executor
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.doubled import double_in_place
 from tvm.relay.collage.compile.fast_passes import fast_passes
+from tvm.relay.collage.relay_util.walk import nodes_of
 
 X = relay.var("x", shape=(4, 8))
 
@@ -21,9 +22,7 @@ def typed(body, **attributes):
 
 
 def count(mod):
-    nodes = []
-    relay.analysis.post_order_visit(mod["main"].body, nodes.append)
-    return len(nodes)
+    return len(nodes_of(mod["main"].body))
 
 
 def cells(number):

@@ -85,3 +85,17 @@ def test_open_shapes_stay_as_they_are():
     a, b = relay.var("a", shape=(relay.Any(), 3)), relay.var("b", shape=(4, 3))
     function = relay.Function([a, b], relay.einsum(relay.Tuple([a, b]), "ij,kj->ik"))
     assert "einsum" in str(prepare(tvm.IRModule.from_expr(function))["main"])
+
+
+def test_with_a_prelu_in_one_walk_of_which_a_user_may_disable_each():
+    """Both forms are rewritten at once (prepare.py), each under its name."""
+    a, b = relay.var("a", shape=(4, 8)), relay.var("b", shape=(5, 8))
+    product = relay.einsum(relay.Tuple([a, b]), "ij,kj->ik")
+    slopes = relay.const(np.full(20, 0.5, "float32"))
+    flat = relay.nn.prelu(relay.reshape(product, (-1,)), slopes, axis=0)
+    mod = tvm.IRModule.from_expr(relay.Function([a, b], relay.reshape(flat, (4, 5))))
+    for disabled in ([], ["LowerEinsum"], ["RestorePReLU"], ["LowerEinsum", "RestorePReLU"]):
+        with tvm.transform.PassContext(disabled_pass=disabled):
+            text = str(prepare(mod)["main"])
+        kept = ["LowerEinsum"] * ("einsum" in text) + ["RestorePReLU"] * ("nn.prelu" in text)
+        assert kept == disabled

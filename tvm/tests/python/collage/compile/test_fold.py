@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tvm
+from relay_text import operators
 from tvm import relay
 from tvm.relay.collage.compile.fast_passes import fast_passes
 from tvm.relay.collage.compile.fold import fold_constants, fold_function
@@ -27,17 +28,6 @@ def signed(*shape):
 
 def module(expr):
     return relay.transform.InferType()(tvm.IRModule.from_expr(expr))
-
-
-def ops_of(mod):
-    names = []
-
-    def visit(expr):
-        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
-            names.append(expr.op.name)
-
-    relay.analysis.post_order_visit(mod["main"], visit)
-    return names
 
 
 def constants_of(expr):
@@ -214,9 +204,9 @@ def test_chains_of_operators(seed):
 )
 def test_what_numpy_may_not_decide_stays(expr):
     mod = module(expr)
-    before = ops_of(mod)
+    before = operators(mod)
     after = fold_constants(mod)
-    assert ops_of(after) == before
+    assert operators(after) == before
     assert tvm.ir.structural_equal(after, mod, map_free_vars=True)
 
 
@@ -229,7 +219,7 @@ def test_parts_with_inputs_stay():
     x = relay.var("x", shape=(3, 4))
     mod = module(relay.Function([x], relay.add(relay.transpose(x), relay.transpose(C34))))
     folded = fold_constants(mod)
-    assert ops_of(folded) == ["transpose", "add"]
+    assert operators(folded) == ["transpose", "add"]
     assert isinstance(folded["main"].body.args[1], relay.Constant)
 
 
@@ -268,7 +258,7 @@ def test_let_and_if():
     body = relay.Let(bound, relay.add(x, relay.transpose(const(4, 3))), relay.negative(bound))
     body = relay.If(cond, body, relay.multiply(x, relay.transpose(const(4, 3))))
     folded = fold_constants(module(relay.Function([x, cond], body)))
-    assert sorted(ops_of(folded)) == ["add", "multiply", "negative"]
+    assert sorted(operators(folded)) == ["add", "multiply", "negative"]
 
 
 @pytest.mark.parametrize("attr, value", [("Primitive", 1), ("Compiler", "dnnl")])
@@ -305,7 +295,7 @@ def test_deep_network():
     body = x
     for _ in range(1200):
         body = relay.add(body, relay.reshape(const(2, 2), (4,)))
-    assert set(ops_of(fold_constants(module(relay.Function([x], body))))) == {"add"}
+    assert set(operators(fold_constants(module(relay.Function([x], body))))) == {"add"}
 
 
 def test_layout_parser():

@@ -7,9 +7,11 @@ import pytest
 import tvm
 from onednn_nets import run
 from onnx import helper, numpy_helper
+from relay_text import operators
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
+from tvm.relay.collage.relay_util.walk import operator_calls
 
 DATA = (2, 3, 4, 5)
 RNG = np.random.default_rng(0)
@@ -31,18 +33,6 @@ def imported(slopes):
     return prepare(mod, params)
 
 
-def calls(mod):
-    found = []
-    relay.analysis.post_order_visit(
-        mod["main"], lambda node: found.append(node) if isinstance(node, relay.Call) else None
-    )
-    return found
-
-
-def operators(mod):
-    return [call.op.name for call in calls(mod)]
-
-
 # Shape of the slopes, and the axis along which they differ.
 CHANNELS = {
     "channels": ((3, 1, 1), 1),
@@ -57,7 +47,7 @@ def test_one_slope_a_channel(name):
     shape, axis = CHANNELS[name]
     slopes = RNG.standard_normal(shape).astype("float32")
     mod = imported(slopes)
-    [call] = calls(mod)
+    [call] = operator_calls(mod)
     assert call.op.name == "nn.prelu" and call.attrs.axis == axis
     assert_right(mod, slopes)
 

@@ -9,6 +9,7 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.scale_axis import fence_products, remove_fences
+from tvm.relay.collage.relay_util.walk import operator_calls
 
 nn = relay.nn
 
@@ -83,16 +84,8 @@ def test_a_users_own_annotations_stay():
 
 
 def weights_of(mod):
-    found = []
-    relay.analysis.post_order_visit(
-        mod["main"] if isinstance(mod, tvm.IRModule) else mod,
-        lambda e: (
-            found.append(e.args[1])
-            if isinstance(e, relay.Call) and e.op.name in ("nn.dense", "nn.conv2d")
-            else None
-        ),
-    )
-    return found
+    layers = ("nn.dense", "nn.conv2d")
+    return [call.args[1] for call in operator_calls(mod) if call.op.name in layers]
 
 
 @pytest.mark.parametrize("name", HARMFUL)

@@ -9,6 +9,7 @@ import tvm
 from candidate_nets import conv, external
 from measure_fakes import measure
 from tvm import relay
+from tvm.relay.collage.relay_util.walk import nodes_of
 
 LLVM = "llvm"
 
@@ -100,17 +101,9 @@ def test_instantiated_module_is_the_function_up_to_weights():
     """Binding the real weights' values back gives the function again."""
     function = relay.transform.InferType()(tvm.IRModule.from_expr(conv()))["main"]
     mod = measure.candidate_module(function, "tvm", LLVM).instantiate()
-    shapes = [tuple(c.data.shape) for c in constants(mod["main"])]
-    assert shapes == [tuple(c.data.shape) for c in constants(function)]
+    shapes = [tuple(c.data.shape) for c in nodes_of(mod["main"], relay.Constant)]
+    assert shapes == [tuple(c.data.shape) for c in nodes_of(function, relay.Constant)]
     assert key(mod) == key(function)
-
-
-def constants(function):
-    found = []
-    relay.analysis.post_order_visit(
-        function, lambda n: found.append(n) if isinstance(n, relay.Constant) else None
-    )
-    return found
 
 
 def test_deep_modules_do_not_exhaust_the_stack():
@@ -120,7 +113,7 @@ def test_deep_modules_do_not_exhaust_the_stack():
         y = relay.nn.relu(relay.add(y, relay.const(np.ones((1, 32), "float32"))))
     candidate = measure.candidate_module(relay.Function([x], y), "tvm", LLVM)
     assert sum(map(len, candidate.weights.values())) == 1500
-    assert len(constants(candidate.instantiate()["main"])) == 1500
+    assert len(nodes_of(candidate.instantiate()["main"], relay.Constant)) == 1500
 
 
 def test_other_expressions_are_rebuilt_too():

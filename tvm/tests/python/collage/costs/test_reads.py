@@ -12,6 +12,7 @@ from tvm import relay
 from tvm.relay.collage.costs.flows import FLOWS, OWN_RANGE
 from tvm.relay.collage.costs.reads import PLAIN, RANGES, READS
 from tvm.relay.collage.ops import KINDS
+from tvm.relay.collage.relay_util.walk import nodes_of
 
 inputs = import_module("tvm.relay.collage.costs.inputs")
 # Not of networks as they are compiled: other languages, what lowering makes (and our builds), marks
@@ -274,12 +275,7 @@ def test_what_is_computed_with_is_not_in_the_key(body):
 
 
 def constants_of(mod):
-    found = []
-    for function in mod.functions.values():
-        relay.analysis.post_order_visit(
-            function, lambda n: found.append(n) if isinstance(n, relay.Constant) else None
-        )
-    return {tuple(c.data.shape): c.data.numpy() for c in found}
+    return {tuple(c.data.shape): c.data.numpy() for c in nodes_of(mod, relay.Constant)}
 
 
 def test_workers_build_the_real_structure():

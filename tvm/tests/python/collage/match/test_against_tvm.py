@@ -16,6 +16,7 @@ from random_relay import RandomFunction
 from relay_text import parse
 from tvm import relay
 from tvm.relay import collage
+from tvm.relay.collage.relay_util.walk import nodes_of
 from tvm.relay.dataflow_pattern import (
     DFPatternCallback,
     ExprPattern,
@@ -40,12 +41,6 @@ TVM_ERRORS = (
     *("checked_type_.defined()", "free variables", "IndexError", "expected Object but got"),
     *("memo_[pattern].size() == 1", "Unsupported type code in Pattern Node"),
 )
-
-
-def exprs_of(body):
-    exprs = []
-    relay.analysis.post_order_visit(body, exprs.append)
-    return exprs
 
 
 def tvm_says(pattern, expr):
@@ -77,7 +72,7 @@ class Pair:
 
     def __init__(self, seed, number, function):
         self.seed, self.number, self.function = seed, number, function
-        self.exprs = exprs_of(function.body)
+        self.exprs = nodes_of(function.body)
         self.made = RandomPattern(seed * PATTERNS_PER_FUNCTION + number, self.exprs)
         wholes = [expr for expr in self.exprs if not isinstance(expr, LEAVES)] or self.exprs
         about = wholes[-1 - int(self.made.random.expovariate(0.2)) % len(wholes)]

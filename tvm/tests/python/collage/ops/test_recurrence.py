@@ -10,7 +10,7 @@ import pytest
 import tvm
 from onnx import helper, numpy_helper
 from onnx_cases import f, layer, typed
-from relay_text import plain_host
+from relay_text import operators, plain_host
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
@@ -19,6 +19,7 @@ from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.weights import kept_constants
 from tvm.relay.collage.ops import KINDS
 from tvm.relay.collage.ops import recurrence_kernel as kernel
+from tvm.relay.collage.relay_util.walk import operator_calls
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -105,14 +106,6 @@ def run(mod, arrays, params=None, build=build_library):
     module = graph_executor.GraphModule(library["default"](tvm.cpu()))
     module.run(**arrays)
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
-
-
-def operators(mod):
-    found = []
-    relay.analysis.post_order_visit(
-        mod["main"], lambda e: found.append(e.op.name) if isinstance(e, relay.Call) else None
-    )
-    return found
 
 
 def assert_close(results, wanted):
@@ -202,10 +195,7 @@ def test_mixed_precision_leaves_layers_in_float32():
     layers.add("GRU", state=True)
     mod, params = collage.from_onnx(layers.model())
     mod = relay.transform.ToMixedPrecision("float16")(relay.transform.InferType()(mod))
-    types = {}
-    relay.analysis.post_order_visit(
-        mod["main"], lambda e: types.setdefault(e.op.name, e) if isinstance(e, relay.Call) else None
-    )
+    types = {call.op.name: call for call in operator_calls(mod)}
     assert types["nn.dense"].checked_type.dtype == "float16"
     assert types["collage.gru"].checked_type.fields[0].dtype == "float32"
 

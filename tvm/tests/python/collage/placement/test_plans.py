@@ -14,9 +14,10 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, ExecutorError, PlacementError, optimizer, plans
 from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.costs.kernel import with_kernels
-from tvm.relay.collage.estimators import FunctionCosts, _count_calls
+from tvm.relay.collage.estimators import FunctionCosts
 from tvm.relay.collage.graph_search import PlanSpace
 from tvm.relay.collage.graph_search.genomes import Search
+from tvm.relay.collage.relay_util.walk import operator_calls
 from tvm.relay.collage.run_pass import partition
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.tuning import TuningRecords
@@ -52,7 +53,7 @@ def small_parts_only():
     """dnnl is cheap and takes two calls at most: what the search leaves apart is joined later."""
 
     def seconds_of(mod, target):
-        calls = sum(_count_calls(function.body) for function in mod.functions.values())
+        calls = len(operator_calls(mod))
         if target.kind.name != "dnnl":
             return 10.0 * calls
         return 1.0 if calls <= 2 else math.inf

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tvm
-from relay_text import assert_equal, make_backend, parse, partition
+from relay_text import assert_equal, make_backend, operators, parse, partition
 from tvm import relay
 from tvm.relay.collage import find_matches
 from tvm.relay.collage.rules import DFPattern
@@ -36,20 +36,8 @@ def parts(mod, pattern, predicate=None):
     result = partition(
         mod, [backend], {"llvm": 1000, name: 1}, byoc_fusion_style=[f"{name}.NoFusion"]
     )
-    found = []
-    for var, function in result.functions.items():
-        if var.name_hint.startswith("collage_"):
-            ops = []
-            relay.analysis.post_order_visit(
-                function.body,
-                lambda e, ops=ops: (
-                    ops.append(e.op.name)
-                    if isinstance(e, relay.Call) and hasattr(e.op, "name")
-                    else None
-                ),
-            )
-            found.append(tuple(ops))
-    return sorted(found)
+    found = [f for var, f in result.functions.items() if var.name_hint.startswith("collage_")]
+    return sorted(tuple(operators(function)) for function in found)
 
 
 def main(body, params="%x: $T, %y: $T"):

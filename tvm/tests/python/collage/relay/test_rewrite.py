@@ -16,6 +16,7 @@ from relay_text import (
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
 from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.relay_util.walk import nodes_of
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "rewrite_test"
@@ -161,16 +162,8 @@ def test_several_results_of_a_part_come_as_a_tuple(backend):
 def test_a_part_is_called_once_however_often_it_is_read(backend):
     text = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); multiply(tanh(%0), exp(%0)) }"
     main = partition(parse(text), [backend], CHEAP)["main"]
-    calls = set()
-    relay.analysis.post_order_visit(
-        main.body,
-        lambda e: (
-            calls.add(e)
-            if isinstance(e, relay.Call) and isinstance(e.op, relay.GlobalVar)
-            else None
-        ),
-    )
-    assert len(calls) == 1
+    calls = nodes_of(main, relay.Call)
+    assert sum(isinstance(call.op, relay.GlobalVar) for call in calls) == 1
 
 
 def test_estimators_get_typed_modules(backend):

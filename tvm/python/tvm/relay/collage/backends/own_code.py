@@ -18,6 +18,7 @@ from tvm import relay
 from tvm.contrib import cc
 
 from ..messages import error_lines, undefined_symbols
+from ..relay_util.walk import nodes_of
 from .partition.description import to_json
 from .partition.graph import Graph, Node
 
@@ -112,11 +113,7 @@ def _graph_of(function: relay.Function) -> Graph:
 
 def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
     """In the order of TVM's ConstantUpdater, which names them."""
-    found = []
-    relay.analysis.post_order_visit(
-        function, lambda e: found.append(e.data) if isinstance(e, relay.Constant) else None
-    )
-    return found
+    return [constant.data for constant in nodes_of(function, relay.Constant)]
 
 
 def _tensor(graph: Graph, kind: Any, what: str) -> int:

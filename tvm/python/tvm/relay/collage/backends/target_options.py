@@ -16,6 +16,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from ..relay_util.walk import nodes_of
 from .interface import Backend
 
 TARGET_OPTIONS = "target_options"
@@ -73,12 +74,9 @@ def options_text(backend: Backend) -> str:
 def options_in(function: relay.Function) -> Mapping[str, Any]:
     """The options with which a part's composites were found."""
     found: dict[str, Any] = {}
-
-    def visit(node: relay.Expr) -> None:
-        if isinstance(node, relay.Function) and node.attrs and TARGET_OPTIONS in node.attrs:
-            found.update(json.loads(str(node.attrs[TARGET_OPTIONS])))
-
-    relay.analysis.post_order_visit(function, visit)
+    for each in nodes_of(function, relay.Function):
+        if each.attrs and TARGET_OPTIONS in each.attrs:
+            found.update(json.loads(str(each.attrs[TARGET_OPTIONS])))
     return found
 
 

@@ -16,13 +16,13 @@ import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .rewriting import is_call, rewrite_in_place
+from .rewriting import Rewrite, is_call, rewrite_in_place
 
 
 def double_in_place(mod: tvm.IRModule) -> bool:
     """Rewrites the open functions of `mod`, a typed module, which is typed again; returns whether
     anything changed."""
-    return rewrite_in_place(mod, _is_sum, _Doubled)
+    return rewrite_in_place(mod, Rewrite(_is_sum, _Doubled))
 
 
 class _Doubled(DFPatternCallback):

@@ -17,24 +17,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
 from .fold_ops import static_shape
-from .rewriting import is_call, rewrite_in_place
-
-
-@tvm.transform.module_pass(opt_level=0, name="LowerEinsum")
-def lower_einsum(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
-    """The typed module, typed again, with nn.dense where the second operand is a matrix of weights
-    and nn.batch_matmul elsewhere."""
-    mod = mod.clone()
-    rewrite_in_place(mod, lambda node: is_call(node, "einsum"), _Product)
-    return mod
+from .rewriting import Rewrite, is_call
 
 
 class _Product(DFPatternCallback):
+    """nn.dense where the second operand is a matrix of weights, nn.batch_matmul elsewhere."""
+
     def __init__(self) -> None:
         super().__init__(require_type=True)
         self.pattern = is_op("einsum")(wildcard())
@@ -69,6 +61,9 @@ class _Product(DFPatternCallback):
         axes = [*batch, *rows, *columns]
         whole = relay.reshape(product, [extents[letter] for letter in axes])
         return _laid_out(whole, axes, list(result))
+
+
+LOWER_EINSUM = Rewrite(lambda node: is_call(node, "einsum"), _Product)
 
 
 def _letters(equation: str) -> tuple[str, str, str]:

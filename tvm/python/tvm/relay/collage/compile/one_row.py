@@ -19,7 +19,7 @@ from tvm import autotvm, relay
 from tvm.autotvm.task.dispatcher import FallbackContext
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .rewriting import is_call, rewrite_in_place
+from .rewriting import Rewrite, is_call, rewrite_in_place
 from .thread_contexts import of_this_thread
 
 # Of data and weights, in which these operators are rewritten.
@@ -31,7 +31,8 @@ _RECORDS = ("relay.backend.use_auto_scheduler", "relay.backend.use_meta_schedule
 def lay_in_rows(mod: tvm.IRModule) -> bool:
     """Rewrites the open functions of `mod`, a typed module, in place, which is typed again; returns
     whether anything changed."""
-    return not _looks_up_records() and rewrite_in_place(mod, _is_along_one_axis, _Row)
+    rule = Rewrite(_is_along_one_axis, _Row)
+    return not _looks_up_records() and rewrite_in_place(mod, rule)
 
 
 def _looks_up_records() -> bool:

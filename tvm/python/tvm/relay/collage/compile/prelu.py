@@ -17,22 +17,15 @@ from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
 from .fold_ops import static_shape
-from .rewriting import is_call, rewrite_in_place
+from .rewriting import Rewrite, is_call
 
 # Those that numpy holds: bfloat16 are bits there.
 _FLOATS = ("float16", "float32", "float64")
 
 
-@tvm.transform.module_pass(opt_level=0, name="RestorePReLU")
-def restore_prelu(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
-    """The typed module, typed again, with nn.prelu or nn.leaky_relu on the data as it was."""
-    mod = mod.clone()
-    rewrite_in_place(mod, _is_flat_prelu, _Restored)
-    return mod
-
-
 class _Restored(DFPatternCallback):
-    """Where the slopes are known and the result has the shape of the data."""
+    """nn.prelu or nn.leaky_relu on the data as it was, where the slopes are known and the result
+    has the shape of the data."""
 
     def __init__(self) -> None:
         super().__init__(require_type=True)
@@ -61,6 +54,9 @@ class _Restored(DFPatternCallback):
 
 def _is_flat_prelu(node: Any) -> bool:
     return is_call(node, "nn.prelu") and len(node.checked_type.shape) == 1
+
+
+RESTORE_PRELU = Rewrite(_is_flat_prelu, _Restored)
 
 
 def _value_of(expr: Any) -> np.ndarray | None:

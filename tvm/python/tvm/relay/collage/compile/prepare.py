@@ -12,9 +12,13 @@ import tvm
 from tvm import relay
 
 from .computed import fold_constant
-from .einsum import lower_einsum
+from .einsum import LOWER_EINSUM
 from .fast_passes import fast_passes
-from .prelu import restore_prelu
+from .prelu import RESTORE_PRELU
+from .rewriting import rewrite_in_place
+
+# What importers write in forms that no library knows, by the names that a PassContext disables.
+_REWRITES = {"RestorePReLU": RESTORE_PRELU, "LowerEinsum": LOWER_EINSUM}
 
 
 def prepare(
@@ -43,8 +47,7 @@ def prepare(
             relay.transform.SimplifyInference(),
             fold_constant,
             relay.transform.InferType(),
-            restore_prelu,
-            lower_einsum,
+            _rewrite_forms,
             relay.transform.FoldScaleAxis(),
             fold_constant,
             relay.transform.EliminateCommonSubexpr(),
@@ -56,3 +59,11 @@ def prepare(
             return passes(mod)
         with tvm.target.Target(target):
             return passes(mod)
+
+
+@tvm.transform.module_pass(opt_level=0, name="RewriteForms")
+def _rewrite_forms(mod: tvm.IRModule, context: tvm.transform.PassContext) -> tvm.IRModule:
+    """The typed module, typed again, after all of _REWRITES that the context allows."""
+    mod, disabled = mod.clone(), set(context.disabled_pass)
+    rewrite_in_place(mod, *(rule for name, rule in _REWRITES.items() if name not in disabled))
+    return mod

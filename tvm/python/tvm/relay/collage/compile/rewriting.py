@@ -1,34 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites functions in place, by a pattern: `doubled`, `scale_axis`, `one_row`, `prelu`, `einsum`.
+"""Rewrites functions in place, by patterns: `doubled`, `scale_axis`, `one_row`, `prelu`, `einsum`.
 
 Test: compile/test_doubled.py, compile/test_scale_axis.py, compile/test_einsum.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, rewrite
 
+from ..relay_util.walk import nodes_of
 from .fold import is_open_function
 
 
-def rewrite_in_place(
-    mod: tvm.IRModule, is_meant: Callable[[Any], bool], make: Callable[[], DFPatternCallback]
-) -> bool:
+class Rewrite(NamedTuple):
+    """One rule: `is_meant` tells of a node whether what `make` makes may rewrite it."""
+
+    is_meant: Callable[[Any], bool]
+    make: Callable[[], DFPatternCallback]
+
+
+def rewrite_in_place(mod: tvm.IRModule, *rules: Rewrite) -> bool:
     """Rewrites the open functions of `mod`, a typed module, which is typed again; returns whether
     anything changed.
 
-    `is_meant` tells of a node whether what `make` makes rewrites it. Only functions that hold such
-    nodes are gone through, and most hold none.
+    One walk finds the rules whose nodes a function holds, and only these match their patterns:
+    most functions hold none.
     """
     changed = False
     for var, function in mod.functions_items():
-        if is_open_function(function) and _holds(function, is_meant):
-            mod.update_func(var, rewrite(make(), function, mod))
+        if is_open_function(function) and (needed := _needed(function, rules)):
+            mod.update_func(var, rewrite([rule.make() for rule in needed], function, mod))
             changed = True
     if changed:
         # Without instruments: whoever asks may be one.
@@ -43,9 +49,7 @@ def is_call(node: Any, *names: str) -> bool:
     return is_op_call and node.op.name in names
 
 
-def _holds(function: relay.Function, is_meant: Callable[[Any], bool]) -> bool:
-    found: list[Any] = []
-    relay.analysis.post_order_visit(
-        function, lambda node: found.append(node) if is_meant(node) else None
-    )
-    return bool(found)
+def _needed(function: relay.Function, rules: Sequence[Rewrite]) -> list[Rewrite]:
+    """The rules whose nodes the function holds, in their order."""
+    nodes = nodes_of(function)
+    return [rule for rule in rules if any(map(rule.is_meant, nodes))]

@@ -22,7 +22,7 @@ import tvm
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, wildcard
 
-from .rewriting import is_call, rewrite_in_place
+from .rewriting import Rewrite, is_call, rewrite_in_place
 
 # An identity that the pass moves nothing across, told from the user's own by its name.
 _FENCE = "annotation.compiler_begin"
@@ -32,12 +32,12 @@ _NAME = "collage.fence"
 def fence_products(mod: tvm.IRModule) -> bool:
     """Fences in, in place, the products of two unknown values of `mod`, a typed module, which is
     typed again; returns whether there are any."""
-    return rewrite_in_place(mod, _Fence.is_meant, _Fence)
+    return rewrite_in_place(mod, Rewrite(_Fence.is_meant, _Fence))
 
 
 def remove_fences(mod: tvm.IRModule) -> bool:
     """Undoes fence_products on what a pass has made of its module."""
-    return rewrite_in_place(mod, _Open.is_meant, _Open)
+    return rewrite_in_place(mod, Rewrite(_Open.is_meant, _Open))
 
 
 class _Fence(DFPatternCallback):

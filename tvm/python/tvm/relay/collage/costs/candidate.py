@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
-from tvm import relay
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import free_vars, post_order_visit
+from tvm.relay.analysis import free_vars
 from tvm.relay.function import Function
 
 from ..external import is_external_function
+from ..relay_util.walk import nodes_of
 from ..tuning import TuningRecords
 from .kernel import KernelChoice, with_kernels
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
@@ -144,11 +144,11 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
     mod = tvm.relay.transform.InferType()(function)
     external: dict[Any, _expr.GlobalVar] = {}  # literal or old global -> new global
     functions: dict[tvm.ir.GlobalVar, Any] = {}
-
-    def visit(node: relay.Expr) -> None:
+    main = mod["main"]
+    for node in nodes_of(main.body, tvm.ir.GlobalVar, Function):
         called = mod[node] if isinstance(node, tvm.ir.GlobalVar) else node
-        if node in external or not is_external_function(called):
-            return
+        if not is_external_function(called):
+            continue
         compiler = str(called.attrs["Compiler"])
         var = tvm.ir.GlobalVar(f"collage_{compiler.replace('-', '_')}_{len(external)}")
         external[node] = var
@@ -157,8 +157,6 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
             "Inline", tvm.tir.IntImm("int32", 1)
         )
 
-    main = mod["main"]
-    post_order_visit(main.body, visit)
     if not external:
         return mod
     body = replace_nodes(main.body, external)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
+from ..relay_util.walk import nodes_of
 from .reads import PLAIN, RANGES, READS, ZERO, Need, fields_of, is_integer, names, shape_of, type_of
 
 # What the operands of a call must be for its result to be what `need` says.
@@ -211,10 +211,7 @@ def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) 
     Parameters of functions that are called in them stand for what calls give for them: parts of
     external backends hold the calls that tell what a candidate's inputs are.
     """
-    nodes: list[Any] = []
-    for function in functions:
-        post_order_visit(function.body, nodes.append)
-    return leaves_read_by(nodes, mod)
+    return leaves_read_by([node for each in functions for node in nodes_of(each.body)], mod)
 
 
 def kept_constants(nodes: Iterable[Any]) -> list[Any]:

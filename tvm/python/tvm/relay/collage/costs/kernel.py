@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tvm
-from tvm.relay.analysis import post_order_visit
 
 from ..external import is_external_function
-from ..relay_util.walk import elements_of, tensors_of
+from ..relay_util.walk import elements_of, nodes_of, tensors_of
 from .cost import Cost, PartCost, format_seconds
 
 # The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}; the
@@ -182,11 +181,5 @@ def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
 
 def _tensor_sizes(function: Any) -> set[int | None]:
     """Elements of the tensors that a part reads, makes or holds, and 1."""
-    sizes: set[int | None] = {1}
-
-    def visit(node: Any) -> None:
-        if isinstance(node, (tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)):
-            sizes.update(map(elements_of, tensors_of(node.checked_type)))
-
-    post_order_visit(function, visit)
-    return sizes
+    values = nodes_of(function, tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)
+    return {1, *(elements_of(each) for value in values for each in tensors_of(value.checked_type))}

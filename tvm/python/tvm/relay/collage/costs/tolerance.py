@@ -15,12 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
-from tvm import relay
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import post_order_visit
-from tvm.relay.function import Function
 
-from ..relay_util.walk import tensors_of
+from ..relay_util.walk import operator_calls, tensors_of
 
 # Coarsest type inside -> tolerance when all sums together have up to SHORT terms, up to LONG, more.
 # An element may be off by the tolerance times (its size + the root mean square of its tensor).
@@ -111,20 +108,6 @@ def mismatch(
         if text:
             return f"output {number} {text}"
     return ""
-
-
-def operator_calls(mod: tvm.IRModule) -> list[_expr.Call]:
-    """Calls of operators in all functions of a module, functions inside included."""
-    found: list[_expr.Call] = []
-
-    def visit(node: relay.Expr) -> None:
-        if isinstance(node, _expr.Call) and isinstance(node.op, tvm.ir.Op):
-            found.append(node)
-
-    for function in mod.functions.values():
-        if isinstance(function, Function):
-            post_order_visit(function.body, visit)
-    return found
 
 
 def reduction_length(call: _expr.Call) -> int:

@@ -15,9 +15,9 @@ import numpy as np
 import tvm
 from tvm import relay
 from tvm.relay import expr as _expr
-from tvm.relay.analysis import post_order_visit
 from tvm.relay.function import Function
 
+from ..relay_util.walk import children_of, nodes_of, rebuild
 from .flows import leaves_read
 from .inputs import random_weights
 
@@ -62,13 +62,10 @@ def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
         if not isinstance(function, Function):
             continue
         variables: dict[_expr.Constant, _expr.Var] = {}
-
-        def visit(node: relay.Expr, variables: dict[Any, Any] = variables) -> None:
-            if is_weight(node) and node not in kept and node not in variables:
+        for node in nodes_of(function.body, _expr.Constant):
+            if is_weight(node) and node not in kept:
                 kind = tvm.ir.TensorType(node.data.shape, node.data.dtype)
                 variables[node] = _expr.var(f"{_PREFIX}{len(variables)}", kind)
-
-        post_order_visit(function.body, visit)
         if not variables:
             continue
         body = replace_nodes(function.body, variables)
@@ -104,43 +101,18 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     A loop over the post order, not a recursion: a whole network is deeper than Python's stack.
     """
     done = dict(replacement)
-
-    def visit(node: relay.Expr) -> None:
-        if node not in done:
-            changed = _rebuild(node, done)
-            if changed is not None:
-                done[node] = changed
-
-    post_order_visit(root, visit)
+    for node in nodes_of(root):
+        if node in done:
+            continue
+        old = children_of(node)
+        changed = rebuild(node, old, [done.get(child, child) for child in old])
+        if isinstance(node, Function) and node.body in done:
+            changed = _with_body(node, node.params, done[node.body])
+        elif isinstance(node, _expr.Call) and node.op in done:
+            changed = _expr.CallWithFields(changed, done[node.op])
+        if not changed.same_as(node):
+            done[node] = changed
     return done.get(root, root)
-
-
-def _rebuild(node: relay.Expr, done: dict) -> Any:
-    """`node` over its children's replacements, or None when none of them was replaced."""
-
-    def new(child: Any) -> Any:
-        return done.get(child, child)
-
-    if isinstance(node, _expr.Call):
-        if node.op in done or any(a in done for a in node.args):
-            return _expr.CallWithFields(node, new(node.op), [new(a) for a in node.args])
-    elif isinstance(node, _expr.Tuple):
-        if any(f in done for f in node.fields):
-            return _expr.TupleWithFields(node, [new(f) for f in node.fields])
-    elif isinstance(node, _expr.TupleGetItem):
-        if node.tuple_value in done:
-            return _expr.TupleGetItem(new(node.tuple_value), node.index)
-    elif isinstance(node, Function):
-        if node.body in done:
-            return _with_body(node, node.params, new(node.body))
-    elif isinstance(node, _expr.Let):
-        if node.value in done or node.body in done:
-            return _expr.Let(node.var, new(node.value), new(node.body))
-    elif isinstance(node, _expr.If):
-        parts = [node.cond, node.true_branch, node.false_branch]
-        if any(p in done for p in parts):
-            return _expr.If(*(new(p) for p in parts))
-    return None
 
 
 def _with_body(function: Function, params: Iterable[Any], body: Any) -> Function:

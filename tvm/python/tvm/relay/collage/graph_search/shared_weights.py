@@ -15,16 +15,26 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ..compile.compiled_parts import constants_of
+from ..relay_util.walk import nodes_of
 
 
 class SharedWeights:
-    """A folder of arrays, one file for each that has other contents."""
+    """A folder of arrays, one file for each that has other contents.
 
-    def __init__(self, folder: str) -> None:
+    mod: the module whose plans the libraries are of. They hold the very arrays of its constants,
+    which are therefore read once; what a build folds is another array each time.
+    """
+
+    def __init__(self, folder: str, mod: tvm.IRModule) -> None:
         self._folder = folder
+        # By identity, which the keys keep; None until a library has such an array.
+        self._entries: dict[tvm.nd.NDArray, list[str] | None] = {
+            constant.data: None for constant in nodes_of(mod, relay.Constant)
+        }
 
     def export(self, library: Any, file: str, **options: Any) -> str:
         """Write `library` to `file`; the file that says where its weights are, or "" for one that
@@ -45,6 +55,12 @@ class SharedWeights:
 
     def _add(self, array: tvm.nd.NDArray) -> list[str]:
         """File and dtype of an array; bits stand for numbers that numpy has no type for."""
+        entry = self._entries.get(array) or self._write(array)
+        if array in self._entries:
+            self._entries[array] = entry
+        return entry
+
+    def _write(self, array: tvm.nd.NDArray) -> list[str]:
         bits = np.ascontiguousarray(array.numpy())
         digest = hashlib.sha256(f"{array.dtype} {bits.shape} ".encode())
         digest.update(bits.data)

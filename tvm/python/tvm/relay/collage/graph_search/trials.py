@@ -50,7 +50,7 @@ class PlanTrials:
         self.base = base
         self._reference, self._how, self._scratch = reference, how, scratch
         self._spares = {"spares": spares} if spares else {}
-        self._weights = SharedWeights(scratch.folder) if spares else None
+        self._weights = SharedWeights(scratch.folder, reference) if spares else None
         self._file: Linked | None = None
 
     def measure(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Cost]:

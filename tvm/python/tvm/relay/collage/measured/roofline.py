@@ -10,10 +10,10 @@ is said of recurrent layers, whose products `work` does not count. Test: measure
 from __future__ import annotations
 
 import tvm
-from tvm import relay
 
 from ..costs.cost import format_seconds
 from ..ops import KINDS
+from ..relay_util.walk import operator_calls
 from ..work import Machine, work_of_module
 
 # A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.
@@ -36,12 +36,5 @@ def roofline_remark(mod: tvm.IRModule, seconds: float) -> str:
 
 
 def _has_recurrence(mod: tvm.IRModule) -> bool:
-    ours, found = {kind.operator for kind in KINDS.values()}, []
-
-    def visit(node: relay.Expr) -> None:
-        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
-            found.append(node.op.name in ours)
-
-    for function in mod.functions.values():
-        relay.analysis.post_order_visit(function, visit)
-    return any(found)
+    ours = {kind.operator for kind in KINDS.values()}
+    return any(call.op.name in ours for call in operator_calls(mod))

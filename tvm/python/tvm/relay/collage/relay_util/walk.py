@@ -52,6 +52,22 @@ def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) ->
             stack.extend((child, False) for child in children(expr))
 
 
+def nodes_of(where: Any, *kinds: type) -> list[Any]:
+    """The nodes of these kinds, or all, below an expression or in each Relay function of a module:
+    children first, functions and what is inside them included."""
+    roots = where.functions.values() if isinstance(where, tvm.IRModule) else [where]
+    found: list[Any] = []
+    for root in roots:
+        if not isinstance(root, tvm.tir.PrimFunc):
+            relay.analysis.post_order_visit(root, found.append)
+    return [node for node in found if isinstance(node, kinds)] if kinds else found
+
+
+def operator_calls(where: Any) -> list[Any]:
+    """Those of nodes_of that are calls of operators."""
+    return [call for call in nodes_of(where, relay.Call) if isinstance(call.op, tvm.ir.Op)]
+
+
 def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
     """The node itself where none of its sub-expressions is another than before, else a copy on the
     new ones that keeps its type, span and virtual device."""

@@ -13,7 +13,7 @@ import tvm
 from tvm import relay
 
 from ..external import is_external_function
-from ..relay_util.walk import operands_of
+from ..relay_util.walk import nodes_of, operands_of
 from .placement import label_of, operators_of
 
 # Graphviz's Brewer scheme of twelve pastel colours; a thirteenth backend has the first one's again.
@@ -56,8 +56,7 @@ class _Drawing:
         """Lines for the nodes of one function and their edges."""
         lines: list[str] = []
         ids: dict[Any, str] = {}
-        nodes: list[Any] = []  # in post order, so that what one takes stands before it
-        relay.analysis.post_order_visit(function.body, nodes.append)
+        nodes = nodes_of(function.body)  # children first, so that what one takes stands before it
         bound = {node.var: node.value for node in nodes if isinstance(node, relay.Let)}
 
         def sources(value: Any) -> list[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import tvm
 from tvm import relay
 
 from ..external import is_external_function
+from ..relay_util.walk import operator_calls
 
 # Names in a label at most.
 _MOST_OPS = 8
@@ -44,14 +44,7 @@ def placement_of(mod: Any, host: str) -> list[dict[str, Any]]:
 
 def operators_of(function: Any) -> list[str]:
     """Names of the operators called in a function, functions inside it included, inputs first."""
-    names = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
-            names.append(node.op.name)
-
-    relay.analysis.post_order_visit(function.body, visit)
-    return names
+    return [call.op.name for call in operator_calls(function)]
 
 
 def label_of(names: list[str]) -> str:

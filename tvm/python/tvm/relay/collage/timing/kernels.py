@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import tvm
-from tvm.relay.analysis import post_order_visit
 
 from ..external import TVM_BACKEND
+from ..relay_util.walk import operator_calls
 from .borders import is_kernel
 
 # Attributes of a kernel's TIR that name it or hash the Relay function that it was made of.
@@ -134,14 +134,7 @@ def _code_of(lowered: tvm.tir.PrimFunc) -> str:
 
 
 def _operators(function: Any) -> tuple[str, ...]:
-    names: list[str] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tvm.relay.Call) and isinstance(node.op, tvm.ir.Op):
-            names.append(node.op.name)
-
-    post_order_visit(function, visit)
-    return tuple(sorted(names))
+    return tuple(sorted(call.op.name for call in operator_calls(function)))
 
 
 def _hash(data: bytes) -> str:

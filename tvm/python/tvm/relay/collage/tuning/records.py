@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tvm
-from tvm.relay.analysis import post_order_visit
 
 from ..external import is_external_function
-from ..relay_util.walk import elements_of, tensors_of
+from ..relay_util.walk import elements_of, operator_calls, tensors_of
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record
 
@@ -142,16 +141,11 @@ def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
 
 def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
     """Elements of the tensors that TVM's operators read or write, and whether one may be padded."""
-    tensors: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tvm.relay.Call) and isinstance(node.op, tvm.ir.Op):
-            for value in (*node.args, node):
-                tensors.extend(tensors_of(value.checked_type))
-
-    for function in mod.functions.values():
-        if isinstance(function, tvm.relay.Function) and not is_external_function(function):
-            post_order_visit(function.body, visit)
+    functions = [each for each in mod.functions.values() if isinstance(each, tvm.relay.Function)]
+    own = [each for each in functions if not is_external_function(each)]
+    calls = [call for function in own for call in operator_calls(function)]
+    values = [value for call in calls for value in (*call.args, call)]
+    tensors = [tensor for value in values for tensor in tensors_of(value.checked_type)]
     is_padded = any(tensor.dtype in _PADDED_TYPES for tensor in tensors)
     return set(map(elements_of, tensors)), is_padded
 

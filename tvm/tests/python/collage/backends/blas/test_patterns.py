@@ -7,6 +7,7 @@ import relay_text
 import tvm
 from blas_nets import assert_equal, backend, require, values  # noqa: F401
 from onednn_nets import build, constant, function_of, run
+from relay_text import composites
 from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
@@ -22,16 +23,7 @@ def var(name, *shape, dtype="float32"):
 def taken(backend, body) -> list[str]:  # noqa: F811
     """Return the composites of the greedy partition, sorted."""
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    mod = backends.greedy_partition(mod, backend)
-    names = []
-
-    def visit(expr):
-        if isinstance(expr, relay.Function) and expr.attrs and "Composite" in expr.attrs:
-            names.append(str(expr.attrs["Composite"]))
-
-    for each in mod.functions.values():
-        relay.analysis.post_order_visit(each, visit)
-    return sorted(names)
+    return sorted(composites(backends.greedy_partition(mod, backend)))
 
 
 DENSE = nn.dense(var("x", 4, 8), constant(1, 16, 8))

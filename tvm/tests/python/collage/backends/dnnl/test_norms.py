@@ -4,11 +4,10 @@
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import check, constant, function_of, hand_placed
+from onednn_nets import check, constant, function_of, hand_placed, table_composites
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
-from tvm.relay.op.contrib.register import get_pattern_table
 
 ROWS, COLUMNS = (2, 5), 12
 EPSILON = relay.const(1e-5)
@@ -147,28 +146,10 @@ def test_unbiased_variance_stays_on_tvm():
     assert "variance" in greedy_partition(relay.transform.InferType()(mod), "dnnl")["main"].astext()
 
 
-def composites(body):
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    mod = relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod)
-    return [
-        str(call.op.attrs["Composite"])
-        for call in calls_of(mod["main"])
-        if isinstance(call.op, relay.Function)
-    ]
-
-
-def calls_of(function):
-    found = []
-    relay.analysis.post_order_visit(
-        function, lambda expr: found.append(expr) if isinstance(expr, relay.Call) else None
-    )
-    return found
-
-
 def test_the_pattern_table_has_it_as_one_composite():
-    assert composites(scaled(normalised(X))) == ["dnnl.layer_norm"]
-    assert composites(scaled(nn_layer_norm(X))) == ["dnnl.layer_norm"]
-    assert composites(scaled(over_the_root(X))) == ["dnnl.layer_norm"]
-    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["another_axis"]))
-    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["two_over_the_root"]))
-    assert "dnnl.layer_norm" not in composites(scaled(NOT_FOUND["variance_of_another"]))
+    assert table_composites(scaled(normalised(X))) == ["dnnl.layer_norm"]
+    assert table_composites(scaled(nn_layer_norm(X))) == ["dnnl.layer_norm"]
+    assert table_composites(scaled(over_the_root(X))) == ["dnnl.layer_norm"]
+    assert "dnnl.layer_norm" not in table_composites(scaled(NOT_FOUND["another_axis"]))
+    assert "dnnl.layer_norm" not in table_composites(scaled(NOT_FOUND["two_over_the_root"]))
+    assert "dnnl.layer_norm" not in table_composites(scaled(NOT_FOUND["variance_of_another"]))

@@ -6,7 +6,16 @@ import math
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
+from onednn_nets import (
+    assert_close,
+    build,
+    constant,
+    function_of,
+    random_inputs,
+    reference,
+    run,
+    table_composites,
+)
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import optimizer, rules
@@ -14,7 +23,6 @@ from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
-from tvm.relay.op.contrib.register import get_pattern_table
 
 nn = relay.nn
 
@@ -26,20 +34,6 @@ def var(name, *shape):
 def conv(data, channels=16, in_channels=8, **attrs):
     weight = constant(1, channels, in_channels, 3, 3)
     return nn.conv2d(data, weight, channels=channels, kernel_size=(3, 3), padding=1, **attrs)
-
-
-def composites(body) -> list[str]:
-    """Return the composites' names in main after MergeComposite with dnnl's table."""
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    mod = relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod)
-    found = []
-
-    def visit(expr):
-        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
-            found.append(str(expr.op.attrs["Composite"]))
-
-    relay.analysis.post_order_visit(mod["main"], visit)
-    return found
 
 
 X = var("x", 1, 8, 10, 10)
@@ -76,7 +70,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_chain_is_one_composite(name):
-    assert composites(FOUND[name]) == [f"dnnl.{name}"]
+    assert table_composites(FOUND[name]) == [f"dnnl.{name}"]
 
 
 GELUS = {
@@ -89,7 +83,7 @@ GELUS = {
 @pytest.mark.parametrize("name", GELUS)
 def test_spellings_of_gelu(name):
     dense = nn.bias_add(nn.dense(var("x", 4, 8), constant(1, 6, 8)), constant(2, 6))
-    assert composites(GELUS[name](dense)) == ["dnnl.dense_bias_gelu"]
+    assert table_composites(GELUS[name](dense)) == ["dnnl.dense_bias_gelu"]
 
 
 HARDSWISHES = {
@@ -101,7 +95,7 @@ HARDSWISHES = {
 
 @pytest.mark.parametrize("name", HARDSWISHES)
 def test_spellings_of_hardswish(name):
-    assert composites(HARDSWISHES[name](nn.bias_add(conv(X), constant(2, 16)))) == [
+    assert table_composites(HARDSWISHES[name](nn.bias_add(conv(X), constant(2, 16)))) == [
         "dnnl.conv2d_bias_hardswish"
     ]
 
@@ -166,32 +160,32 @@ def test_a_sum_of_which_one_side_is_broadcast():
 
 def test_almost_gelu_is_not_gelu():
     wrong = (X * (relay.erf(X / relay.const(1.5)) + ONE)) * HALF
-    assert composites(wrong) == []
+    assert table_composites(wrong) == []
 
 
 def test_scalar_is_no_bias():
-    assert composites(relay.add(conv(X), relay.const(2.0))) == ["dnnl.conv2d"]
+    assert table_composites(relay.add(conv(X), relay.const(2.0))) == ["dnnl.conv2d"]
 
 
 def test_bias_along_another_axis_is_no_bias():
-    assert composites(relay.add(conv(X), constant(2, 10))) == ["dnnl.conv2d"]
+    assert table_composites(relay.add(conv(X), constant(2, 10))) == ["dnnl.conv2d"]
 
 
 def test_result_that_others_read_is_kept():
     out = conv(X)
-    names = composites(relay.Tuple([nn.relu(out), out]))
+    names = table_composites(relay.Tuple([nn.relu(out), out]))
     assert "dnnl.conv2d_relu" not in names and "dnnl.conv2d" in names
 
 
 def test_other_types_are_left_alone():
     x = relay.var("x", shape=(1, 8, 10, 10), dtype="float16")
     weight = relay.var("w", shape=(16, 8, 3, 3), dtype="float16")
-    assert composites(nn.conv2d(x, weight, channels=16, kernel_size=(3, 3))) == []
+    assert table_composites(nn.conv2d(x, weight, channels=16, kernel_size=(3, 3))) == []
 
 
 def test_dynamic_shapes_are_left_alone():
     x = relay.var("x", shape=(relay.Any(), 8, 10, 10))
-    assert composites(conv(x)) == []
+    assert table_composites(conv(x)) == []
 
 
 def test_op_predicates():
