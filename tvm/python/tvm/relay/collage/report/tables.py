@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..compile.executors import GRAPH
 from ..costs.cost import format_seconds
 from ..plans import EXACT
 from .facts import (
@@ -63,7 +64,8 @@ def print_report(report: dict[str, Any], console: Console | None = None) -> None
     console = console or make_console()
     console.print(f"[bold]{escape(Summary(report))}[/bold]")
     if report["plans"]:
-        print_titled("Plans end to end", plan_table(report["plans"]), console)
+        by = "" if report["executor"] == GRAPH else f", by the {report['executor']} executor"
+        print_titled(f"Plans end to end{by}", plan_table(report["plans"]), console)
     print_decision(report, console)
 
 
