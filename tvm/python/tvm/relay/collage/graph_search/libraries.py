@@ -47,10 +47,10 @@ class GuardUnavailable(Exception):
 class EndToEnd:
     """How the whole plans of a module are built and measured.
 
-    build(module) -> library, of the executor that is named, of a model ``mod_name``. samples: inputs
-    by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be off of
-    plans with parts of backends that trade accuracy. imports: modules that the processes import.
-    compiler: links the libraries, where the host's does not do. comparer: measures them, as
+    build(module) -> library, of the executor that is named, of a model ``mod_name``. samples:
+    inputs by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be
+    off of plans with parts of backends that trade accuracy. imports: modules that the processes
+    import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
     measure.compare does, which is the default. is_here: whether that is on this machine.
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
     files alone.
