@@ -69,9 +69,7 @@ def has_several_ways(mod: tvm.IRModule) -> bool:
     )
 
 
-def build_whole(
-    mod: tvm.IRModule, target: Any, executor: str, options: Mapping[str, Any]
-) -> Any:
+def build_whole(mod: tvm.IRModule, target: Any, executor: str, options: Mapping[str, Any]) -> Any:
     """A library of `build_library` with these options, or an executable of `build_vm`, which takes
     none of them, at the level of the current PassContext."""
     if executor == VM:

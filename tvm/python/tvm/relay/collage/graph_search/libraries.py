@@ -32,10 +32,9 @@ from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
 from .shared_weights import SharedWeights
 
-
 # A run goes one way of several that a model has, as its inputs say: so many sets of made-up inputs
-# are run, and what counts is their mean. That assumes that made-up inputs go each way about as often
-# as real ones; a way that none of them goes is neither timed nor compared.
+# are run, and what counts is their mean. That assumes that made-up inputs go each way about as
+# often as real ones; a way that none of them goes is neither timed nor compared.
 SETS = 4
 
 
