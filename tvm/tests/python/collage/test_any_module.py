@@ -26,7 +26,7 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.backend import vm
 from tvm.relay.collage import CollageOptions, MockCostEstimator
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable, guard
+from tvm.relay.collage.errors import ModuleError
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.annotation import on_device
 from tvm.relay.op.op import register
@@ -345,25 +345,31 @@ def several_functions():
     return mod
 
 
+def assert_guarded(result):
+    """Each plan ran end to end on the VM, and the one that ships is one of them."""
+    statuses = {item.name: item.cost.status for item in result.guard.comparisons}
+    assert {"tvm", "dnnl", "collage"} <= set(statuses) and set(statuses.values()) == {"measured"}
+    assert all(item.output_error <= 1e-4 for item in result.guard.comparisons)
+    assert (result.plan, result.guard_skipped) == (result.guard.winner, "")
+    assert result.to_json()["executor"] == "vm"
+
+
 def test_several_global_functions_compile_for_the_vm(session):
     result = compiled(several_functions())
-    assert "main calls @block, and the graph executor takes one function" in result.guard_skipped
-    assert result.plan == "collage"  # each kernel was measured
+    assert_guarded(result)
     assert {row["function"] for row in result.to_json()["functions"]} == {"main", "block"}
 
 
-def test_the_guard_does_not_build_what_the_graph_executor_cannot_run():
-    with pytest.raises(GuardUnavailable, match="main calls @block"):
-        guard({"tvm": several_functions()}, "tvm", EndToEnd(lambda module: pytest.fail("built")))
+def test_what_the_graph_executor_cannot_run_is_refused_with_the_way_out(session):
+    with pytest.raises(ModuleError, match="main calls @block: use relay.vm.compile"):
+        compiled(several_functions(), "graph")
 
 
 def test_dynamic_shapes_compile_for_the_vm_and_stay_on_tvm(session):
     x = relay.var("x", shape=(relay.Any(), 4, 8, 8))
     result = compiled(tvm.IRModule.from_expr(relay.Function([x], relay.tanh(conv(x)))))
-    assert (result.plan, result.guard_skipped) == (
-        "tvm",
-        "input x is no tensor of a fixed shape; not measured",
-    )
+    assert (result.plan, result.guard) == ("tvm", None)
+    assert "open dimensions (x [?, 4, 8, 8]) cannot be made up" in result.guard_skipped
     messages = {row["op"]: row["message"] for row in result.to_json()["functions"][0]["unplaced"]}
     assert messages["nn.conv2d"].endswith("its shape is dynamic")
 
@@ -415,8 +421,20 @@ def test_a_branch_compiles_for_the_vm_with_parts_in_it(session):
     x, positive = relay.var("x", shape=SHAPE), relay.var("positive", shape=(), dtype="bool")
     body = relay.If(positive, conv(x), relay.tanh(x))
     result = compiled(tvm.IRModule.from_expr(relay.Function([positive, x], body)))
-    assert "if is not supported" in result.guard_skipped
-    assert result.plan == "collage"
+    assert_guarded(result)
+
+
+def test_a_recursive_function_compiles_for_the_vm_with_parts_in_it(session):
+    """As a loop of TVM's importers: the function calls itself while its count is positive."""
+    loop, count = relay.GlobalVar("loop"), relay.var("count", shape=(), dtype="int32")
+    value, x = relay.var("value", shape=SHAPE), relay.var("x", shape=SHAPE)
+    times = relay.var("times", shape=(), dtype="int32")
+    again = loop(count - relay.const(1), conv(value))
+    body = relay.If(relay.greater(count, relay.const(0)), again, value)
+    mod = tvm.IRModule()
+    mod[loop] = relay.Function([count, value], body, relay.TensorType(SHAPE))
+    mod["main"] = relay.Function([times, x], loop(times, x))
+    assert_guarded(compiled(mod))
 
 
 def test_tuples_in_and_out_compile_for_the_vm(session):

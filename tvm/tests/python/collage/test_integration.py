@@ -185,7 +185,7 @@ def test_vm_compile_of_control_flow(targets):
     with quick():
         executable = relay.vm.compile(mod, target=targets, params=params)
     result = executable.collage
-    assert result.plan == "collage" and "if is not supported" in result.guard_skipped
+    assert result.library is executable and result.guard.of(result.plan).cost.status == "measured"
     machine = VirtualMachine(executable, tvm.cpu())
     x = np.random.default_rng(1).standard_normal((8, 64)).astype("float32")
     for choice, right in [(True, np.maximum(x @ weight.T, 0)), (False, np.tanh(x))]:
@@ -200,7 +200,8 @@ def test_vm_compile_of_a_dynamic_batch(targets):
     with quick():
         executable = relay.vm.compile(mod, target=targets, params=params)
     result = executable.collage
-    assert result.plan == "tvm" and "input x is no tensor of a fixed shape" in result.guard_skipped
+    assert result.plan == "tvm"
+    assert result.guard_skipped.startswith("inputs with open dimensions (x [?, 64]) cannot be made")
     x = np.random.default_rng(1).standard_normal((3, 64)).astype("float32")
     found = VirtualMachine(executable, tvm.cpu()).invoke("main", x).numpy()
     assert close(found, np.maximum(x @ weight.T, 0))

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import tvm
-from relay_text import assert_equal, assert_same_outputs, is_external
+from relay_text import assert_equal, assert_same_outputs, is_external, parse
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
@@ -145,7 +145,7 @@ def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, err
 
 def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
     built = {}
-    monkeypatch.setattr(optimizer, "build_library", lambda *_, **options: built.update(options))
+    monkeypatch.setattr(optimizer, "build_whole", lambda *found: built.update(found[-1]))
 
     def guard(plans, reference, how, **_):
         how.build(plans[reference])
@@ -156,6 +156,35 @@ def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
     mod, params = small_net()
     collage.optimize(mod, params, TARGETS, build_options={"mod_name": "net"})
     assert built["mod_name"] == built["guard's"] == "net"
+
+
+IF = "def @main(%c: bool, %x: $T) { if (%c) { nn.relu(%x) } else { tanh(%x) } }"
+
+
+@pytest.mark.parametrize(
+    "text, options, executor",
+    [
+        (IF, {}, "vm"),
+        ("def @main(%x: $T) { nn.relu(%x) }", {}, "graph"),
+        ("def @main(%x: $T) { nn.relu(%x) }", {"executor": "vm"}, "vm"),
+    ],
+)
+def test_the_guard_builds_for_the_executor_that_runs_the_module(
+    fakes, monkeypatch, text, options, executor
+):
+    built = []
+    monkeypatch.setattr(optimizer, "build_whole", lambda _, host, name, more: built.append(name))
+    result = collage.optimize(parse(text), None, TARGETS, build_options=options)
+    assert (result.executor, fakes["how"].executor) == (executor, executor)
+    fakes["how"].build(result.mod)
+    assert built == [executor] and result.to_json()["executor"] == executor
+
+
+def test_what_the_executor_cannot_run_is_refused_before_anything_is_measured(fakes):
+    graph = {"executor": relay.backend.Executor("graph")}
+    with pytest.raises(collage.ModuleError, match="the graph .* of kind If: use relay.vm.compile"):
+        collage.optimize(parse(IF), None, TARGETS, build_options=graph)
+    assert fakes == {}
 
 
 def test_a_host_alone_has_nothing_to_decide(fakes):

@@ -8,6 +8,7 @@ import dataclasses
 from typing import Any
 
 import tvm
+from tvm.runtime.vm import Executable
 from tvm_collage.runner import Runner, executor_runner, load_runner, vm_runner
 
 from .errors import ModuleError
@@ -29,7 +30,10 @@ class Built:
 
     @classmethod
     def of_library(cls, library: Any, mod: tvm.IRModule) -> Built:
-        """Of what relay.build answers. It does not keep the library, which may keep this."""
+        """Of what relay.build or relay.vm.compile answers. It does not keep that, which may keep
+        this."""
+        if isinstance(library, Executable):
+            return cls(library.mod, mod)
         return cls(library.module, mod, library.libmod_name)
 
     def runner(self) -> Runner:

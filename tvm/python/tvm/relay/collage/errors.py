@@ -33,7 +33,7 @@ class MachineError(CollageError, RuntimeError):
 
 
 class ModuleError(CollageError, ValueError):
-    """The module cannot be compiled: no main, or an ill-typed expression."""
+    """The module cannot be compiled: no main, an ill-typed expression, or the wrong executor."""
 
 
 class ModelError(CollageError, ValueError):

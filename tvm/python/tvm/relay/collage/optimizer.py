@@ -19,8 +19,9 @@ import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
-from .compile import build_library, prepare
+from .compile import build_whole, check_runs, executor_of, prepare
 from .compile.compiled_parts import CompiledParts
+from .compile.executors import GRAPH
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
@@ -71,7 +72,8 @@ def optimize(
 
     `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
     CollageOptions, by default those of the current PassContext. `build_options`: further arguments
-    of `build_library`, e.g. the executor (graph or AOT), for the libraries that the guard builds.
+    of `build_library`, e.g. the executor, for the libraries that the guard builds; "vm" is one as
+    well, and the default for a module that TVM's graph executor cannot run.
     `placement`, or the file that the option of that name names, is used instead of measuring
     anything. Raises the errors of `collage.errors`; whatever fails while measuring is data in the
     result.
@@ -112,7 +114,7 @@ def _build(found: Result, context: tvm.transform.PassContext, build_options: dic
     library = found.library
     if library is None:
         with context, found.records.in_force():
-            library = build_library(found.mod, found.host, opt_level=None, **build_options)
+            library = build_whole(found.mod, found.host, found.executor, build_options)
     return Built.of_library(library, found.mod)
 
 
@@ -132,10 +134,12 @@ def _optimize(
     clock = _Phases()
     with clock.phase("prepare"):
         prepared = prepare(mod, params, targets.host, opt_level=None)
+    executor = executor_of(build_options, prepared)
+    check_runs(prepared, executor)
     check_samples(samples, prepared)
     given = given_records(options, targets.host)
     if placement is not None:
-        return _replay(prepared, targets, options, placement, given, clock)
+        return _replay(prepared, targets, options, placement, given, executor, clock)
     plans = Plans(prepared, targets)
     if not targets.external:
         warn_host_alone(targets.host, options)
@@ -149,6 +153,7 @@ def _optimize(
             clock.seconds,
             make_placement=plans.maker(TVM_ALONE, _in_force(given, targets.host)),
             records=given,
+            executor=executor,
         )
     with contextlib.ExitStack() as held:
         measuring = held.enter_context(open_session(options, targets.external))
@@ -181,9 +186,9 @@ def _optimize(
                 plans.add_merged(estimator.reports)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
-        ship = functools.partial(_build_plan, plans, targets.host, records, build_options)
+        ship = functools.partial(_build_plan, plans, targets.host, records, executor, build_options)
         compiled = None
-        if estimator.replans and CompiledParts.can_build(build_options):
+        if estimator.replans and executor == GRAPH and CompiledParts.can_build(build_options):
             compiled = CompiledParts(targets.host)
         how = EndToEnd(
             functools.partial(ship, compiled=compiled),
@@ -196,6 +201,7 @@ def _optimize(
             runner.compare,
             runner.is_here,
             ship if compiled else None,
+            executor,
         )
         search = None
         if estimator.replans:
@@ -239,6 +245,7 @@ def _optimize(
         _used(records, name),
         kernels=plans.kernels_of(name),
         search=search,
+        executor=executor,
     )
 
 
@@ -298,6 +305,7 @@ def _replay(
     options: Any,
     placement: Placement,
     given: TuningRecords,
+    executor: str,
     clock: _Phases,
 ) -> Result:
     """What the placement says, without measuring."""
@@ -314,6 +322,7 @@ def _replay(
         make_placement=lambda: placement,
         records=given,
         kernels=placement.kernels,
+        executor=executor,
     )
 
 
@@ -321,6 +330,7 @@ def _build_plan(
     plans: Plans,
     host: tvm.target.Target,
     records: TuningRecords,
+    executor: str,
     build_options: dict[str, Any],
     module: tvm.IRModule,
     compiled: CompiledParts | None = None,
@@ -332,7 +342,7 @@ def _build_plan(
     with used.in_force():
         if compiled is not None and not is_untuned:
             return compiled.build(module, opt_level=None, **build_options)
-        return build_library(module, host, opt_level=None, **build_options)
+        return build_whole(module, host, executor, build_options)
 
 
 def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:

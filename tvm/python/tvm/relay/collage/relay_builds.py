@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
+from tvm import relay
 
 from .built import Built
 from .compile import build_library, build_vm
+from .compile.executors import VM
 from .compile.library import inline_external_functions
 from .errors import ExecutorError
 from .module_check import check_fixed_shapes
@@ -43,7 +45,7 @@ def build(
     _check_executor(kind, targets)
     check_fixed_shapes(ir_mod, params, kind)
     options = {
-        "executor": executor,
+        "executor": executor or relay.backend.Executor("graph"),
         "runtime": runtime,
         "workspace_memory_pools": workspace_memory_pools,
         "constant_memory_pools": constant_memory_pools,
@@ -52,7 +54,7 @@ def build(
     options = {key: value for key, value in options.items() if value is not None}
     # The guard loads what it builds, which a library for another runtime than ours does not allow.
     is_loadable = runtime is None or runtime.name == "cpp"
-    build_options = options if is_loadable else {}
+    build_options = options if is_loadable else {"executor": relay.backend.Executor("graph")}
     result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
     library = result.library if is_loadable else None
     if library is None:
@@ -73,10 +75,13 @@ def compile_vm(
     params: Any = None,
 ) -> Any:
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
-    result = optimize(_as_module(mod), params, parse_targets(target, target_host).all)
-    with result.records.in_force():
-        executable = build_vm(result.mod, result.host, opt_level=None)
-    built = Built(executable.mod, result.mod)
+    targets = parse_targets(target, target_host)
+    result = optimize(_as_module(mod), params, targets.all, build_options={"executor": VM})
+    executable = result.library
+    if executable is None:
+        with result.records.in_force():
+            executable = build_vm(result.mod, result.host, opt_level=None)
+    built = Built.of_library(executable, result.mod)
     executable.collage = dataclasses.replace(result, make_built=lambda: built)
     return executable
 
@@ -100,7 +105,10 @@ def create_executor(
     _check_executor(kind, targets)
     if kind in ("graph", "aot"):
         check_fixed_shapes(mod, params, kind)
-    result = optimize(_as_module(mod), params, targets.all)
+    runs_by: dict[str, Any] = {"executor": VM} if kind == "vm" else {}
+    if kind in ("graph", "aot"):
+        runs_by["executor"] = relay.backend.Executor(kind)
+    result = optimize(_as_module(mod), params, targets.all, build_options=runs_by)
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)
     executor.collage = result
     if result.records:

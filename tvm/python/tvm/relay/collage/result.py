@@ -38,14 +38,15 @@ class Result:
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
     placement: the placement of what ships, made at its first use; PlacementError says why there is
         none. Saved to a file it gives the same module again without measuring.
-    guard_skipped: why a guard that was on could not measure, e.g. control flow or dynamic shapes,
-        which the graph executor does not take; "" otherwise. Then the op-level optimum ships if
-        the cost of each of its parts was measured, else TVM alone.
+    guard_skipped: why a guard that was on could not measure, e.g. inputs with open dimensions; ""
+        otherwise. Then the op-level optimum ships if the cost of each of its parts was measured,
+        else TVM alone.
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
     kernels: by which kernels the steps of its parts run, and what the others took.
     search: what the search of whole plans tried (option graph_search); None without one.
+    executor: by which TVM runs what ships, and ran the guard's plans: "graph", "aot" or "vm".
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.
     """
@@ -64,6 +65,7 @@ class Result:
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
     kernels: tuple[KernelChoice, ...] = ()
     search: GraphSearch | None = None
+    executor: str = "graph"
     make_built: Callable[[], Built] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )

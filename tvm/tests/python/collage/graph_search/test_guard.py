@@ -91,6 +91,7 @@ def fake_compare(monkeypatch):
             rounds=rounds,
             seed=seed,
             mod_name=contestants[0].arguments["mod_name"],
+            sets=contestants[0].arguments.get("sets", 0),
             options=options,
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
@@ -189,18 +190,52 @@ def test_no_plan_that_builds_is_an_error(fake_compare):
     def build(module):
         raise ValueError("no way")
 
-    with pytest.raises(GuardUnavailable, match="tvm: compile_failed: no way; dnnl: compile_failed"):
-        guard(plans(), "tvm", EndToEnd(build))
+    reasons = "for the aot executor .tvm: compile_failed: no way; dnnl: compile_failed"
+    with pytest.raises(GuardUnavailable, match=reasons):
+        guard(plans(), "tvm", EndToEnd(build, executor="aot"))
     assert fake_compare == {}
 
 
+OPEN = "(%x: Tensor[(?), float32]) { nn.relu(%x) }"
+
+
 @pytest.mark.parametrize(
-    "text", ["(%x: Tensor[(?), float32]) { nn.relu(%x) }", "(%x: (bool, bool)) { %x.0 }"]
+    "text, reason",
+    [
+        (OPEN, r"open dimensions \(x \[\?\]\) cannot be made up: .* the option sample_inputs"),
+        ("(%x: (bool, bool)) { %x.0 }", "input x is no tensor of a fixed shape"),
+    ],
 )
-def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text):
+def test_inputs_that_cannot_be_made_up_are_seen_before_anything_is_built(text, reason):
     mod = tvm.relay.fromtext(f'#[version = "0.0.5"]\ndef @main{text}')
-    with pytest.raises(GuardUnavailable, match="input x is no tensor of a fixed shape"):
-        guard({"tvm": mod}, "tvm", EndToEnd(lambda module: pytest.fail("built")))
+    with pytest.raises(GuardUnavailable, match=reason):
+        guard({"tvm": mod}, "tvm", EndToEnd(lambda module: pytest.fail("built"), executor="vm"))
+
+
+def test_given_inputs_need_no_fixed_shape(fake_compare):
+    mod = relay.transform.InferType()(tvm.relay.fromtext(f'#[version = "0.0.5"]\ndef @main{OPEN}'))
+    given = np.zeros(7, "float32")
+    guard({"tvm": mod}, "tvm", EndToEnd(fake, samples={"x": given}, executor="vm"))
+    np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
+
+
+IF = "def @main(%c: bool, %x: $T) { if (%c) { nn.relu(%x) } else { tanh(%x) } }"
+CALL = "def @f(%x: $T) -> $T { nn.relu(%x) } def @main(%c: bool, %x: $T) { (@f(%x), %c) }"
+
+
+@pytest.mark.parametrize(
+    "text, given, sets",
+    [(IF, {}, 4), (IF, {"c": np.array(True)}, 4), (IF, "all", 0), (CALL, {}, 0)],
+)
+def test_what_goes_several_ways_runs_on_several_sets_of_inputs(fake_compare, text, given, sets):
+    mod = parse(text)
+    if given == "all":
+        given = {"c": np.array(True), "x": np.zeros((2, 4), "float32")}
+    guard({"tvm": mod}, "tvm", EndToEnd(fake, samples=given, executor="vm"))
+    c, x = fake_compare["inputs"]["c"], fake_compare["inputs"]["x"]
+    assert (fake_compare["sets"], x.shape) == (sets, (4, 2, 4) if sets else (2, 4))
+    assert len({row.tobytes() for row in x}) == len(x) or given, "each set is another"
+    assert set(np.atleast_1d(c)) == ({True} if given else {True, False} if sets else {c.item()})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ what it indexes, by whatever way it comes there (flows.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,15 @@ _UNKNOWN_INTEGER_BOUND = 16
 _LARGE_INTEGER = 1 << 15
 
 
-def describe_inputs(mod: tvm.IRModule) -> list[dict]:
-    """Name, shape, dtype and kind of numbers of each parameter of main, as JSON values.
+def describe_inputs(mod: tvm.IRModule, given: Collection[str] = ()) -> list[dict]:
+    """Name, shape, dtype and kind of numbers of each parameter of main, as JSON values, but for
+    those that are given.
 
     Raises Unsupported for a parameter that is no tensor of a fixed shape.
     """
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     needs = leaves_read(functions, mod).needs
-    return [_describe(param, needs) for param in mod["main"].params]
+    return [_describe(param, needs) for param in mod["main"].params if param.name_hint not in given]
 
 
 def random_inputs(descriptions: Iterable[dict], seed: int) -> dict[str, np.ndarray]:

@@ -89,13 +89,23 @@ def library_contestant(
     device: str = "llvm",
     mod_name: str = "default",
     weights: str = "",
+    sets: int = 0,
 ) -> Runnable:
-    """A library file of the graph or the AOT executor on inputs by name from an .npz file.
+    """A library file of the graph or the AOT executor, or of the VM, on inputs by name from an .npz
+    file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
-    of a library without them are (graph_search/shared_weights.py).
+    of a library without them are (graph_search/shared_weights.py). sets: of the VM alone: so many
+    sets of inputs, stacked, of which a run has each once; 0 for one that is not stacked.
     """
     import tvm
+
+    loaded = tvm.runtime.load_module(library)
+    if loaded.type_key == "VMExecutable":
+        with np.load(inputs, allow_pickle=False) as values:
+            arrays = {name: values[name] for name in values.files}
+        rows = [{name: array[k] for name, array in arrays.items()} for k in range(sets)]
+        return Machine(loaded, tvm.device(device, 0), rows or [arrays])
 
     def load(entry: list[str]) -> tvm.nd.NDArray:
         file, dtype = entry
@@ -104,15 +114,14 @@ def library_contestant(
 
     class Library:
         def __init__(self) -> None:
-            factory = tvm.runtime.load_module(library)
             shared: dict[str, Any] = {"parts": {}, "params": {}}
             if weights:
                 with open(weights, encoding="utf-8") as stream:
                     shared = json.load(stream)
             for symbol, entries in shared["parts"].items():
-                give = factory.get_function(f"__init_{symbol}", query_imports=True)
+                give = loaded.get_function(f"__init_{symbol}", query_imports=True)
                 give([load(entry) for entry in entries])
-            self._executor = factory[mod_name](tvm.device(device, 0))
+            self._executor = loaded[mod_name](tvm.device(device, 0))
             for name, entry in shared["params"].items():
                 self._executor["set_input"](name, load(entry))
             with np.load(inputs, allow_pickle=False) as values:
@@ -124,3 +133,43 @@ def library_contestant(
             return [numbers_of(get_output(i)) for i in range(self._executor["get_num_outputs"]())]
 
     return Library()
+
+
+class Machine:
+    """An executable of the VM; a run has each of the sets of inputs once, `seconds` are those of
+    one set."""
+
+    def __init__(self, executable: Any, device: Any, sets: list[dict[str, np.ndarray]]) -> None:
+        from tvm.runtime.ndarray import array
+        from tvm.runtime.vm import Executable, VirtualMachine
+
+        names = Executable(executable).get_function_params("main")
+        self._machine = VirtualMachine(executable, device)
+        self._sets = [[array(values[name], device) for name in names] for values in sets]
+
+    def run(self) -> None:
+        for values in self._sets:
+            self._machine.invoke_stateful("main", *values)
+
+    def seconds(self, number: int) -> float:
+        start = time.perf_counter()
+        for _ in range(number):
+            self.run()
+        return (time.perf_counter() - start) / len(self._sets)
+
+    def outputs(self) -> list[np.ndarray]:
+        """Those of all sets, one set after the other."""
+        results = [self._machine.invoke("main", *values) for values in self._sets]
+        return [tensor for result in results for tensor in _tensors_in(result)]
+
+
+def _tensors_in(result: Any) -> list[np.ndarray]:
+    """What a tensor holds, or those of a tuple or another value made of fields."""
+    from tvm.runtime import NDArray
+    from tvm.runtime.container import ADT
+
+    if isinstance(result, NDArray):
+        return [numbers_of(result)]
+    if not isinstance(result, ADT):
+        raise TypeError(f"the model gives a {type(result).__name__}, which holds no tensors")
+    return [tensor for field in result for tensor in _tensors_in(field)]

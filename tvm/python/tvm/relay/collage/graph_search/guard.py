@@ -106,13 +106,14 @@ def guard(
         sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
         failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
         if not libraries:
-            raise GuardUnavailable(f"no plan builds for the graph executor ({_reasons(failures)})")
+            reasons = _reasons(failures)
+            raise GuardUnavailable(f"no plan builds for the {how.executor} executor ({reasons})")
         tolerance = output_tolerance(plans[reference])
         errors, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
         references = [reference, *(name for name in order if name != reference)]
         comparisons = how.compare(
             files,
-            scratch.inputs,
+            scratch,
             [name for name in references if name in libraries and name not in remarks],
             rounds,
             {name: errors[name] for name in libraries},

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tvm
 
+from ..compile.executors import GRAPH, VM, exportable, has_several_ways
 from ..costs.cost import Cost, CostStatus
 from ..costs.inputs import describe_inputs, random_tensor
 from ..errors import MachineError
@@ -23,13 +24,18 @@ from ..exec.launch import make_scratch
 from ..exec.machine_fault import blaming_the_compiler, machine_errors
 from ..exec.reply import Unsupported
 from ..exec.spent import phase
-from ..external import is_external_function
 from ..interrupts import interrupts_kept
 from ..machine.compiler import require_compiler
 from ..messages import describe, last_line
+from ..module_check import open_inputs, shapes_text
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
 from .shared_weights import SharedWeights
+
+# A run goes one way of several that a model has, as its inputs say: so many sets of made-up inputs
+# are run, and what counts is their mean. That assumes that made-up inputs go each way about as
+# often as real ones; a way that none of them goes is neither timed nor compared.
+SETS = 4
 
 
 class GuardUnavailable(Exception):
@@ -40,10 +46,10 @@ class GuardUnavailable(Exception):
 class EndToEnd:
     """How the whole plans of a module are built and measured.
 
-    build(module) -> library, of the graph or AOT executor, of a model ``mod_name``. samples: inputs
-    by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be off of
-    plans with parts of backends that trade accuracy. imports: modules that the processes import.
-    compiler: links the libraries, where the host's does not do. comparer: measures them, as
+    build(module) -> library, of the executor that is named, of a model ``mod_name``. samples:
+    inputs by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be
+    off of plans with parts of backends that trade accuracy. imports: modules that the processes
+    import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
     measure.compare does, which is the default. is_here: whether that is on this machine.
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
     files alone.
@@ -59,21 +65,23 @@ class EndToEnd:
     comparer: Callable[..., list[Comparison]] | None = None
     is_here: bool = False
     ship: Callable[[tvm.IRModule], Any] | None = None
+    executor: str = GRAPH
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
         """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
-        made up, or when functions are called that the graph executor does not compile; MachineError
-        without a C++ compiler or without room for temporary files."""
-        check_functions(reference)
-        inputs = make_inputs(reference, self.seed, self.samples)
+        made up; MachineError without a C++ compiler or without room for temporary files."""
+        has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
+        has_ways = self.executor == VM and has_several_ways(reference)
+        sets = SETS if has_ways and has_made_up else 0
+        inputs = make_inputs(reference, self.seed, self.samples, sets)
         if not self.compiler:
             require_compiler()
         with make_scratch() as folder:
             file = os.path.join(folder, "inputs.npz")
             with machine_errors("the inputs of whole plans cannot be written"):
                 save_arrays(file, inputs)
-            yield Scratch(folder, file, has_made_up=not inputs.keys() <= self.samples.keys())
+            yield Scratch(folder, file, has_made_up, sets)
 
     def make_files(
         self,
@@ -93,17 +101,22 @@ class EndToEnd:
     def compare(
         self,
         files: Mapping[str, Linked],
-        inputs: str,
+        scratch: Scratch,
         references: Sequence[str],
         rounds: int,
         limits: Mapping[str, float],
         **options: Any,
     ) -> list[Comparison]:
-        """The comparison of these libraries on a file of inputs; further options are those of
+        """The comparison of these libraries on the inputs there; further options are those of
         measure.compare."""
         contestants = [
             Contestant.of_library(
-                name, file.library, inputs, mod_name=self.mod_name, weights=file.weights
+                name,
+                file.library,
+                scratch.inputs,
+                mod_name=self.mod_name,
+                weights=file.weights,
+                sets=scratch.sets,
             )
             for name, file in files.items()
         ]
@@ -120,27 +133,13 @@ class Linked(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Scratch:
-    """A folder for libraries, a file of inputs, and whether any of these is made up."""
+    """A folder for libraries, a file of inputs, whether any of these is made up, and how many sets
+    of them are stacked there (0: one, which is not)."""
 
     folder: str
     inputs: str
     has_made_up: bool
-
-
-def check_functions(mod: tvm.IRModule) -> None:
-    """GuardUnavailable for functions beside main: TVM builds such a library, but none that runs."""
-    names = [
-        var.name_hint
-        for var, function in mod.functions_items()
-        if var.name_hint != "main"
-        and isinstance(function, tvm.relay.Function)
-        and not is_external_function(function)
-    ]
-    if names:
-        listed = ", ".join(f"@{name}" for name in sorted(names)[:3])
-        raise GuardUnavailable(
-            f"main calls {listed}, and the graph executor takes one function alone; not measured"
-        )
+    sets: int = 0
 
 
 def build_all(
@@ -175,7 +174,8 @@ def link_all(
     files: dict[str, Linked] = {}
     failures = []
     options = {"cc": compiler} if compiler else {}
-    for index, (name, library) in enumerate(libraries.items()):
+    for index, (name, built) in enumerate(libraries.items()):
+        library = exportable(built)
         file = os.path.join(folder, f"plan_{index}.so")
         try:
             with (
@@ -198,13 +198,27 @@ def link_all(
 
 
 def make_inputs(
-    mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray]
+    mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray], sets: int = 0
 ) -> dict[str, np.ndarray]:
-    """Inputs of the module's main by name: the samples, and normal random ones for the others.
-    GuardUnavailable where there can be none."""
+    """Inputs of the module's main by name: the samples, and normal random ones for the others; or
+    so many sets of them, stacked. GuardUnavailable where there can be none."""
     generator = np.random.default_rng(seed)
     try:
-        made = {row["name"]: random_tensor(row, generator) for row in describe_inputs(mod)}
+        rows = describe_inputs(mod, samples)
     except Unsupported as error:
-        raise GuardUnavailable(str(error)) from error
-    return {**made, **samples}
+        shapes = {n: s for n, s in open_inputs(mod).items() if n not in samples}
+        reason = str(error)
+        if shapes:
+            reason = (
+                f"inputs with open dimensions ({shapes_text(shapes)}) cannot be made up: give such "
+                "inputs by the option sample_inputs, or fix their shapes"
+            )
+        raise GuardUnavailable(reason) from error
+
+    def one_set() -> dict[str, np.ndarray]:
+        return {row["name"]: random_tensor(row, generator) for row in rows}
+
+    if not sets:
+        return {**one_set(), **samples}
+    made = [{**one_set(), **samples} for _ in range(sets)]
+    return {name: np.stack([each[name] for each in made]) for name in made[0]}

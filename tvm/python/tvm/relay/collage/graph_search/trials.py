@@ -67,7 +67,7 @@ class PlanTrials:
                 limits = dict.fromkeys(plans, budget)
             found = self._how.compare(
                 {_REFERENCE: reference, **files},
-                self._scratch.inputs,
+                self._scratch,
                 [_REFERENCE],
                 _ROUNDS,
                 limits,

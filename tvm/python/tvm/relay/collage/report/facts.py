@@ -30,18 +30,18 @@ BUSY = "other work left no core free; a search on a quiet machine measures them 
 def result_to_json(result: Any) -> dict[str, Any]:
     """All that is known of a Result.
 
-    plan: what ships. plans: rows of compare_plans from the guard, [] without one. guard_skipped and
-    unverified: why nothing was measured end to end, or compared with TVM's outputs. placement: what
-    the shipped module runs where. functions: the op-level search by function; its parts are those
-    of the plan "collage" whether that ships or not, `unplaced` says why its operators on TVM are on
-    no other backend, `skipped` why a function was left as it was ("" when it was not). seconds:
-    time by phase. costs: how many the measuring found and where, {} when nothing was asked for:
-    `measured` just now, `from_store`, `from_memory` (an equal candidate was answered before), of
-    the distinct ones `failed` by status, how many are `noisy`, `verified` (outputs compared with
-    TVM's) and `not_verified` (asked for, but there was nothing to compare with). kernels: by which
-    of its kernels each step runs that has several, and what each took. graph_search: what the
-    search of whole plans tried, in that order (GraphSearch.to_json), null without one. summary: one
-    line.
+    plan: what ships. executor: by which TVM runs it, and ran the plans. plans: rows of
+    compare_plans from the guard, [] without one. guard_skipped and unverified: why nothing was
+    measured end to end, or compared with TVM's outputs. placement: what the shipped module runs
+    where. functions: the op-level search by function; its parts are those of the plan "collage"
+    whether that ships or not, `unplaced` says why its operators on TVM are on no other backend,
+    `skipped` why a function was left as it was ("" when it was not). seconds: time by phase. costs:
+    how many the measuring found and where, {} when nothing was asked for: `measured` just now,
+    `from_store`, `from_memory` (an equal candidate was answered before), of the distinct ones
+    `failed` by status, how many are `noisy`, `verified` (outputs compared with TVM's) and
+    `not_verified` (asked for, but there was nothing to compare with). kernels: by which of its
+    kernels each step runs that has several, and what each took. graph_search: what the search of
+    whole plans tried, in that order (GraphSearch.to_json), null without one. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -50,6 +50,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
     report = {
         "plan": result.plan,
         "host": str(result.host),
+        "executor": result.executor,
         "guard_skipped": result.guard_skipped,
         "unverified": result.guard.unverified if result.guard else "",
         "plans": compare_plans(comparisons, singles, result.plan),

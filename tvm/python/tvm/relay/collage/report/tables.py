@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..compile.executors import GRAPH
 from ..costs.cost import format_seconds
 from ..plans import EXACT
 from .facts import (
@@ -69,7 +70,8 @@ def print_report(
     if not details:
         return
     if report["plans"]:
-        print_titled("Plans end to end", plan_table(report["plans"]), console)
+        by = "" if report["executor"] == GRAPH else f", by the {report['executor']} executor"
+        print_titled(f"Plans end to end{by}", plan_table(report["plans"]), console)
     print_decision(report, console)
 
 

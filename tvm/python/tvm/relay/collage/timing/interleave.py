@@ -66,13 +66,17 @@ class Contestant:
         device: str = "llvm",
         mod_name: str = "default",
         weights: str = "",
+        sets: int = 0,
         **keywords: Any,
     ) -> Contestant:
-        """A library file of the graph executor on the inputs in an .npz file (arrays by name);
-        `weights` as library_contestant takes it."""
-        arguments = {"library": library, "inputs": inputs, "device": device, "mod_name": mod_name}
+        """A library file on the inputs in an .npz file (arrays by name); `weights` and `sets` as
+        library_contestant takes them."""
+        arguments: dict[str, Any] = {"library": library, "inputs": inputs}
+        arguments |= {"device": device, "mod_name": mod_name}
         if weights:
             arguments["weights"] = weights
+        if sets:
+            arguments["sets"] = sets
         return cls(name, path_of(library_contestant), arguments, **keywords)
 
 

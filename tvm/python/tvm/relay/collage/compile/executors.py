@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TVM's executors: which of them runs a module, and what builds a module for it.
+
+The graph and the AOT executor run one function of operators; the VM runs any module.
+Test: compile/test_executors.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tvm
+from tvm import relay
+from tvm.runtime.vm import Executable
+
+from ..errors import ModuleError
+from ..external import is_external_function
+from ..module_check import open_inputs, shapes_text
+from ..relay_util.walk import children_of, post_order
+from .library import build_library, build_vm
+
+GRAPH, VM = "graph", "vm"
+
+# What runs one of several ways, as its inputs say.
+_WAYS = (relay.If, relay.Match)
+# Functions as values are closures; one that is called where it is written is no value.
+_OF_THE_VM = (*_WAYS, relay.Function, relay.Constructor, relay.RefCreate)
+
+
+def executor_of(options: Mapping[str, Any], mod: tvm.IRModule) -> str:
+    """The executor that `options` of `build_whole` name, or by default the one that runs `mod`."""
+    given = options.get("executor")
+    if given is None:
+        return VM if why_vm(mod) else GRAPH
+    return given if isinstance(given, str) else str(given.name)
+
+
+def check_runs(mod: tvm.IRModule, executor: str) -> None:
+    """ModuleError for a typed module that an executor other than the VM cannot run."""
+    reason = "" if executor == VM else why_vm(mod)
+    if reason:
+        raise ModuleError(
+            f"the {executor} executor runs one function of operators with fixed shapes, but "
+            f"{reason}: use relay.vm.compile"
+        )
+
+
+def why_vm(mod: tvm.IRModule) -> str:
+    """Why only the VM runs a typed module; "" where the graph executor may, too."""
+    others = [var.name_hint for var, _ in _functions(mod) if var.name_hint != "main"]
+    if others:
+        return f"main calls {', '.join(f'@{name}' for name in sorted(others)[:3])}"
+    shapes = open_inputs(mod)
+    if shapes:
+        return f"inputs have open dimensions ({shapes_text(shapes)})"
+    for expr in post_order(mod["main"].body, _all_children):
+        if isinstance(expr, _OF_THE_VM):
+            return f"main has an expression of kind {type(expr).__name__}"
+    return ""
+
+
+def has_several_ways(mod: tvm.IRModule) -> bool:
+    """Whether the inputs of a module decide what of it runs."""
+    return any(
+        isinstance(expr, _WAYS)
+        for _, function in _functions(mod)
+        for expr in post_order(function.body, _all_children)
+    )
+
+
+def build_whole(mod: tvm.IRModule, target: Any, executor: str, options: Mapping[str, Any]) -> Any:
+    """A library of `build_library` with these options, or an executable of `build_vm`, which takes
+    none of them, at the level of the current PassContext."""
+    if executor == VM:
+        return build_vm(mod, target, opt_level=None)
+    return build_library(mod, target, opt_level=None, **options)
+
+
+def exportable(library: Any) -> Any:
+    """What of a library, or of a VM's executable, has `export_library`."""
+    return library.mod if isinstance(library, Executable) else library
+
+
+def _functions(mod: tvm.IRModule) -> Iterator[tuple[Any, relay.Function]]:
+    """Those of TVM that are called: what TVM inlines is part of who calls it."""
+    for var, function in mod.functions_items():
+        is_inlined = isinstance(function, relay.Function) and "Inline" in (function.attrs or {})
+        if isinstance(function, relay.Function) and not is_inlined:
+            if not is_external_function(function):
+                yield var, function
+
+
+def _all_children(expr: Any) -> list[Any]:
+    """Those of children_of, and what is inside of functions and of what else it leaves out."""
+    if isinstance(expr, relay.Function):
+        return [expr.body]
+    if isinstance(expr, relay.Match):
+        return [expr.data, *(clause.rhs for clause in expr.clauses)]
+    if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
+        return [*expr.args, expr.op.body]
+    if isinstance(expr, relay.Call) and not isinstance(expr.op, (tvm.ir.Op, relay.GlobalVar)):
+        return [*expr.args, expr.op]
+    return children_of(expr)
