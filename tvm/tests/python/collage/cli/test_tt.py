@@ -106,3 +106,9 @@ def test_wrong_arguments_are_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["tt", "transfer", "net.onnx", "--from", "log", *arguments])
     assert ended.value.code == 2 and "usage" in capsys.readouterr().err
+
+
+def test_a_search_without_its_cost_model_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = answer(capsys, "autoschedule", "net.onnx", "--log", tmp_path / "log", code=1)
+    assert "pip install 'tvm-collage[tune]', or --search-model random" in found["error"]

@@ -22,6 +22,7 @@ from ..transfer.choose import scores, shares
 from ..transfer.kernel import Kernel
 from ..transfer.log import distil, kernels_of, note_kernel, read_ansor, sources_of
 from ..tuner.pipeline import Model, autoschedule, load_onnx, one_worker, open_model, transfer_to
+from ..tuner.session import check_cost_model
 from ..tuner.transfer import Transfer, Trial, best_of, outcomes
 from ..tuning.logs import Line, append_line, best_lines
 
@@ -123,6 +124,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _autoschedule(options: argparse.Namespace) -> int:
+    check_cost_model(options.search_model, "autoschedule", "--search-model random")
     with one_worker() as workers:
         model = _open(options.model, options, workers)
         with steps("tuning", options.progress) as on_step:

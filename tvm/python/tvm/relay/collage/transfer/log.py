@@ -8,6 +8,7 @@ Test: transfer/test_log.py.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import heapq
 import json
 import os
@@ -20,6 +21,8 @@ from .adapt import Step
 from .kernel import Kernel, kernels_in, to_comment
 
 KIND = "ansor"
+# A comment to other readers, as that of transfer/kernel.py.
+_DIED = "# died "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,24 @@ def note_kernel(path: str | os.PathLike[str], kernel: Kernel) -> None:
     """Have a log tell what a kernel is, unless it does already."""
     if kernels_of(path).get(kernel.workload) != kernel:
         append_line(path, to_comment(kernel))
+
+
+def note_death(path: str | os.PathLike[str], kernel: Kernel, source: Source) -> None:
+    """Have a log tell that a source's schedule killed its worker, which could not write that."""
+    append_line(path, _DIED + _mark(kernel, source))
+
+
+def is_deadly(path: str | os.PathLike[str], kernel: Kernel, source: Source) -> bool:
+    """Whether a log tells that of them."""
+    try:
+        return _DIED + _mark(kernel, source) in Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return False
+
+
+def _mark(kernel: Kernel, source: Source) -> str:
+    text = json.dumps([kernel.workload, source.kernel.workload, steps_of(source.line)])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def steps_of(text: str) -> list[Step]:

@@ -60,10 +60,9 @@ def tuning_session(
             f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
             f"{options.tuner}: set the option tuner to ansor, or leave one of the two out"
         )
-    if options.tune and options.tune_model == "xgb" and importlib.util.find_spec("xgboost") is None:
-        raise BackendUnavailableError(
-            f"tune={options.tune} searches by a cost model of xgboost, which is not installed: "
-            "pip install 'tvm-collage[tune]', or set the option tune_model to random"
+    if options.tune:
+        check_cost_model(
+            options.tune_model, f"tune={options.tune}", "set the option tune_model to random"
         )
     log = Path(options.tune_log).expanduser() if options.tune_log else default_log(kind)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +85,15 @@ def tuning_session(
             yield tuner
     finally:
         _logger.info("tuning: %s", tuner.Summary())
+
+
+def check_cost_model(model: str, what: str, otherwise: str) -> None:
+    """BackendUnavailableError, which says what else to do, where a cost model is not installed."""
+    if model == "xgb" and importlib.util.find_spec("xgboost") is None:
+        raise BackendUnavailableError(
+            f"{what} searches by a cost model of xgboost, which is not installed: "
+            f"pip install 'tvm-collage[tune]', or {otherwise}"
+        )
 
 
 def default_log(kind: str) -> Path:

@@ -18,7 +18,7 @@ from ..errors import CollageError
 from ..exec.pool import Job, WorkerPool
 from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from ..transfer.kernel import Kernel
-from ..transfer.log import Source
+from ..transfer.log import Source, is_deadly, note_death
 
 _STEP = f"{__package__}.transfer_trial"
 DIED = "died"
@@ -27,7 +27,7 @@ DIED = "died"
 @dataclasses.dataclass(frozen=True)
 class Trial:
     """source: whose schedule. outcome: of transfer_trial.OUTCOMES, or DIED where the worker did not
-    survive it. seconds: of one run of the kernel; None unless it was timed."""
+    survive it or had to be stopped. seconds: of one run of the kernel; None unless it was timed."""
 
     source: Source
     outcome: str
@@ -98,10 +98,15 @@ class Transfer:
         }
         call = {"function": self._trial_step, "arguments": arguments}
         job = Job("call", call, min(left, self._trial_seconds))
+        if is_deadly(self._log, kernel, source):
+            return Trial(source, DIED, reason="it did before, as the log says")
         [reply] = self._workers.run([job], concurrency=1)
-        if reply.outcome != "ok":
-            return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")
-        return Trial(source, **reply.value)
+        if reply.outcome == "ok":
+            return Trial(source, **reply.value)
+        # Nothing is known where it was the seconds of all trials that ended.
+        if not reply.fault and job.seconds == self._trial_seconds:
+            note_death(self._log, kernel, source)
+        return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:

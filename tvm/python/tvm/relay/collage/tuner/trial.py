@@ -47,9 +47,11 @@ def build_kernel(target: tvm.target.Target, *what: Any) -> Any:
 
 
 def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """Normal random numbers; zeros of integers, which may be indices."""
+    """Normal random numbers, small ones of 8 bits, zeros of other integers: these may be indices."""
     if dtype.startswith("float"):
         return generator.standard_normal(math.prod(shape)).reshape(tuple(shape)).astype(dtype)
+    if dtype in ("int8", "uint8"):
+        return generator.integers(0, 8, tuple(shape)).astype(dtype)
     return np.zeros(tuple(shape), dtype)
 
 
