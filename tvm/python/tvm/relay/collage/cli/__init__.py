@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import tvm_collage
 
 from ..errors import CollageError
-from . import backends, doctor, store, tt
+from . import backends, doctor, report, store, tt
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
-_COMMANDS = (backends, doctor, store, tt)
+_COMMANDS = (backends, doctor, report, store, tt)
 
 
 INTERRUPTED = 130  # as shells have it for Ctrl-C

@@ -8,7 +8,7 @@ from typing import Any
 from ..costs.cost import format_seconds
 from .facts import busy_text, ratio_text
 
-MORE = "Every plan, part and reason: show(details=True), or as data: to_json()."
+MORE = "All plans, parts and reasons: show(details=True); of a file: collage report FILE --details."
 
 
 def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:

@@ -47,7 +47,7 @@ def build_kernel(target: tvm.target.Target, *what: Any) -> Any:
 
 
 def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """Normal random numbers, small ones of 8 bits, zeros of other integers: these may be indices."""
+    """Normal random numbers; of 8 bits small ones; zeros of other integers, perhaps indices."""
     if dtype.startswith("float"):
         return generator.standard_normal(math.prod(shape)).reshape(tuple(shape)).astype(dtype)
     if dtype in ("int8", "uint8"):
