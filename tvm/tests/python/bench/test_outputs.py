@@ -7,22 +7,18 @@ import models
 import numpy as np
 import outputs
 import pytest
-from models.graph import Graph
+from bench_nets import small_classifier
 from outputs import Row
 from tvm.relay.collage.backends import BUILTIN, list_backends
 
 pytest.importorskip("onnxruntime")
 
 
-def small_net(batch):
-    g = Graph("small")
-    x = g.relu(g.norm(g.conv(g.input("x", (batch, 3, 8, 8)), 8, 3)))
-    return g.model(g.classify(x, 4))
-
-
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_net, "none"))
+    monkeypatch.setitem(
+        models.NETS, "small", models.Net("small", "a net", small_classifier, "none")
+    )
 
 
 @pytest.mark.slow("a net built for each backend, and one in 8 bits")

@@ -10,28 +10,22 @@ import pytest
 import zoo
 from architectures import kernels, nets, page, record, trial
 from architectures.nets import NETS, Row
+from bench_nets import small_classifier
 from harness import records
-from models.graph import Graph
 from tree import ROOT
 
 MACHINE = kernels.Machine(flops=1e11, bytes=1e10)
 
 
-def small_net(batch):
-    g = Graph("small")
-    x = g.relu(g.norm(g.conv(g.input("x", (batch, 3, 8, 8)), 8, 3)))
-    return g.model(g.classify(x, 4))
-
-
 def broken_net(batch):
-    model = small_net(batch)
+    model = small_classifier(batch)
     model.graph.node[0].op_type = "NoSuchOperator"
     return model
 
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, build in (("small", small_net), ("broken", broken_net)):
+    for name, build in (("small", small_classifier), ("broken", broken_net)):
         monkeypatch.setitem(models.NETS, name, models.Net(name, "a net", build, "none"))
         row = Row(name, "plain", "models", name, (0,))
         monkeypatch.setitem(nets.NETS, name, row)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -510,6 +511,15 @@ def test_what_makes_a_cost_doubtful_comes_back_as_data(backend):
     assert part.cost.message == 'why \ufffd\n\t"x"'
     [placed] = placed_parts(estimator.reports[0].placement)
     assert placed.cost == part.cost
+
+
+def test_words_of_a_message_make_no_cost_doubtful(backend):
+    words = "noisy: the machine was busy; not verified: no outputs"
+    told = dataclasses.replace(Cost.given(1.0), message=words)
+    estimator = Answers(told, host=Cost.given(10.0))
+    partition(parse("def @main(%x: $T) -> $T { nn.relu(%x) }"), [backend], estimator)
+    [part] = estimator.reports[0].parts
+    assert (part.cost.message, part.cost.flags) == (words, ())
 
 
 def test_too_few_answers(backend):

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import run
 from relay_text import plain_host
 from sessions import shared_session
 from tvm import relay
@@ -47,7 +48,7 @@ def net():
 def expected(net):
     mod, params, x = net
     with tvm.transform.PassContext(opt_level=3):
-        return run_graph(relay.build(mod, target=plain_host(), params=params), x)
+        return run(relay.build(mod, target=plain_host(), params=params), {"x": x})[0]
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +68,6 @@ def quick(**options):
     return tvm.transform.PassContext(opt_level=3, config=config)
 
 
-def run_graph(library, x):
-    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.run(x=x)
-    return module.get_output(0).numpy()
-
-
 def close(actual, expected):
     return np.abs(actual - expected).max() <= 1e-4 * np.abs(expected).max()
 
@@ -85,7 +80,7 @@ def test_build_gives_a_library_that_carries_the_decision(net, targets, expected)
     before = mod.astext(False)
     with quick():
         library = relay.build(mod, target=targets, params=params)
-    assert close(run_graph(library, x), expected)
+    assert close(run(library, {"x": x})[0], expected)
     result = library.collage
     assert result.plan in {"tvm", "dnnl", "collage", "collage-merged"}
     assert result.guard.of(result.plan).cost.status == "measured"
@@ -98,7 +93,7 @@ def test_a_single_function_is_taken_as_a_module(net, targets, expected):
     mod, params, x = net
     with quick(guard=False):
         library = relay.build(mod["main"], target=targets, params=params)
-    assert close(run_graph(library, x), expected)
+    assert close(run(library, {"x": x})[0], expected)
     assert library.collage.guard is None and library.collage.plan == "collage"
 
 
@@ -240,7 +235,7 @@ def test_a_host_target_alone_needs_no_measuring(net, expected):
     mod, params, x = net
     with quick():
         library = relay.build(mod, target=plain_host(), params=params)
-    assert close(run_graph(library, x), expected)
+    assert close(run(library, {"x": x})[0], expected)
     assert (library.collage.plan, library.collage.partitioned) == ("tvm", [])
 
 
@@ -250,7 +245,7 @@ def test_deploying_needs_no_compiler(net, targets, expected, tmp_path):
         library = relay.build(mod, target=targets, params=params)
     path = str(tmp_path / "net.so")
     library.export_library(path)
-    assert close(run_graph(tvm.runtime.load_module(path), x), expected)
+    assert close(run(tvm.runtime.load_module(path), {"x": x})[0], expected)
 
 
 # Without the option.
@@ -361,4 +356,4 @@ def test_an_external_target_without_the_option_is_left_to_tvm(net, targets):
     with tvm.transform.PassContext(opt_level=3):
         library = relay.build(mod, target=targets, params=params)
     assert not hasattr(library, "collage")
-    assert run_graph(library, x).shape == (1, 10)
+    assert run(library, {"x": x})[0].shape == (1, 10)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import build, constant, function_of, hand_placed, run
+from onednn_nets import build, constant, function_of, hand_placed, modules, run
 from tree import child_environment
 from tvm import relay
 from tvm.relay.collage.backends import get_backend
@@ -112,9 +112,3 @@ def test_constants_that_are_read_as_they_are_stay():
         again["dnnl_part"](tvm.nd.array(inputs["x"]), *outputs)
         for got, each in zip(outputs, wanted, strict=True):
             np.testing.assert_array_equal(got.numpy(), each)
-
-
-def modules(module):
-    yield module
-    for imported in module.imported_modules:
-        yield from modules(imported)

@@ -14,6 +14,13 @@ def two_convolutions(batch, channels):
     return g.model(g.relu(g.conv(x, channels, 3)))
 
 
+def small_classifier(batch):
+    """A convolution with its norm and relu, and a layer of four classes."""
+    g = Graph("small")
+    x = g.relu(g.norm(g.conv(g.input("x", (batch, 3, 8, 8)), 8, 3)))
+    return g.model(g.classify(x, 4))
+
+
 def know_nets(monkeypatch, channels):
     """The benches find "small", of two convolutions, and "bad", whose file is not there."""
     builders = {

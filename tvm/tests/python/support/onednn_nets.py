@@ -17,6 +17,11 @@ get_backend("dnnl")  # registers relay.ext.dnnl
 needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
 
 
+def var(name, *shape, dtype="float32"):
+    """Return a variable of that shape."""
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
 def constant(seed, *shape, low=None):
     """Return normal numbers as a Relay constant; uniform in [low, low + 1) where low is given."""
     rng = np.random.default_rng(seed)
@@ -97,14 +102,15 @@ def assert_close(got, wanted):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
 
 
+def modules(module):
+    """Return a runtime module and all below it."""
+    yield module
+    for imported in module.imported_modules:
+        yield from modules(imported)
+
+
 def plan_of(library, kind="onednn") -> str:
     """Return what a library's partitions run, once they have been initialised by a first run."""
-
-    def modules(module):
-        yield module
-        for imported in module.imported_modules:
-            yield from modules(imported)
-
     root = library.get_lib() if hasattr(library, "get_lib") else library
     plans = [m.get_source("plan") for m in modules(root) if m.type_key == f"collage.{kind}"]
     return "\n".join(plans)

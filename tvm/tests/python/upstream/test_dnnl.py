@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tvm_collage.threads import default_threads
+from upstream_files import tvm_file
 
 FILE = Path("tests", "python", "contrib", "test_dnnl.py")
 COUNT = 50
@@ -57,19 +58,9 @@ def pytest_sessionfinish(session):
 """
 
 
-def source() -> Path:
-    given = os.environ.get("COLLAGE_TVM_TESTS")
-    if not given:
-        pytest.skip("COLLAGE_TVM_TESTS names no checkout of TVM v0.19.0")
-    path = Path(given, FILE)
-    if not path.is_file():
-        pytest.skip(f"COLLAGE_TVM_TESTS={given} has no {FILE}")
-    return path
-
-
 @pytest.mark.timeout(LIMIT_SECONDS)
 def test_tvms_dnnl_tests_pass_on_ours(tmp_path):
-    shutil.copy(source(), tmp_path)
+    shutil.copy(tvm_file(FILE), tmp_path)
     (tmp_path / "count_partitions.py").write_text(PLUGIN)
     results, partitions = {}, 0
     for said in run_in_shares(tmp_path, default_threads()):

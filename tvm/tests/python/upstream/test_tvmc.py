@@ -7,7 +7,6 @@ our own, so that they need no network.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tree import child_environment
+from upstream_files import tvm_file
 
 FOLDER = Path("tests", "python", "driver", "tvmc")
 _MNIST = "it tunes a model that it downloads, for which there is no small one here; tuning is TVM's"
@@ -97,16 +97,6 @@ def pytest_sessionfinish(session):
 """
 
 
-def source() -> Path:
-    given = os.environ.get("COLLAGE_TVM_TESTS")
-    if not given:
-        pytest.skip("COLLAGE_TVM_TESTS names no checkout of TVM v0.19.0")
-    path = Path(given, FOLDER)
-    if not path.is_dir():
-        pytest.skip(f"COLLAGE_TVM_TESTS={given} has no {FOLDER}")
-    return path
-
-
 def outcomes_of(folder, disabled):
     """{test: passed, failed or skipped} in stock TVM, or with ours."""
     command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "tvmc_outcomes"]
@@ -130,7 +120,7 @@ def outcomes_of(folder, disabled):
 @pytest.mark.timeout(3600)
 def test_what_passes_on_stock_tvm_passes_with_ours(tmp_path):
     folder = tmp_path / "tvmc"
-    shutil.copytree(source(), folder)
+    shutil.copytree(tvm_file(FOLDER), folder)
     (tmp_path / "tvmc_outcomes.py").write_text(PLUGIN)
     stock = outcomes_of(folder, disabled=True)
     ours = outcomes_of(folder, disabled=False)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import run
 from placement_nets import NET, TARGETS, net, optimized
 from relay_text import HOST, PLAIN, assert_same_outputs, is_external
 from tvm import relay
@@ -157,18 +158,12 @@ def saved(monkeypatch, tmp_path):
     mod, params = net()
     x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
     library = build_library(prepare(mod, params, PLAIN), PLAIN)
-    return str(tmp_path / "net.json"), x, run_graph(library, x)
+    return str(tmp_path / "net.json"), x, run(library, {"x": x})[0]
 
 
 def replaying(path):
     config = {"relay.collage.enable_collage": True, "relay.collage.placement": path}
     return tvm.transform.PassContext(config=config)
-
-
-def run_graph(library, x):
-    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.run(x=x)
-    return module.get_output(0).numpy()
 
 
 def assert_close(actual, expected):
@@ -184,7 +179,7 @@ def test_relay_build(saved):
     mod, params = net()
     with replaying(path):
         library = relay.build(mod, target=TARGETS, params=params)
-    assert_close(run_graph(library, x), expected)
+    assert_close(run(library, {"x": x})[0], expected)
     assert library.collage.plan == "collage" and len(external_symbols(library.collage)) >= 2
     assert library.collage.placement == collage.load_placement(path)
 

@@ -299,6 +299,10 @@ def test_noisy_costs_are_marked():
     calm = tuple(row for row in function_report().parts if not row.cost.flags)
     report = function_report(parts=calm)
     assert "noisy" not in printed(dataclasses.replace(result(), partitioned=[report]))
+    worded = part("other", "other.relu", "nn.relu", "measured", 0.001, "noisy: so it says")
+    found = dataclasses.replace(result(), partitioned=[function_report(parts=(worded,))])
+    [row] = found.to_json()["functions"][0]["parts"]
+    assert (row["noisy"], row["message"]) == (0, "noisy: so it says")
 
 
 def test_parts_without_a_cost_say_so():

@@ -82,6 +82,15 @@ CONCATENATED = """def @main(%x: $T) -> Tensor[(4, 4), float32] {
   %0 = (tanh(%x), exp(%x));
   concatenate(%0)
 }"""
+CONCATENATED_BY_ONE = (
+    part(
+        "tanh_exp_concatenate",
+        "%0 = (tanh(%p), exp(%p)); concatenate(%0)",
+        result="Tensor[(4, 4), float32]",
+    )
+    + "def @main(%x: $T) -> Tensor[(4, 4), float32] "
+    + f"{{ {call('tanh_exp_concatenate')} }}"
+)
 SPLIT = """def @main(%x: $T) -> Tensor[(1, 4), float32] {
   %0 = split(%x, indices_or_sections=2);
   nn.relu(%0.1)
@@ -110,13 +119,7 @@ CASES = {
         # The tuple and both of its fields are one part only because the tuple is.
         Primitive(Region(Union(ops("tanh", "exp", "concatenate"), Glue()), keep_parts=False)),
         CONCATENATED,
-        part(
-            "tanh_exp_concatenate",
-            "%0 = (tanh(%p), exp(%p)); concatenate(%0)",
-            result="Tensor[(4, 4), float32]",
-        )
-        + "def @main(%x: $T) -> Tensor[(4, 4), float32] "
-        + f"{{ {call('tanh_exp_concatenate')} }}",
+        CONCATENATED_BY_ONE,
     ),
     "Host": (
         Primitive(Host()),
@@ -205,13 +208,7 @@ CASES = {
     "Combine, TupleArg": (
         Primitive(Combine(OpCallByKind(), [TupleArg()])),
         CONCATENATED,
-        part(
-            "tanh_exp_concatenate",
-            "%0 = (tanh(%p), exp(%p)); concatenate(%0)",
-            result="Tensor[(4, 4), float32]",
-        )
-        + "def @main(%x: $T) -> Tensor[(4, 4), float32] "
-        + f"{{ {call('tanh_exp_concatenate')} }}",
+        CONCATENATED_BY_ONE,
     ),
     "Combine, TupleProjection": (
         Primitive(Combine(ops("split"), [TupleProjection()])),

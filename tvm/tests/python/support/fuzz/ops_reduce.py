@@ -44,16 +44,14 @@ def softmax(is_log=False):
     return make
 
 
-def _axes_of(g, rank):
-    axis = sorted({g.int(0, rank - 1) for _ in range(g.int(1, rank))})
-    if g.chance(0.2):
-        axis = [each - rank for each in axis]
-    return axis, g.chance(0.5), g.chance(0.15)
-
-
-def _reduced(axis, exclude, rank):
-    axes = {each % rank for each in axis}
-    return tuple(sorted(set(range(rank)) - axes if exclude else axes))
+def _axes_of(g, data):
+    """The axes that are reduced, whether they are kept, and what TVM takes for both."""
+    rank = g.value(data).rank
+    axes = {g.int(0, rank - 1) for _ in range(g.int(1, rank))}
+    axis = [each - rank for each in sorted(axes)] if g.chance(0.2) else sorted(axes)
+    keep, exclude = g.chance(0.5), g.chance(0.15)
+    reduced = set(range(rank)) - axes if exclude else axes
+    return tuple(sorted(reduced)), keep, (axis, keep, exclude)
 
 
 def _sum_of(x, axes, keep, scale=1.0):
@@ -74,9 +72,7 @@ def _sum_of(x, axes, keep, scale=1.0):
 def reduce_sum(op):
     def make(g):
         data = g.data(range(1, 5))
-        rank = g.value(data).rank
-        axis, keep, exclude = _axes_of(g, rank)
-        axes = _reduced(axis, exclude, rank)
+        axes, keep, given = _axes_of(g, data)
         if not axes:
             return data
 
@@ -85,7 +81,7 @@ def reduce_sum(op):
             return _sum_of(x, axes, keep, 1.0 / count if op == "mean" else 1.0)
 
         function = getattr(relay, op)
-        return g.call(op, [data], lambda x: function(x, axis, keep, exclude), reference)
+        return g.call(op, [data], lambda x: function(x, *given), reference)
 
     return make
 
@@ -95,9 +91,7 @@ def reduce_ordered(op):
 
     def make(g):
         data = g.data(range(1, 5))
-        rank = g.value(data).rank
-        axis, keep, exclude = _axes_of(g, rank)
-        axes = _reduced(axis, exclude, rank)
+        axes, keep, given = _axes_of(g, data)
         if not axes:
             return data
 
@@ -106,7 +100,7 @@ def reduce_ordered(op):
             error = x.error.max(axes, keepdims=keep)
             return Value(value, np.where(np.isnan(value), NOT_ASKED, error), x.dtype)
 
-        return g.call(op, [data], lambda x: getattr(relay, op)(x, axis, keep, exclude), reference)
+        return g.call(op, [data], lambda x: getattr(relay, op)(x, *given), reference)
 
     return make
 
@@ -114,9 +108,7 @@ def reduce_ordered(op):
 def reduce_integers(g):
     op = g.pick(["sum", "max", "min", "mean"])
     data = g.data(range(1, 4), g.pick(["int32", "int64"]))
-    rank = g.value(data).rank
-    axis, keep, exclude = _axes_of(g, rank)
-    axes = _reduced(axis, exclude, rank)
+    axes, keep, given = _axes_of(g, data)
     if not axes:
         return data
 
@@ -130,7 +122,7 @@ def reduce_integers(g):
         return Value(value.astype(x.dtype), x.error.sum(axes, keepdims=keep), x.dtype)
 
     function = getattr(relay, op)
-    return g.call(op, [data], lambda x: function(x, axis, keep, exclude), reference)
+    return g.call(op, [data], lambda x: function(x, *given), reference)
 
 
 def product(g):
@@ -178,16 +170,14 @@ def argument(g):
 
 def variance(g):
     data = g.data(range(1, 5))
-    rank = g.value(data).rank
-    axis, keep, exclude = _axes_of(g, rank)
-    axes = _reduced(axis, exclude, rank)
+    axes, keep, given = _axes_of(g, data)
     if not axes:
         return data
 
     def reference(x):
         return _variance_of(x, axes, keep)
 
-    return g.call("variance", [data], lambda x: relay.variance(x, axis, keep, exclude), reference)
+    return g.call("variance", [data], lambda x: relay.variance(x, *given), reference)
 
 
 def _variance_of(x, axes, keep):

@@ -6,7 +6,7 @@ import pytest
 import relay_text
 import tvm
 from blas_nets import assert_equal, backend, require, values  # noqa: F401
-from onednn_nets import build, constant, function_of, run
+from onednn_nets import build, constant, function_of, run, var
 from relay_text import composites
 from sessions import shared_session
 from tvm import relay
@@ -14,10 +14,6 @@ from tvm.relay import collage
 from tvm.relay.collage import backends
 
 nn = relay.nn
-
-
-def var(name, *shape, dtype="float32"):
-    return relay.var(name, shape=shape, dtype=dtype)
 
 
 def taken(backend, body) -> list[str]:  # noqa: F811

@@ -4,15 +4,11 @@
 import json
 
 import numpy as np
-from onednn_nets import check, constant, function_of, hand_placed
+from onednn_nets import check, constant, function_of, hand_placed, var
 from tvm import relay
 from tvm.relay.collage.backends.dnnl.codegen import codegen, lower_function, to_json
 
 nn = relay.nn
-
-
-def var(name, *shape):
-    return relay.var(name, shape=shape)
 
 
 def conv(data, seed=1, channels=16):

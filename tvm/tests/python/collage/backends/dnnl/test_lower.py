@@ -5,16 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from onednn_nets import check, constant, function_of, hand_placed
+from onednn_nets import check, constant, function_of, hand_placed, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 
 nn = relay.nn
-
-
-def var(name, *shape):
-    return relay.var(name, shape=shape)
 
 
 def lowered(body):

@@ -4,17 +4,13 @@
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import check, constant, function_of, hand_placed, table_composites
+from onednn_nets import check, constant, function_of, hand_placed, table_composites, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 
 ROWS, COLUMNS = (2, 5), 12
 EPSILON = relay.const(1e-5)
-
-
-def var(name, *shape):
-    return relay.var(name, shape=shape)
 
 
 X = var("x", *ROWS, COLUMNS)

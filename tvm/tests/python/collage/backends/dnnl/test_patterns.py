@@ -15,6 +15,7 @@ from onednn_nets import (
     reference,
     run,
     table_composites,
+    var,
 )
 from tvm import relay
 from tvm.relay import collage
@@ -25,10 +26,6 @@ from tvm.relay.collage.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 nn = relay.nn
-
-
-def var(name, *shape):
-    return relay.var(name, shape=shape)
 
 
 def conv(data, channels=16, in_channels=8, **attrs):
