@@ -191,7 +191,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--nets", type=nets_argument, default="all", help="names or families (default: all)")
     add("--sizes", choices=("first", "all"), default="first")
     add("--batches", type=_counts, help="default: 1; 1,8 for a draw")
-    add("--draw", type=int, default=0, metavar="N", help="so many at random, of all sizes")
+    add(
+        "--draw",
+        type=arguments.at_least(1),
+        default=0,
+        metavar="N",
+        help="so many at random, of all sizes",
+    )
     add("--seed", type=int, help="of the draw (default: another each time, printed)")
     add("--backends", type=arguments.listed, default=_BACKENDS)
     add("--rtol", type=float, default=1e-3, help="largest error of outputs")

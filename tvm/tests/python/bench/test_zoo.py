@@ -66,6 +66,9 @@ def test_a_draw_is_that_of_its_seed(capsys):
     line = capsys.readouterr().out.splitlines()[0]
     seed = line.removeprefix("drawn with --seed ").removesuffix(":")
     assert drawn("--seed", seed) == unseeded
+    with pytest.raises(SystemExit):  # not: all nets
+        zoo.parse(["--draw", "0"])
+    assert "must be at least 1" in capsys.readouterr().err
 
 
 def test_nets_go_by_name_and_family():
