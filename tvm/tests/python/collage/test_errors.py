@@ -205,6 +205,14 @@ def test_executor_that_cannot_call_external_parts(kind, good):
         assert found == expected
 
 
+def test_runtime_that_cannot_call_external_parts(good):
+    runtime = relay.backend.Runtime("crt", {"system-lib": True})
+    assert message(collage.ExecutorError, build, good, [HOST, "dnnl"], runtime=runtime) == (
+        "the crt runtime cannot call parts of external backends (dnnl), which are modules of TVM's "
+        "C++ runtime: use Runtime('cpp'), or give the host target alone"
+    )
+
+
 def test_option_of_a_wrong_type(good):
     config = {"relay.collage.enable_collage": "on"}
     text = message(TypeError, tvm.transform.PassContext, config=config)

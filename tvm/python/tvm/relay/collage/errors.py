@@ -41,7 +41,7 @@ class ModelError(CollageError, ValueError):
 
 
 class ExecutorError(CollageError, ValueError):
-    """The executor cannot run what an external backend compiles."""
+    """The executor, or the runtime, cannot run what an external backend compiles."""
 
 
 class OptionError(CollageError, ValueError):

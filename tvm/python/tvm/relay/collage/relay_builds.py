@@ -43,6 +43,7 @@ def build(
     targets = parse_targets(target, target_host)
     kind = executor.name if executor is not None else "graph"
     _check_executor(kind, targets)
+    _check_runtime(runtime, targets)
     check_fixed_shapes(ir_mod, params, kind)
     options = {
         "executor": executor or relay.backend.Executor("graph"),
@@ -131,8 +132,21 @@ def _as_module(mod: Any) -> Any:
 def _check_executor(kind: str, targets: TargetList) -> None:
     """Refuse executors that cannot call an external backend's part."""
     if targets.external and kind not in ("graph", "vm"):
-        names = ", ".join(item.kind.name for item in targets.external)
         raise ExecutorError(
-            f"the {kind} executor cannot call parts of external backends ({names}): use the graph "
-            "executor or the VM, or give the host target alone"
+            f"the {kind} executor cannot call parts of external backends ({_names(targets)}): use "
+            "the graph executor or the VM, or give the host target alone"
         )
+
+
+def _check_runtime(runtime: Any, targets: TargetList) -> None:
+    """Refuse a runtime that has no modules of backends."""
+    if targets.external and runtime is not None and runtime.name != "cpp":
+        raise ExecutorError(
+            f"the {runtime.name} runtime cannot call parts of external backends "
+            f"({_names(targets)}), which are modules of TVM's C++ runtime: use Runtime('cpp'), or "
+            "give the host target alone"
+        )
+
+
+def _names(targets: TargetList) -> str:
+    return ", ".join(item.kind.name for item in targets.external)

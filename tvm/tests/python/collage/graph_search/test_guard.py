@@ -11,6 +11,7 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm import relay
+from tvm.relay.collage.compile import build_vm
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.graph_search import (
     EndToEnd,
@@ -420,6 +421,17 @@ def test_a_real_pair_of_plans_is_measured_and_compared():
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
+
+
+def test_a_real_plan_that_is_wrong_one_way_alone_is_found():
+    wrong = IF.replace("tanh(%x)", "exp(%x)")
+    mods = {"tvm": parse(IF), "wrong": parse(wrong), "other": parse(IF.replace("(%c)", "(True)"))}
+    how = EndToEnd(lambda module: build_vm(module, "llvm"), executor="vm")
+    result = guard(mods, "tvm", how, rounds=1, limits=Limits(memory_mb=1000, library_mb=10))
+    statuses = {item.name: item.cost.status for item in result.comparisons}
+    assert statuses == {"tvm": "measured", "wrong": "wrong_result", "other": "wrong_result"}
+    tvm_alone = result.of("tvm")
+    assert result.winner == "tvm" and tvm_alone.memory_bytes > 0 < tvm_alone.library_bytes
 
 
 def test_a_real_plan_that_takes_too_much_does_not_ship():

@@ -85,10 +85,9 @@ def exportable(library: Any) -> Any:
 def _functions(mod: tvm.IRModule) -> Iterator[tuple[Any, relay.Function]]:
     """Those of TVM that are called: what TVM inlines is part of who calls it."""
     for var, function in mod.functions_items():
-        is_inlined = isinstance(function, relay.Function) and "Inline" in (function.attrs or {})
-        if isinstance(function, relay.Function) and not is_inlined:
-            if not is_external_function(function):
-                yield var, function
+        is_of_tvm = isinstance(function, relay.Function) and not is_external_function(function)
+        if is_of_tvm and "Inline" not in (function.attrs or {}):
+            yield var, function
 
 
 def _all_children(expr: Any) -> list[Any]:
