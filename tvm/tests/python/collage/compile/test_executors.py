@@ -6,7 +6,14 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.backend import Executor
-from tvm.relay.collage.compile.executors import check_runs, executor_of, has_several_ways, why_vm
+from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage.compile.executors import (
+    build_whole,
+    check_runs,
+    executor_of,
+    has_several_ways,
+    why_vm,
+)
 from tvm.relay.collage.errors import ModuleError
 
 PLAIN = "def @main(%x: $T) { let %a = tanh(%x); (nn.relu(%a), %a) }"
@@ -88,3 +95,20 @@ def test_a_module_that_an_executor_cannot_run_is_refused_with_the_way_out(execut
         f"the {executor} executor runs one function of operators with fixed shapes, but main has "
         "an expression of kind If: use relay.vm.compile"
     )
+
+
+def test_the_vm_is_refused_at_level_0_where_tvm_would_end_the_process():
+    mod = parse(f"def @main(%c: bool, %x: $T) {{ {IF} }}")
+    with (
+        tvm.transform.PassContext(opt_level=0),
+        pytest.raises(ModuleError, match="opt_level 1 and above"),
+    ):
+        build_whole(mod, "llvm", "vm", {})
+
+
+def test_a_guard_on_the_vm_at_level_0_says_why_there_is_none():
+    mod = parse(f"def @main(%c: bool, %x: $T) {{ {IF} }}")
+    options = CollageOptions(progress="quiet", store="none", measure_seconds=0.01, workers=1)
+    with tvm.transform.PassContext(opt_level=0):
+        result = optimize(mod, None, ["llvm", "dnnl"], options)
+    assert "opt_level 1 and above" in result.guard_skipped

@@ -71,8 +71,11 @@ def has_several_ways(mod: tvm.IRModule) -> bool:
 
 def build_whole(mod: tvm.IRModule, target: Any, executor: str, options: Mapping[str, Any]) -> Any:
     """A library of `build_library` with these options, or an executable of `build_vm`, which takes
-    none of them, at the level of the current PassContext."""
+    none of them, at the level of the current PassContext. ModuleError for the VM at level 0."""
     if executor == VM:
+        # Its compiler fails there for every module, and ends the process for those of an If.
+        if tvm.transform.PassContext.current().opt_level < 1:
+            raise ModuleError("TVM compiles for the VM at opt_level 1 and above alone")
         return build_vm(mod, target, opt_level=None)
     return build_library(mod, target, opt_level=None, **options)
 
