@@ -83,6 +83,13 @@ def summary_text(records: Records) -> str:
             f"- Best of ours beside the fastest peer: {_ratios_text(ratios)}, "
             f"the most {max(ratios):.2f}."
         )
+        by_machine: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            best = best_of_ours(record)
+            if best and _is_known(best["ratio"]):
+                by_machine[record["conditions"]["machine"]["cpu"]].append(best["ratio"][0])
+        if len(by_machine) > 1:
+            lines += [f"  - on {cpu}: {_ratios_text(each)}." for cpu, each in by_machine.items()]
     if len(ratios) < len(bests):
         lines.append(
             f"- {len(bests) - len(ratios)} more have a ratio whose interval has no end (`~` "

@@ -255,7 +255,10 @@ def test_the_page_says_what_the_records_say(tmp_path):
     ]
     text = page.tables(made_records)
     assert "geometric mean 1.000 over 2, of which 1 are at 0.97 or more" in text
-    assert "by the quickest run of each" in text
+    assert "by the quickest run of each" in text and "- on " not in text
+    conditions = {**made_records[0]["conditions"], "machine": {"cpu": "another"}}
+    both = page.tables([*made_records[1:], {**made_records[0], "conditions": conditions}])
+    assert "- on another: geometric mean 1.250 over 1," in both
     assert "geometric mean 0.500 over 2, of which 0 are at 0.97 or more; the least 0.50" in text
     assert "| plain | resnet18 | 224 | 1 | openvino 1 | 1.25 | 0.50 dnnl alone |" in text
     assert "| squeeze-and-excite | efficientnet_b0 | 224 | 1 | openvino 1 | **0.80** |" in text
