@@ -44,8 +44,7 @@ Job = tuple[Row, int, int]
 def main(given: list[str] | None = None) -> int:
     options = parse(given)
     if options.write_docs:
-        page.write_page(options.docs, records.load(options.record, record.KEY).values())
-        return 0
+        return write_docs(options)
     if options.list:
         for row in NETS.values():
             sizes = " ".join(str(size) for size in row.sizes if size)
@@ -71,6 +70,18 @@ def main(given: list[str] | None = None) -> int:
         failed += found["failure"] is not None
         print(f"{title}: {summary(found)}", flush=True)
     print(f"{failed} of {len(jobs)} ended early")
+    return 0
+
+
+def write_docs(options: argparse.Namespace) -> int:
+    """The page's tables anew; the page stays as it is where something is missing."""
+    try:
+        if not options.record.exists():
+            raise FileNotFoundError(f"--record {options.record}: there is no such file")
+        page.write_page(options.docs, records.load(options.record, record.KEY).values())
+    except (OSError, ValueError) as error:
+        print(f"zoo: --docs {options.docs} is not written: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -181,7 +192,7 @@ def nets_argument(text: str) -> list[Row]:
 
 
 def _counts(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")]
+    return [arguments.at_least(1)(each) for each in text.split(",")]
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
@@ -199,7 +210,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         help="so many at random, of all sizes",
     )
     add("--seed", type=int, help="of the draw (default: another each time, printed)")
-    add("--backends", type=arguments.listed, default=_BACKENDS)
+    add("--backends", type=arguments.backends, default=_BACKENDS)
     add("--rtol", type=float, default=1e-3, help="largest error of outputs")
     add("--limit", type=float, help=f"seconds for a net (default: {_LIMITS})")
     add("--budget", type=float, default=float("inf"), help="s; no net starts after")

@@ -66,9 +66,14 @@ def test_a_draw_is_that_of_its_seed(capsys):
     line = capsys.readouterr().out.splitlines()[0]
     seed = line.removeprefix("drawn with --seed ").removesuffix(":")
     assert drawn("--seed", seed) == unseeded
-    with pytest.raises(SystemExit):  # not: all nets
-        zoo.parse(["--draw", "0"])
-    assert "must be at least 1" in capsys.readouterr().err
+    for wrong, why in [
+        (["--draw", "0"], "must be at least 1"),  # not: all nets
+        (["--batches", "1,0"], "must be at least 1"),
+        (["--backends", "foo"], "foo"),
+    ]:
+        with pytest.raises(SystemExit):
+            zoo.parse(wrong)
+        assert why in capsys.readouterr().err
 
 
 def test_nets_go_by_name_and_family():
@@ -284,3 +289,26 @@ def test_the_tree_s_page_is_that_of_its_record(tmp_path):
     assert zoo.main(["--write-docs", "--docs", str(copy)]) == 0
     assert copy.read_text() == (ROOT / "docs/zoo.md").read_text(), "bench/zoo.py --write-docs"
     assert records.load(ROOT / "docs/zoo.jsonl", record.KEY)
+
+
+@pytest.mark.parametrize(
+    "record, text, why",
+    [
+        (
+            "absent.jsonl",
+            "# Zoo\n<!-- zoo.jsonl: begin -->\n<!-- zoo.jsonl: end -->\n",
+            "no such file",
+        ),
+        (ROOT / "docs/zoo.jsonl", "# Zoo\n", "lacks the line"),
+        (ROOT / "docs/zoo.jsonl", None, "No such file"),
+    ],
+    ids=["record", "marks", "page"],
+)
+def test_a_page_that_cannot_be_written_stays_as_it_is(record, text, why, tmp_path, capsys):
+    file = tmp_path / "zoo.md"
+    if text:
+        file.write_text(text)
+    arguments = ["--write-docs", "--docs", str(file), "--record", str(tmp_path / record)]
+    assert zoo.main(arguments) == 1
+    assert why in capsys.readouterr().err
+    assert (file.read_text() if file.exists() else None) == text

@@ -71,7 +71,7 @@ def test_info_tells_classes_and_what_no_log_knows(log, capsys):
     assert found["unknown_workloads"] == [kernel(dense).workload]
     assert main(["tt", "info", str(log)]) == 0
     text = capsys.readouterr().out
-    assert f"class {kernel(conv).kind}: 1 kernels, 100 % of the time" in text
+    assert f"class {kernel(conv).kind}: 1 kernel, 100 % of the time" in text
     assert "2 trials, best 1000.0 us" in text and "1 workloads have trials" in text
 
 

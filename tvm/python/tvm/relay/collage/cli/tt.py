@@ -115,7 +115,8 @@ def _info(options: argparse.Namespace) -> int:
         return 0
     for kind, part in sorted(share.items(), key=lambda item: -item[1]):
         members = [row for row in rows if row["kind"] == kind]
-        print(f"class {kind}: {len(members)} kernels, {100 * part:.0f} % of the {_unit(seconds)}")
+        count = f"{len(members)} kernel{'s' * (len(members) > 1)}"
+        print(f"class {kind}: {count}, {100 * part:.0f} % of the {_unit(seconds)}")
         for row in members:
             print(f"  {_kernel_text(row)}")
     if unknown:
@@ -263,7 +264,7 @@ def _text(value: Any) -> str:
 
 
 def _kernel_text(row: dict[str, Any]) -> str:
-    tried = f", {row['trials']} trials" if row["trials"] else ""
+    tried = f", {row['trials']} trial{'s' * (row['trials'] > 1)}" if row["trials"] else ""
     best = f", best {1e6 * row['seconds']:.1f} us" if row["seconds"] else ""
     shape = "x".join(map(str, row["shape"]))
     return f"{row['calls']} x {row['name']} {shape}{tried}{best}"

@@ -68,7 +68,8 @@ def kernel_of(task: Any, name: str, calls: int = 1) -> Kernel:
         kind=hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16],
         roles=tuple(roles),
         shape=tuple(int(dim) for dim in operations[-1].output(0).shape),
-        operations=float(task.compute_dag.flop_ct),
+        # TVM has a negative number where it cannot count them.
+        operations=max(0.0, float(task.compute_dag.flop_ct)),
         calls=calls,
     )
 
