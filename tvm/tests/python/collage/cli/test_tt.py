@@ -88,7 +88,7 @@ def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
     (tmp_path / "no.onnx").write_text("no model")
     for arguments, words in [
         (["distil", tmp_path / "absent", "-o", tmp_path / "out"], "absent: No such file"),
-        (["distil", log, "-o", log], "exists already: name another file"),
+        (["distil", log, "-o", log], "exists already: name another"),
         (["info", tmp_path / "no.onnx"], "no.onnx cannot be read as an ONNX model"),
         (["info", tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
         (
@@ -100,7 +100,9 @@ def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--shape", "x"], ["--shape", "x=a"], ["--best", "0"], []], ids=str
+    "arguments",
+    [["--shape", "x"], ["--shape", "x=a"], ["--best", "0"], ["--seconds", "nan"], []],
+    ids=str,
 )
 def test_wrong_arguments_are_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:

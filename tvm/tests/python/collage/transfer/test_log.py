@@ -10,9 +10,12 @@ from tvm.relay.collage.transfer.log import (
     distil,
     kernels_of,
     note_kernel,
+    note_trial,
     read_ansor,
     sources_of,
     steps_of,
+    trial_key,
+    trials_of,
     with_steps,
 )
 from tvm.relay.collage.tuning import TuningLogError, load_records
@@ -63,6 +66,23 @@ def test_the_best_trials_of_each_kernel_are_kept_and_failed_ones_never(log):
     append_line(log, json.dumps(failed))
     assert [line.seconds for line in distil(read_ansor(log), 2)] == [1e-3, 2e-3, 1e-3]
     assert [line.seconds for line in distil(read_ansor(log), 9)] == [1e-3, 2e-3, 3e-3, 1e-3]
+
+
+def test_how_trials_ended_is_kept_beside_the_log(log):
+    one, other = (trial_key("llvm", kernel(conv), source(steps, conv)) for steps in ([], STEPS))
+    assert one != other != trial_key("cuda", kernel(conv), source(STEPS, conv))
+    note_trial(log, one, {"outcome": "invalid", "seconds": None, "reason": "no\nsuch loop"})
+    note_trial(log, other, {"outcome": "adapted", "seconds": 2e-3, "reason": ""})
+    with log.open("a") as file:
+        file.write('# trial {"outcome": \n# trial 3\n# trial {}\n')
+    found = trials_of(log)
+    assert found[one]["reason"] == "no\nsuch loop" and found[other]["seconds"] == 2e-3
+    assert len(found) == 2 and len(read_ansor(log)) == 4
+
+
+def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
+    sources_of([log])
+    assert "1 of 2 kernels" in caplog.text and str(log) in caplog.text
 
 
 def test_steps_go_into_another_kernels_line():

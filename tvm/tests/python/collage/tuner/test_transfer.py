@@ -79,6 +79,7 @@ def test_a_schedule_is_timed_and_its_record_serves_builds(net, steps, tmp_path):
     assert kernels_of(tmp_path / "log.jsonl")[line.workload].kind == kernel(conv).kind
     assert len(load_records([tmp_path / "log.jsonl"], TARGET)) == 1
     # What is in the log is not tried again, and can itself be transferred.
+    transfer_trial._trials.cache_clear()
     [again] = tried(conv(**net), tmp_path, *sources_of([tmp_path / "log.jsonl"]))
     assert (again["outcome"], again["reason"]) == ("exact", "in the log already")
     assert len(read_ansor(tmp_path / "log.jsonl")) == 1
@@ -88,9 +89,12 @@ def test_what_does_not_fit_cannot_be_built_or_is_wrong_says_why(tmp_path, monkey
     other_class = source([], dense)
     no_such_loop = source([["AN", 6, 40, 3]])
     no_such_stage = source([["CA", 1, 6, 30]])
-    rows = tried(conv(), tmp_path, other_class, no_such_loop, no_such_stage)
-    assert [row["outcome"] for row in rows] == ["invalid"] * 3
+    garbled = source([["SP", 3, 40, 8, [None], 1]])
+    racing = source([["AN", 3, 5, 3]])
+    rows = tried(conv(), tmp_path, other_class, no_such_loop, no_such_stage, garbled, racing)
+    assert [row["outcome"] for row in rows] == ["invalid"] * 5
     assert "different classes" in rows[0]["reason"] and all(row["reason"] for row in rows)
+    assert rows[-1]["reason"] == "the sum over ic of conv2d_NCHWc runs at once"
     assert all(row["seconds"] is None for row in rows)
     monkeypatch.setattr(transfer_trial, "mismatch", lambda *_: "output 0 is off")
     [row] = tried(conv(), tmp_path, source(PARALLEL))
@@ -147,9 +151,13 @@ def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
     far, near = source([], size=64), source([], size=9)
     transfer = faked(workers, tmp_path, far, source([], dense), near)
     assert transfer.sources_for(kernel(conv)) == [near, far]
+    assert transfer.to_kernel(candidate(conv()), kernel(conv), 0.0) == []
     trials = transfer.to_kernel(candidate(conv()), kernel(conv), 60.0)
     assert [trial.source for trial in trials] == [near, far]
-    assert transfer.to_kernel(candidate(conv()), kernel(conv), 0.0) == []
+    # Another run has them all from the log, with how they ended.
+    workers = None
+    again = faked(workers, tmp_path, far, near).to_kernel(candidate(conv()), kernel(conv), 1.0)
+    assert again == trials
 
 
 def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
@@ -160,9 +168,10 @@ def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
     assert [trial.outcome for trial in trials] == ["died", "adapted"]
     assert outcomes(trials) == {"died": 1, "adapted": 1}
     assert best_of(trials) == Trial(fine, "adapted", 2e-3, "") and best_of(trials[:1]) is None
-    # It is not asked for again.
-    [again] = faked(workers, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), 120.0)
-    assert (again.outcome, again.reason) == ("died", "it did before, as the log says")
+    # It is not asked for again, and its reason stays known.
+    assert faked(None, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), 1.0) == [
+        trials[0]
+    ]
 
 
 def test_kernels_that_cannot_be_listed_are_an_error_that_names_the_net(workers, tmp_path):

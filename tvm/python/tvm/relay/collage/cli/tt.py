@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,15 +17,16 @@ from typing import Any
 import tvm
 
 from ..errors import CollageError
+from ..files import write_whole
 from ..progress import steps
 from ..targets import host_target
-from ..transfer.choose import scores, shares
-from ..transfer.kernel import Kernel
-from ..transfer.log import distil, kernels_of, note_kernel, read_ansor, sources_of
+from ..transfer.choose import are_timed, scores, shares
+from ..transfer.kernel import Kernel, to_comment
+from ..transfer.log import distil, kernels_of, read_ansor, sources_of
 from ..tuner.pipeline import Model, autoschedule, load_onnx, one_worker, open_model, transfer_to
 from ..tuner.session import check_cost_model
 from ..tuner.transfer import Transfer, Trial, best_of, outcomes
-from ..tuning.logs import Line, append_line, best_lines
+from ..tuning.logs import Line
 
 
 def add_parser(commands: Any) -> None:
@@ -83,7 +85,7 @@ def _add_model(action: argparse.ArgumentParser) -> None:
 def _add_log(action: argparse.ArgumentParser) -> None:
     action.add_argument("--log", type=Path, required=True, help="trials are appended to it")
     action.add_argument(
-        "--seconds", type=float, default=600.0, help="for all kernels together (600)"
+        "--seconds", type=_seconds, default=600.0, help="for all kernels together (600)"
     )
     action.add_argument(
         "--progress", choices=["auto", "rich", "lines", "quiet", "json"], default="auto"
@@ -97,7 +99,10 @@ def _info(options: argparse.Namespace) -> int:
     lines = [line for path in logs for line in read_ansor(path)]
     for path in logs:
         kernels += kernels_of(path).values()
-    seconds = {line.workload: line.seconds for line in best_lines(lines) if line.seconds}
+    seconds: dict[str, float] = {}
+    for line in lines:
+        if line.seconds is not None:
+            seconds[line.workload] = min(line.seconds, seconds.get(line.workload, line.seconds))
     trials = Counter(line.workload for line in lines)
     unknown = set(trials) - {kernel.workload for kernel in kernels}
     share = shares(kernels, seconds)
@@ -113,10 +118,11 @@ def _info(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"kernels": rows, "unknown_workloads": sorted(unknown)}, indent=1))
         return 0
+    unit = "time" if are_timed(kernels, seconds) else "operations"
     for kind, part in sorted(share.items(), key=lambda item: -item[1]):
         members = [row for row in rows if row["kind"] == kind]
         count = f"{len(members)} kernel{'s' * (len(members) > 1)}"
-        print(f"class {kind}: {count}, {100 * part:.0f} % of the {_unit(seconds)}")
+        print(f"class {kind}: {count}, {100 * part:.0f} % of the {unit}")
         for row in members:
             print(f"  {_kernel_text(row)}")
     if unknown:
@@ -147,7 +153,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
 def _distil(options: argparse.Namespace) -> int:
     lines = [line for path in options.logs for line in read_ansor(path)]
     best = distil(lines, options.best)
-    _write(options.output, best, options.logs)
+    _write({options.output: best}, options.logs)
     _print(options, {"trials": len(lines), "kept": len(best)})
     return 0
 
@@ -160,8 +166,8 @@ def _split(options: argparse.Namespace) -> int:
             kernel = kernels.get(line.workload)
             groups.setdefault(kernel.kind if kernel else "unknown", []).append(line)
     options.output.mkdir(parents=True, exist_ok=True)
-    for kind, lines in groups.items():
-        _write(options.output / f"{kind}.jsonl", lines, options.logs)
+    files = {options.output / f"{kind}.jsonl": lines for kind, lines in groups.items()}
+    _write(files, options.logs)
     _print(options, {kind: len(lines) for kind, lines in groups.items()})
     return 0
 
@@ -216,9 +222,16 @@ def _transferred(kernel: Kernel, trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _scores(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, float]:
-    """What each log promises to a model with these kernels, the best first."""
-    models = {str(path): list(kernels_of(path).values()) for path in logs}
-    return scores(shares(kernels, {}), models)
+    """What each log promises to a model with these kernels, the best first. CollageError where no
+    log has a schedule of any of its classes."""
+    models = {str(path): [source.kernel for source in sources_of([path])] for path in logs}
+    found = scores(shares(kernels, {}), models)
+    if not any(found.values()):
+        raise CollageError(
+            f"no schedule in {', '.join(models)} is of a class of the model's kernels: name logs "
+            "of models that are more like it (collage tt info tells the classes)"
+        )
+    return found
 
 
 def _open(path: Path, options: argparse.Namespace, workers: Any) -> Model:
@@ -238,16 +251,17 @@ def _kernels_of_logs(paths: Iterable[Path]) -> dict[str, Kernel]:
     return found
 
 
-def _write(path: Path, lines: Sequence[Line], logs: Iterable[Path]) -> None:
-    """A new log with these trials and their kernels. CollageError where there is one already."""
-    if path.exists():
-        raise CollageError(f"{path} exists already: name another file, or remove it")
+def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
+    """New logs with these trials and their kernels, each at once or not at all. CollageError before
+    any is written where one is there already."""
+    for path in groups:
+        if path.exists():
+            raise CollageError(f"{path} exists already: name another, or remove it")
     kernels = _kernels_of_logs(logs)
-    for workload in dict.fromkeys(line.workload for line in lines):
-        if workload in kernels:
-            note_kernel(path, kernels[workload])
-    for line in lines:
-        append_line(path, line.text)
+    for path, lines in groups.items():
+        workloads = dict.fromkeys(line.workload for line in lines)
+        known = [to_comment(kernels[each]) for each in workloads if each in kernels]
+        write_whole(str(path), "\n".join([*known, *(line.text for line in lines), ""]))
 
 
 def _print(options: argparse.Namespace, facts: dict[str, Any]) -> None:
@@ -270,16 +284,21 @@ def _kernel_text(row: dict[str, Any]) -> str:
     return f"{row['calls']} x {row['name']} {shape}{tried}{best}"
 
 
-def _unit(seconds: dict[str, float]) -> str:
-    return "time" if seconds else "operations"
-
-
 def _shape(text: str) -> tuple[str, list[int]]:
     name, equals, dims = text.partition("=")
     try:
-        return name, [int(dim) for dim in dims.split(",") if equals]
+        if name and equals:
+            return name, [int(dim) for dim in dims.split(",")]
+        raise ValueError
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no INPUT=DIMS, as x=1,3,224,224") from None
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return number
 
 
 def _positive(text: str) -> int:

@@ -48,9 +48,14 @@ def _next(report: dict[str, Any]) -> str:
 
 
 def _best_single(report: dict[str, Any]) -> dict[str, Any] | None:
-    """The fastest plan of one backend alone; its ratio to itself is the one that is exactly 1."""
+    """The fastest plan of one backend alone: by the rounds that they share, as the ratios are."""
     singles = [row for row in report["plans"] if row["is_single_backend"] and row["seconds"]]
-    return min(singles, key=lambda row: row["seconds"], default=None)
+    return max(singles, key=_speed, default=None)
+
+
+def _speed(row: dict[str, Any]) -> tuple[float, float]:
+    ratio = row["ratio_to_best_single"]
+    return (ratio["value"] if ratio else 0.0, -row["seconds"])
 
 
 def _others(report: dict[str, Any], chosen: dict[str, Any]) -> list[dict[str, Any]]:

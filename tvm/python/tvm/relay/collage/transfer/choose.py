@@ -10,11 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from .kernel import Kernel
 
 
+def are_timed(kernels: Iterable[Kernel], seconds: Mapping[str, float]) -> bool:
+    """Whether the seconds of one call of each kernel are known, by workload."""
+    return all(kernel.workload in seconds for kernel in kernels)
+
+
 def shares(kernels: Iterable[Kernel], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Each class's share of the time of a model, 0 to 1: of its kernels' seconds (by workload, of
-    one call) or, where one is not known, of all kernels' arithmetic operations."""
+    """Each class's share of the time of a model, 0 to 1: of its kernels' seconds or, unless
+    are_timed, of their arithmetic operations, which stand for time as well as they can."""
     kernels = list(kernels)
-    are_known = all(kernel.workload in seconds for kernel in kernels)
+    are_known = are_timed(kernels, seconds)
     found: dict[str, float] = {}
     for kernel in kernels:
         one = seconds[kernel.workload] if are_known else kernel.operations

@@ -24,7 +24,7 @@ from ..tuning.ansor_records import flat_key
 _TOKEN = re.compile(r"[A-Za-z_][\w.]*|\d+(?:\.\d+)?(?:e[+-]?\d+)?|\s+|.")
 # What an index with a stride or a shift looks like once integers are erased.
 _SCALED = re.compile(r"(?:# \* (\w+)|(\w+) \* #|(\w+) [+-] #)")
-_PADS = re.compile(r"^T\.if_then_else\(.*, (%\d+|=)\[[^\]]*\], (?:T\.\w+\(0\.0\)|#)\)$")
+_PADS = re.compile(r"^T\.if_then_else\(.*, %\d+\[[^\]]*\], (?:T\.\w+\(0\.0\)|#)\)$")
 # Tools that do not know of kernels take a line that begins so for a comment, TVM's reader as well.
 _MARK = "# kernel "
 

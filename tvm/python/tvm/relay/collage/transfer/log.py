@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import heapq
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ from .kernel import Kernel, kernels_in, to_comment
 
 KIND = "ansor"
 # A comment to other readers, as that of transfer/kernel.py.
-_DIED = "# died "
+_TRIAL = "# trial "
+_logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,35 +45,46 @@ class Source:
 
 
 def kernels_of(path: str | os.PathLike[str]) -> dict[str, Kernel]:
-    """The kernels that a log's comments tell, by workload; none where there is no log yet."""
-    try:
-        return kernels_in(Path(path).read_text(encoding="utf-8").splitlines())
-    except FileNotFoundError:
-        return {}
+    """The kernels that a log's comments tell, by workload."""
+    return kernels_in(_texts(path))
 
 
 def note_kernel(path: str | os.PathLike[str], kernel: Kernel) -> None:
     """Have a log tell what a kernel is, unless it does already."""
-    if kernels_of(path).get(kernel.workload) != kernel:
+    if kernel.workload not in kernels_of(path):
         append_line(path, to_comment(kernel))
 
 
-def note_death(path: str | os.PathLike[str], kernel: Kernel, source: Source) -> None:
-    """Have a log tell that a source's schedule killed its worker, which could not write that."""
-    append_line(path, _DIED + _mark(kernel, source))
+def trial_key(target: str, kernel: Kernel, source: Source) -> str:
+    """Equal for trials of one schedule on one kernel for one target."""
+    facts = [target, kernel.workload, source.kernel.workload, steps_of(source.line)]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def is_deadly(path: str | os.PathLike[str], kernel: Kernel, source: Source) -> bool:
-    """Whether a log tells that of them."""
+def note_trial(path: str | os.PathLike[str], key: str, facts: Mapping[str, Any]) -> None:
+    """Have a log tell how a trial ended, also one that left no line."""
+    append_line(path, _TRIAL + json.dumps({**facts, "key": key}))
+
+
+def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """How the trials that a log tells of ended, by trial_key; the last of each."""
+    found = {}
+    for line in _texts(path):
+        if line.startswith(_TRIAL):
+            try:
+                facts = json.loads(line[len(_TRIAL) :])
+                found[facts.pop("key")] = facts
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue  # cut off by a killed writer
+    return found
+
+
+def _texts(path: str | os.PathLike[str]) -> list[str]:
+    """A log's lines; none where there is no log yet."""
     try:
-        return _DIED + _mark(kernel, source) in Path(path).read_text(encoding="utf-8").splitlines()
+        return Path(path).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        return False
-
-
-def _mark(kernel: Kernel, source: Source) -> str:
-    text = json.dumps([kernel.workload, source.kernel.workload, steps_of(source.line)])
-    return hashlib.sha256(text.encode()).hexdigest()
+        return []
 
 
 def steps_of(text: str) -> list[Step]:
@@ -105,12 +118,21 @@ def distil(lines: Iterable[Line], best: int = 1) -> list[Line]:
 def sources_of(paths: Sequence[str | os.PathLike[str]], best: int = 1) -> list[Source]:
     """What logs together have to transfer: the best trials of each kernel that they tell of.
 
-    TuningLogError. A trial whose kernel no log tells is left out.
+    TuningLogError. Trials whose kernel no log tells are left out, with a warning.
     """
     kernels: dict[str, Kernel] = {}
     for path in paths:
         kernels.update(kernels_of(path))
     named = [(line, str(path)) for path in paths for line in distil(read_ansor(path), best)]
+    unknown = {line.workload for line, _ in named} - set(kernels)
+    if unknown:
+        _logger.warning(
+            "%d of %d kernels in %s cannot be transferred: no comment of a log says what they are, "
+            "as logs of tune and of collage tt do",
+            len(unknown),
+            len({line.workload for line, _ in named}),
+            ", ".join(map(str, paths)),
+        )
     return [
         Source(line.text, kernels[line.workload], log)
         for line, log in named

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole models for Transfer-Tuning: their kernels, schedules searched for them or transferred to
-them. Everything is in the log at once, so each step resumes. Test: tuner/test_pipeline.py.
+them. Everything is in the log at once, so each step resumes. Test: cli/test_tt.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from ..machine.cpu_lock import cpus_for_measuring
 from ..module_check import open_inputs, shapes_text
 from ..progress import OnStep, untold
 from ..transfer.kernel import Kernel
-from ..transfer.log import KIND
+from ..transfer.log import KIND, note_kernel
 from .step import tune_task
 from .transfer import Transfer, Trial
 
+_LEAST_SECONDS = 30.0
 _STEP = f"{tune_task.__module__}:{tune_task.__name__}"
 
 
@@ -81,13 +82,14 @@ def transfer_to(
     on_step: OnStep = untold,
 ) -> dict[str, list[Trial]]:
     """The trials of each kernel, by workload, for `seconds` together, dearest kernels first."""
-    end = time.monotonic() + seconds
     trials = {}
     kernels = _dearest_first(model.kernels)
     for done, kernel in enumerate(kernels):
         on_step(kernel.name, done, len(kernels))
-        left = end - time.monotonic()
-        trials[kernel.workload] = transfer.to_kernel(model.candidate, kernel, left)
+        with cpus_for_measuring(lambda text, at=done: on_step(text, at, len(kernels))):
+            start = time.monotonic()
+            trials[kernel.workload] = transfer.to_kernel(model.candidate, kernel, seconds)
+            seconds -= time.monotonic() - start
     return trials
 
 
@@ -104,15 +106,16 @@ def autoschedule(
 
     Returns by workload why a kernel's search did not end, for those where it did not.
     """
-    end = time.monotonic() + seconds
     failed = {}
     kernels = _dearest_first(model.kernels)
     for done, kernel in enumerate(kernels):
         on_step(kernel.name, done, len(kernels))
-        left = end - time.monotonic()
-        if left <= 0:
+        if seconds <= 0:
             failed[kernel.workload] = "no time left"
             continue
+        note_kernel(log, kernel)
+        # A search that hangs must not use up what others are due.
+        limit = min(seconds, max(2 * seconds / (len(kernels) - done), _LEAST_SECONDS))
         arguments = {
             "candidate": model.candidate.to_json(),
             "kind": KIND,
@@ -122,9 +125,11 @@ def autoschedule(
             "model": search_model,
             "seed": 0,
         }
-        with cpus_for_measuring():
-            job = Job("call", {"function": _STEP, "arguments": arguments}, left)
+        with cpus_for_measuring(lambda text, at=done: on_step(text, at, len(kernels))):
+            start = time.monotonic()
+            job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
             [reply] = workers.run([job], concurrency=1)
+            seconds -= time.monotonic() - start
         if reply.outcome != "ok":
             failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
     return failed

@@ -18,10 +18,12 @@ from ..errors import CollageError
 from ..exec.pool import Job, WorkerPool
 from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from ..transfer.kernel import Kernel
-from ..transfer.log import Source, is_deadly, note_death
+from ..transfer.log import Source, note_trial, trial_key, trials_of
 
 _STEP = f"{__package__}.transfer_trial"
 DIED = "died"
+# What is stopped after less says nothing of the schedule.
+_TELLING_SECONDS = 20.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Transfer:
         sources: Sequence[Source],
         log: Path,
         workers: WorkerPool,
-        trial_seconds: float = 60.0,
+        trial_seconds: float = 30.0,
         list_step: str = f"{_STEP}:list_kernels",
         trial_step: str = f"{_STEP}:transfer",
     ) -> None:
@@ -75,16 +77,35 @@ class Transfer:
         seconds: float,
         on_wait: OnWait | None = None,
     ) -> list[Trial]:
-        """Try all sources of its class on a candidate's kernel, nothing else running meanwhile, as
-        far as the seconds go."""
-        trials: list[Trial] = []
+        """How all sources of its class do on a candidate's kernel, as far as the seconds go.
+
+        What the log tells of is not tried again; nothing else runs while something is.
+        """
+        known = trials_of(self._log)
+        sources = {
+            trial_key(candidate.target, kernel, source): source
+            for source in self.sources_for(kernel)
+        }
+        trials = [Trial(source, **known[key]) for key, source in sources.items() if key in known]
+        untried = {key: source for key, source in sources.items() if key not in known}
+        if not untried:
+            return trials
         with cpus_for_measuring(on_wait):
             end = time.monotonic() + seconds
-            for source in self.sources_for(kernel):
+            is_warm = False
+            for key, source in untried.items():
                 left = end - time.monotonic()
                 if left <= 0:
                     break
-                trials.append(self._try(candidate, kernel, source, left))
+                # A worker that is new gets ready first: that is no trial's time.
+                if not is_warm:
+                    self.kernels(candidate)
+                trial = self._try(candidate, kernel, source, left)
+                is_warm = trial.outcome != DIED
+                if is_warm or left >= _TELLING_SECONDS:
+                    facts = {"outcome": trial.outcome, "seconds": trial.seconds}
+                    note_trial(self._log, key, {**facts, "reason": trial.reason})
+                trials.append(trial)
         return trials
 
     def _try(
@@ -98,14 +119,11 @@ class Transfer:
         }
         call = {"function": self._trial_step, "arguments": arguments}
         job = Job("call", call, min(left, self._trial_seconds))
-        if is_deadly(self._log, kernel, source):
-            return Trial(source, DIED, reason="it did before, as the log says")
         [reply] = self._workers.run([job], concurrency=1)
         if reply.outcome == "ok":
             return Trial(source, **reply.value)
-        # Nothing is known where it was the seconds of all trials that ended.
-        if not reply.fault and job.seconds == self._trial_seconds:
-            note_death(self._log, kernel, source)
+        if reply.outcome == "failed":
+            raise CollageError(f"a trial on {kernel.name}: {reply.message}")
         return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")
 
 

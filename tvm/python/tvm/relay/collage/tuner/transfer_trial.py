@@ -20,7 +20,7 @@ from ..compile import fast_passes
 from ..costs.candidate import CandidateModule
 from ..costs.tolerance import RELATIVE, Tolerance, mismatch
 from ..messages import last_line
-from ..transfer.adapt import Misfit, Step, adapt
+from ..transfer.adapt import Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
 from ..transfer.log import Source, note_kernel, read_ansor, steps_of, with_steps
 from ..tuning.logs import append_line
@@ -38,7 +38,10 @@ EXACT, ADAPTED, INVALID, WRONG, FAILED = OUTCOMES = (
     "failed",
 )
 # How a failed trial stands in Ansor's logs: seconds, and the number of its kind of error.
-_NEVER, _WRONG_ANSWER, _NOT_RUN = 1e10, 6, 4
+_NEVER = 1e10
+_ERRORS = {INVALID: 2, FAILED: 4, WRONG: 5}  # of TVM's MeasureErrorNO
+# Kinds and annotations of TVM's iterators: loops that sum may not run at once.
+_SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 
 
 def list_kernels(candidate: str) -> list[dict[str, Any]]:
@@ -82,42 +85,60 @@ class _Trials:
         note_kernel(log, kernel)
         self._kernel, self._task, self._log = kernel, task, log
         self._dag = task.compute_dag
-        self._known = {
-            json.dumps(steps_of(line.text)): line.seconds
-            for line in read_ansor(log)
-            if (line.workload, line.target) == (kernel.workload, str(task.target))
-        }
+        # By steps. What other logs' tools measured is not measured again either.
+        self._known: dict[str, tuple[str, list[float] | None, str]] = {}
+        for line in read_ansor(log):
+            if (line.workload, line.target) == (kernel.workload, str(task.target)):
+                costs = None if line.seconds is None else [line.seconds]
+                known = (ADAPTED if costs else FAILED, costs, "in the log already")
+                self._known[json.dumps(steps_of(line.text))] = known
         self._arrays: list[np.ndarray] = []
         self._truth: list[np.ndarray] = []
 
     def of(self, source: Source) -> dict[str, Any]:
-        before = steps_of(source.line)
         try:
-            steps = adapt(before, source.kernel, self._kernel, self._extent)
-        except (Misfit, tvm.TVMError) as error:
+            steps = adapt(steps_of(source.line), source.kernel, self._kernel, self._extent)
+        except Exception as error:  # noqa: BLE001 - a bad line of a log is data
             return _row(INVALID, None, last_line(error))
-        outcome = EXACT if source.kernel.workload == self._kernel.workload else ADAPTED
-        line = with_steps(source.line, self._kernel.workload, steps)
         text = json.dumps(steps)
-        if text in self._known:
-            seconds = self._known[text]
-            return _row(outcome if seconds is not None else FAILED, seconds, "in the log already")
+        if text not in self._known:
+            self._known[text] = self._measured(steps)
+            self._note(with_steps(source.line, self._kernel.workload, steps), *self._known[text])
+        outcome, costs, reason = self._known[text]
+        if costs is None:
+            return _row(outcome, None, reason)
+        is_own = source.kernel.workload == self._kernel.workload
+        return _row(EXACT if is_own else ADAPTED, sum(costs) / len(costs), reason)
+
+    def _measured(self, steps: Sequence[Step]) -> tuple[str, list[float] | None, str]:
+        """How a schedule does: an outcome, seconds where it was timed, and why not."""
         try:
-            schedule, tensors = self._dag.apply_steps_from_state(self._state(steps))
+            state = self._state(steps)
+            racing = self._racing(state)
+            if racing:
+                return INVALID, None, racing
+            schedule, tensors = self._dag.apply_steps_from_state(state)
             function = build_kernel(self._task.target, schedule, tensors)
-        except tvm.TVMError as error:
-            return self._failed(line, INVALID, _NOT_RUN, last_line(error))
+        except Exception as error:  # noqa: BLE001
+            return INVALID, None, last_line(error)
         arguments = tensor_arguments(tensors)
         try:
             costs = seconds_of_kernel(function, arguments)
             wrong = self._wrong(function, arguments)
-        except tvm.TVMError as error:
-            return self._failed(line, FAILED, _NOT_RUN, last_line(error))
-        if wrong:
-            return self._failed(line, WRONG, _WRONG_ANSWER, wrong)
-        self._note(line, costs, 0)
-        seconds = self._known[text] = sum(costs) / len(costs)
-        return _row(outcome, seconds, "")
+        except Exception as error:  # noqa: BLE001
+            return FAILED, None, last_line(error)
+        return (WRONG, None, wrong) if wrong else (ADAPTED, costs, "")
+
+    def _racing(self, state: Any) -> str:
+        """Which loop of a state sums into one number by several threads or lanes; "" for none.
+
+        A comparison of outputs may miss it: who wins the race is chance.
+        """
+        for stage in self._dag.infer_bound_from_state(state).stages:
+            for loop in stage.iters:
+                if loop.iter_kind not in (_SPATIAL, _SPECIAL) and loop.annotation in _AT_ONCE:
+                    return f"the sum over {loop.name} of {stage.op.name} runs at once"
+        return ""
 
     def _extent(self, steps: Sequence[Step], stage: int, loop: int) -> int | None:
         state = self._dag.infer_bound_from_state(self._state(steps))
@@ -148,13 +169,9 @@ class _Trials:
         # What it reads is among them, and the same both times unless it was written to.
         return [value.numpy() for value in values]
 
-    def _failed(self, line: str, outcome: str, number: int, reason: str) -> dict[str, Any]:
-        self._note(line, [_NEVER], number)
-        self._known[json.dumps(steps_of(line))] = None
-        return _row(outcome, None, reason)
-
-    def _note(self, line: str, costs: list[float], number: int) -> None:
-        row = {**json.loads(line), "r": [costs, number, 0.0, 0]}
+    def _note(self, line: str, outcome: str, costs: list[float] | None, _: str) -> None:
+        error = 0 if costs else _ERRORS[outcome]
+        row = {**json.loads(line), "r": [costs or [_NEVER], error, 0.0, 0]}
         row["i"][0] = _task_row(self._task)
         append_line(self._log, json.dumps(row))
 
@@ -168,7 +185,7 @@ def _tolerance(arguments: Sequence[tuple[Sequence[int], str]]) -> Tolerance:
 
 def _task_row(task: Any) -> list[Any]:
     """How a log's line names a task; builds do not look at the machine's parameters."""
-    return [task.workload_key, str(task.target), [1, 64, 64, 0, 0, 0, 0, 0], "", 2, []]
+    return [task.workload_key, str(task.target), [1, 64, 64, 0, 0, 0, 0, 0], "", 0, []]
 
 
 def _row(outcome: str, seconds: float | None, reason: str) -> dict[str, Any]:

@@ -47,11 +47,11 @@ def build_kernel(target: tvm.target.Target, *what: Any) -> Any:
 
 
 def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """Normal random numbers; of 8 bits small ones; zeros of other integers, perhaps indices."""
+    """Normal random numbers; small ones of short integers; zeros of others, perhaps indices."""
     if dtype.startswith("float"):
         return generator.standard_normal(math.prod(shape)).reshape(tuple(shape)).astype(dtype)
-    if dtype in ("int8", "uint8"):
-        return generator.integers(0, 8, tuple(shape)).astype(dtype)
+    if dtype in ("int8", "uint8", "int16", "uint16", "bool"):
+        return generator.integers(0, 2 if dtype == "bool" else 8, tuple(shape)).astype(dtype)
     return np.zeros(tuple(shape), dtype)
 
 

@@ -170,28 +170,32 @@ class Tuner:
         name = self._names[workload]
         kernel = self._kernels.get(workload)
         sources = self._transfer.sources_for(kernel) if kernel else []
-        wanted = self._options.trials + len(sources)
-        if trials >= wanted:
-            self.known[workload] = name
+        is_searched = trials >= self._options.trials
+        if is_searched and not sources:
+            if trials:
+                self.known[workload] = name
             return
         if self._seconds_left <= 0:
             self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
             return
         if kernel and sources:
-            start = time.monotonic()
-            found = self._transfer.to_kernel(candidate, kernel, limit, on_wait)
-            self._seconds_left -= time.monotonic() - start
+            # Waiting for the CPUs takes none of the time: to_kernel has them already then.
+            with cpus_for_measuring(on_wait):
+                start = time.monotonic()
+                found = self._transfer.to_kernel(candidate, kernel, limit)
+                took = time.monotonic() - start
+            self._seconds_left -= took
+            limit = max(0.0, limit - took)
             self.transferred[workload] = found
-            best = best_of(found)
-            _logger.info("transferred to %s: %s, %s", name, outcomes(found), best)
-        if not self._options.trials:
+            _logger.info("transferred to %s: %s, %s", name, outcomes(found), best_of(found))
+        if is_searched or limit <= 0:
             return
         job = self._job(
             self._options.tune_step,
             limit,
             candidate,
             workload=workload,
-            trials=wanted,
+            trials=self._options.trials,
             log=str(self._options.log),
             model=self._options.model,
             seed=self._options.seed,
