@@ -18,7 +18,7 @@ from ..costs.candidate import CandidateModule, candidate_module
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
 from ..importer.onnx import from_onnx
-from ..machine.cpu_lock import cpus_for_measuring
+from ..machine.cpu_lock import OnWait, cpus_for_measuring
 from ..module_check import open_inputs, shapes_text
 from ..progress import OnStep, untold
 from ..transfer.kernel import Kernel
@@ -86,7 +86,7 @@ def transfer_to(
     kernels = _dearest_first(model.kernels)
     for done, kernel in enumerate(kernels):
         on_step(kernel.name, done, len(kernels))
-        with cpus_for_measuring(lambda text, at=done: on_step(text, at, len(kernels))):
+        with cpus_for_measuring(_waiting(on_step, done, len(kernels))):
             start = time.monotonic()
             trials[kernel.workload] = transfer.to_kernel(model.candidate, kernel, seconds)
             seconds -= time.monotonic() - start
@@ -125,7 +125,7 @@ def autoschedule(
             "model": search_model,
             "seed": 0,
         }
-        with cpus_for_measuring(lambda text, at=done: on_step(text, at, len(kernels))):
+        with cpus_for_measuring(_waiting(on_step, done, len(kernels))):
             start = time.monotonic()
             job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
             [reply] = workers.run([job], concurrency=1)
@@ -133,6 +133,11 @@ def autoschedule(
         if reply.outcome != "ok":
             failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
     return failed
+
+
+def _waiting(on_step: OnStep, done: int, total: int) -> OnWait:
+    """Tells that a kernel waits for the CPUs."""
+    return lambda text: on_step(text, done, total)
 
 
 def _dearest_first(kernels: Sequence[Kernel]) -> list[Kernel]:
