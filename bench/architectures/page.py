@@ -70,8 +70,12 @@ def conditions_text(records: Records) -> str:
 
 def summary_text(records: Records) -> str:
     """How many ran, the geometric mean, and how many reach the aims: of ratios that are known."""
-    bests = [best for best in map(best_of_ours, records) if best]
-    ratios = [best["ratio"][0] for best in bests if _is_known(best["ratio"])]
+    bests = [(best, record) for record in records if (best := best_of_ours(record))]
+    by_machine: dict[str, list[float]] = defaultdict(list)
+    for best, record in bests:
+        if _is_known(best["ratio"]):
+            by_machine[record["conditions"]["machine"]["cpu"]].append(best["ratio"][0])
+    ratios = [ratio for each in by_machine.values() for ratio in each]
     failed = sum(record["failure"] is not None for record in records)
     nets = {record["net"] for record in records}
     lines = [
@@ -83,11 +87,6 @@ def summary_text(records: Records) -> str:
             f"- Best of ours beside the fastest peer: {_ratios_text(ratios)}, "
             f"the most {max(ratios):.2f}."
         )
-        by_machine: dict[str, list[float]] = defaultdict(list)
-        for record in records:
-            best = best_of_ours(record)
-            if best and _is_known(best["ratio"]):
-                by_machine[record["conditions"]["machine"]["cpu"]].append(best["ratio"][0])
         if len(by_machine) > 1:
             lines += [f"  - on {cpu}: {_ratios_text(each)}." for cpu, each in by_machine.items()]
     if len(ratios) < len(bests):

@@ -16,7 +16,6 @@ from tvm.relay.collage.transfer.log import (
     steps_of,
     trial_key,
     trials_of,
-    with_steps,
 )
 from tvm.relay.collage.tuning import TuningLogError, load_records
 from tvm.relay.collage.tuning.logs import append_line
@@ -85,6 +84,6 @@ def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
     assert "1 of 2 kernels" in caplog.text and str(log) in caplog.text
 
 
-def test_steps_go_into_another_kernels_line():
-    line = with_steps(source(STEPS, conv).line, "[]", [["CI", 1]])
-    assert steps_of(line) == [["CI", 1]] and json.loads(line)["i"][0][0] == "[]"
+def test_steps_and_workload_are_where_ansor_has_them():
+    line = source([["CI", 1]], conv).line
+    assert steps_of(line) == [["CI", 1]] and json.loads(line)["i"][0][0] == kernel(conv).workload

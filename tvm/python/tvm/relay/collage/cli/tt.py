@@ -159,7 +159,7 @@ def _distil(options: argparse.Namespace) -> int:
 
 
 def _split(options: argparse.Namespace) -> int:
-    kernels = _kernels_of_logs(options.logs)
+    kernels = kernels_of(*options.logs)
     groups: dict[str, list[Line]] = {}
     for path in options.logs:
         for line in read_ansor(path):
@@ -244,20 +244,13 @@ def _kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:
         return list(_open(path, options, workers).kernels)
 
 
-def _kernels_of_logs(paths: Iterable[Path]) -> dict[str, Kernel]:
-    found: dict[str, Kernel] = {}
-    for path in paths:
-        found.update(kernels_of(path))
-    return found
-
-
 def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
     """New logs with these trials and their kernels, each at once or not at all. CollageError before
     any is written where one is there already."""
     for path in groups:
         if path.exists():
             raise CollageError(f"{path} exists already: name another, or remove it")
-    kernels = _kernels_of_logs(logs)
+    kernels = kernels_of(*logs)
     for path, lines in groups.items():
         workloads = dict.fromkeys(line.workload for line in lines)
         known = [to_comment(kernels[each]) for each in workloads if each in kernels]

@@ -88,14 +88,20 @@ def Summary(report: dict[str, Any]) -> str:
     for row in report["plans"]:
         if row["is_chosen"] and row["seconds"] is not None:
             pieces.append(f"{format_seconds(row['seconds'])} ({ratio_text(row)} the best backend)")
-    counts: dict[str, int] = {}
-    for row in report["placement"]:
-        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
+    counts = operators_by_backend(report)
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
     if report["seconds"]:
         pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
     return "; ".join(pieces)
+
+
+def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
+    """How many operators of what ships run on each backend."""
+    counts: dict[str, int] = {}
+    for row in report["placement"]:
+        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
+    return counts
 
 
 def ratio_text(row: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..costs.cost import format_seconds
-from .facts import busy_text, ratio_text
+from .facts import busy_text, operators_by_backend, ratio_text
 
 MORE = "All plans, parts and reasons: show(details=True); of a file: collage report FILE --details."
 
@@ -17,9 +17,7 @@ def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _ships(report: dict[str, Any]) -> str:
-    counts: dict[str, int] = {}
-    for row in report["placement"]:
-        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
+    counts = operators_by_backend(report)
     places = [f"{count} on {name}" for name, count in sorted(counts.items(), key=lambda p: -p[1])]
     operators = f": operators {', '.join(places)}" if places else ""
     return f"Plan {report['plan']} ships{operators}."

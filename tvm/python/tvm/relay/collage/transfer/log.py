@@ -44,9 +44,9 @@ class Source:
         return cls(fields["line"], Kernel.from_json(fields["kernel"]), fields["log"])
 
 
-def kernels_of(path: str | os.PathLike[str]) -> dict[str, Kernel]:
-    """The kernels that a log's comments tell, by workload."""
-    return kernels_in(_texts(path))
+def kernels_of(*paths: str | os.PathLike[str]) -> dict[str, Kernel]:
+    """The kernels that the logs' comments tell, by workload."""
+    return kernels_in(line for path in paths for line in _texts(path))
 
 
 def note_kernel(path: str | os.PathLike[str], kernel: Kernel) -> None:
@@ -92,14 +92,6 @@ def steps_of(text: str) -> list[Step]:
     return json.loads(text)["i"][1][1]
 
 
-def with_steps(text: str, workload: str, steps: Sequence[Step]) -> str:
-    """A log's line that has these steps, for this workload."""
-    row = json.loads(text)
-    row["i"][0][0] = workload
-    row["i"][1] = [[], list(steps)]
-    return json.dumps(row)
-
-
 def read_ansor(path: str | os.PathLike[str]) -> list[Line]:
     """A log's trials that are Ansor's. TuningLogError."""
     return [line for line in read_log(path) if line.kind == KIND]
@@ -120,9 +112,7 @@ def sources_of(paths: Sequence[str | os.PathLike[str]], best: int = 1) -> list[S
 
     TuningLogError. Trials whose kernel no log tells are left out, with a warning.
     """
-    kernels: dict[str, Kernel] = {}
-    for path in paths:
-        kernels.update(kernels_of(path))
+    kernels = kernels_of(*paths)
     named = [(line, str(path)) for path in paths for line in distil(read_ansor(path), best)]
     unknown = {line.workload for line, _ in named} - set(kernels)
     if unknown:

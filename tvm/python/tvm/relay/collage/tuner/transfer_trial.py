@@ -22,7 +22,7 @@ from ..costs.tolerance import RELATIVE, Tolerance, mismatch
 from ..messages import last_line
 from ..transfer.adapt import Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
-from ..transfer.log import Source, note_kernel, read_ansor, steps_of, with_steps
+from ..transfer.log import Source, note_kernel, read_ansor, steps_of
 from ..tuning.logs import append_line
 from .ansor_search import tasks_with_calls
 from .step import in_candidates_context
@@ -103,7 +103,9 @@ class _Trials:
         text = json.dumps(steps)
         if text not in self._known:
             self._known[text] = self._measured(steps)
-            self._note(with_steps(source.line, self._kernel.workload, steps), *self._known[text])
+            outcome, costs, _ = self._known[text]
+            number = 0 if costs else _ERRORS[outcome]
+            append_line(self._log, self._line(steps, costs or [_NEVER], number))
         outcome, costs, reason = self._known[text]
         if costs is None:
             return _row(outcome, None, reason)
@@ -148,12 +150,17 @@ class _Trials:
     def _state(self, steps: Sequence[Step]) -> Any:
         if not steps:
             return self._dag.get_init_state().state_object
+        return load_record_from_string(self._line(steps, [0.0], 0))[0].state
+
+    def _line(self, steps: Sequence[Step], costs: list[float], error: int) -> str:
+        """A line of Ansor's log; builds do not look at the machine's parameters in it."""
+        task = [self._task.workload_key, str(self._task.target), [1, 64, 64, 0, 0, 0, 0, 0]]
         row = {
-            "i": [_task_row(self._task), [[], list(steps)]],
-            "r": [[0.0], 0, 0.0, 0],
+            "i": [[*task, "", 0, []], [[], list(steps)]],
+            "r": [costs, error, 0.0, 0],
             "v": "v0.6",
         }
-        return load_record_from_string(json.dumps(row))[0].state
+        return json.dumps(row)
 
     def _wrong(self, function: Any, arguments: list[tuple[list[int], str]]) -> str:
         """How outputs differ from the reference's, "" where they do not."""
@@ -169,23 +176,12 @@ class _Trials:
         # What it reads is among them, and the same both times unless it was written to.
         return [value.numpy() for value in values]
 
-    def _note(self, line: str, outcome: str, costs: list[float] | None, _: str) -> None:
-        error = 0 if costs else _ERRORS[outcome]
-        row = {**json.loads(line), "r": [costs or [_NEVER], error, 0.0, 0]}
-        row["i"][0] = _task_row(self._task)
-        append_line(self._log, json.dumps(row))
-
 
 def _tolerance(arguments: Sequence[tuple[Sequence[int], str]]) -> Tolerance:
     """For sums of any length, of the coarsest type."""
     types = {dtype for _, dtype in arguments}
     coarsest = [rows[-1] for name, rows in RELATIVE.items() if name in types]
     return Tolerance(max(coarsest, default=0.0), 1)
-
-
-def _task_row(task: Any) -> list[Any]:
-    """How a log's line names a task; builds do not look at the machine's parameters."""
-    return [task.workload_key, str(task.target), [1, 64, 64, 0, 0, 0, 0, 0], "", 0, []]
 
 
 def _row(outcome: str, seconds: float | None, reason: str) -> dict[str, Any]:
