@@ -14,7 +14,7 @@ from placement_nets import optimized
 from tree import ROOT
 from tvm.relay import collage
 from tvm.relay.collage import PlacementError
-from tvm.relay.collage.placement import file, save_placement
+from tvm.relay.collage.placement import Placement, file, save_placement
 from tvm.relay.collage.placement.json_form import from_json, schema, to_json
 
 SCHEMA = ROOT / "docs" / "placement.schema.json"
@@ -96,7 +96,7 @@ ATTRS = {
 def test_attributes_of_composites_survive(placement, tmp_path):
     saved = with_attrs(placement, **ATTRS)
     saved.save(tmp_path / "net.json")
-    assert errors(schema(), json.loads((tmp_path / "net.json").read_text())) == []
+    assert errors(schema(Placement), json.loads((tmp_path / "net.json").read_text())) == []
     loaded = collage.load_placement(tmp_path / "net.json")
     assert loaded == saved
     attrs = loaded.function("main").parts[0].composites[0].attrs
@@ -138,12 +138,12 @@ def test_numbers_that_are_too_large(value, tmp_path, text):
 
 
 def test_the_schema_in_the_docs_is_what_the_code_reads():
-    assert json.loads(SCHEMA.read_text()) == schema()
+    assert json.loads(SCHEMA.read_text()) == schema(Placement)
 
 
 def test_saved_files_follow_the_schema(placement, tmp_path):
     placement.save(tmp_path / "net.json")
-    assert errors(schema(), json.loads((tmp_path / "net.json").read_text())) == []
+    assert errors(schema(Placement), json.loads((tmp_path / "net.json").read_text())) == []
 
 
 def places(value, path=()):
@@ -175,13 +175,13 @@ def test_reader_and_schema_refuse_the_same(value):
     for _ in range(600):
         new = rng.choice([..., None, 0, -1, 3, 0.5, "", "measured", "0" * 16, [], {}, True, ["x"]])
         trial = changed(value, rng.choice(spots), new)
-        follows = errors(schema(), trial) == []
+        follows = errors(schema(Placement), trial) == []
         counts[follows] += 1
         if follows:
-            from_json(trial)
+            from_json(Placement, trial)
         else:
             with pytest.raises(PlacementError):
-                from_json(trial)
+                from_json(Placement, trial)
     assert min(counts.values()) > 50
 
 

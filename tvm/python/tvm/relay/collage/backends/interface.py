@@ -7,6 +7,7 @@ Test: backends/test_registry.py.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,13 @@ from tvm.runtime import Module
 
 from ..costs.cost import Cost
 from ..costs.kernel import KernelStep
+from ..rules.pattern_entry import entry_rules, pattern_entry
+from ..rules.rule import Composite, rule_of_entries
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
+# The attribute of a composite that says with which options, as JSON, it was found.
+TARGET_OPTIONS = "target_options"
 
 
 class Backend:
@@ -100,9 +105,22 @@ class Backend:
         By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may
         take that as a part of its own. ``options``: the current CollageOptions.
         """
-        from .rule import backend_rule  # which knows backends
+        rows = [pattern_entry(self.name, entry) for entry in self.all_patterns()]
+        rows = [row._replace(attrs=self._with_options(row.attrs)) for row in rows]
+        attrs = self._with_options(None)
+        entries = entry_rules(self.name, rows)
+        entries += [Composite(label, rule, attrs) for label, rule in self.added_rules.items()]
+        # A graph-level backend merges by regions; joining a few composites at a time is not its way.
+        return rule_of_entries(
+            self.name, entries, options, regions=self.default_rule() == GRAPH_LEVEL
+        )
 
-        return backend_rule(self)
+    def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """A getter of a composite's attributes: those of `attrs`, and options that were set."""
+        if not self.set_options:
+            return attrs
+        text = json.dumps(self.set_options, sort_keys=True)
+        return lambda expr: {**(attrs(expr) if attrs else {}), TARGET_OPTIONS: text}
 
     def preamble(self, mod: IRModule) -> IRModule:
         """Return the module as the backend likes it, before partitioning."""

@@ -7,7 +7,6 @@ Test: rules/test_pattern_entry.py, rules/test_target.py.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -20,13 +19,13 @@ from ..errors import UnknownBackendError
 from ..external import is_external
 from ..interrupts import raise_if_interrupted
 from ..options import CollageOptions, split_style
-from ..rules.pattern_entry import make_labelled_dfpattern_partition_rule_wrapper
-from ..rules.rule import Composite, Joinable, PartitionRule, rule_limits, tvm_rule
+from ..rules.pattern_entry import entry_rules
+from ..rules.rule import Joinable, PartitionRule, rule_of_entries, tvm_rule
 from ..rules.target import own_rule
 from .accuracy import check_budget
-from .interface import GRAPH_LEVEL, Backend
+from .interface import Backend
 from .registry import find_backend
-from .target_options import attrs_with_options, entries_with_options, options_of
+from .target_options import options_of
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> Par
             f"backend {compiler!r} has no patterns: register it with "
             "collage.register_backend(...), or a table with register_pattern_table"
         )
-    return freely_joined(compiler, _entries(compiler, table or []))
+    return freely_joined(compiler, entry_rules(compiler, table or []))
 
 
 def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionRule:
@@ -68,33 +67,14 @@ def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionR
 
     As in TVM's prototype, its patterns join freely, and so do chosen parts that touch.
     """
-    return Joinable(_of_entries(str(compiler), list(entries), "ArbitraryFusion", regions=False))
+    options = CollageOptions.current()
+    return Joinable(rule_of_entries(str(compiler), list(entries), options, "ArbitraryFusion"))
 
 
 def backend_rule(backend: Backend) -> PartitionRule:
-    """Return the rule of a registered backend's patterns and op predicates, as its kind has it.
-
-    Its limits are those of the current options.
-    """
-    # A graph-level backend merges by regions; joining a few composites at a time is not its way.
-    regions = backend.default_rule() == GRAPH_LEVEL
-    entries = _entries(backend.name, entries_with_options(backend))
-    attrs = attrs_with_options(backend)
-    entries += [Composite(label, rule, attrs) for label, rule in backend.added_rules.items()]
-    return _of_entries(backend.name, entries, "NoFusion", regions)
-
-
-def _of_entries(
-    backend: str, entries: list[PartitionRule], own_style: str, regions: bool
-) -> PartitionRule:
-    options = CollageOptions.current()
-    limits = rule_limits(options)
-    limits |= {
-        "max_depth": options.byoc_max_depth,
-        "regions": regions,
-        "style": options.style_of(backend, own_style),
-    }
-    return get_global_func("collage.MakeBackendRule")(backend, entries, json.dumps(limits))
+    """Return the rule of a registered backend's patterns and op predicates, as its kind has it,
+    within the limits of the current options, whether it overrides ``partition_rule`` or not."""
+    return Backend.partition_rule(backend, CollageOptions.current())
 
 
 def rules_of_targets(targets: Iterable[Target]) -> list[PartitionRule]:
@@ -141,7 +121,3 @@ def _warn_of_unused_styles(external: Collection[str]) -> None:
         backend, _ = split_style(text)
         if backend not in external:
             _warn_once(text, backend)
-
-
-def _entries(compiler: str, table: Iterable[tuple]) -> list[Any]:
-    return [make_labelled_dfpattern_partition_rule_wrapper(compiler, row) for row in table]

@@ -17,9 +17,8 @@ import tvm
 from tvm import relay
 
 from ..relay_util.walk import nodes_of
-from .interface import Backend
+from .interface import TARGET_OPTIONS, Backend
 
-TARGET_OPTIONS = "target_options"
 # By the type of the default; bool comes before int, since a bool is one.
 _TYPES = ((bool, "bool"), (int, "int"), (str, "str"))
 
@@ -66,11 +65,6 @@ def options_of(backend: Backend, target: tvm.target.Target | None) -> dict[str, 
     }
 
 
-def options_text(backend: Backend) -> str:
-    """The options that are not at their defaults, as JSON; "" when all are."""
-    return json.dumps(backend.set_options, sort_keys=True) if backend.set_options else ""
-
-
 def options_in(function: relay.Function) -> Mapping[str, Any]:
     """The options with which a part's composites were found."""
     found: dict[str, Any] = {}
@@ -78,26 +72,6 @@ def options_in(function: relay.Function) -> Mapping[str, Any]:
         if each.attrs and TARGET_OPTIONS in each.attrs:
             found.update(json.loads(str(each.attrs[TARGET_OPTIONS])))
     return found
-
-
-def entries_with_options(backend: Backend) -> list[tuple]:
-    """The backend's pattern table; its composites carry options that are not at their defaults."""
-    entries = backend.all_patterns()
-    if not options_text(backend):
-        return entries
-    rows = ((*entry, None, None)[:4] for entry in entries)
-    return [
-        (name, pattern, predicate, attrs_with_options(backend, attrs))
-        for name, pattern, predicate, attrs in rows
-    ]
-
-
-def attrs_with_options(backend: Backend, attrs: Any = None) -> Any:
-    """An attrs getter that adds the backend's options to those of ``attrs``; None for none."""
-    text = options_text(backend)
-    if not text:
-        return attrs
-    return lambda expr: {**(attrs(expr) if attrs else {}), TARGET_OPTIONS: text}
 
 
 def _type_name(backend: Backend, name: Any) -> str:

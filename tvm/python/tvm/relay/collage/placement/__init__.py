@@ -2,7 +2,7 @@
 """Placements: what runs where in a module, saved to a file and replayed without measuring."""
 
 from ..costs.cost import PartCost
-from .file import load_placement, save_placement
+from .file import save_placement
 from .types import (
     Composite,
     Machine,
@@ -12,6 +12,7 @@ from .types import (
     PlacedPart,
     Placement,
     Tuning,
+    load_placement,
 )
 
 __all__ = [

@@ -12,11 +12,10 @@ from typing import Any
 
 from ..errors import PlacementError
 from ..files import parse_json, write_whole
-from .json_form import from_json, to_json
-from .types import Placement
+from .json_form import Data, from_json, to_json
 
 
-def save_placement(placement: Placement, path: str | os.PathLike) -> None:
+def save_placement(placement: Any, path: str | os.PathLike) -> None:
     """Write the file; another process sees the old one or the whole new one.
 
     PlacementError when it cannot be written, and, before anything is written, when the file could
@@ -25,7 +24,7 @@ def save_placement(placement: Placement, path: str | os.PathLike) -> None:
     path = os.fspath(path)
     value = to_json(placement)
     try:
-        from_json(value)
+        from_json(type(placement), value)
     except PlacementError as error:
         text = f"the placement of plan {placement.plan!r} cannot be saved: {error}"
         raise PlacementError(text, "plan") from error
@@ -37,11 +36,10 @@ def save_placement(placement: Placement, path: str | os.PathLike) -> None:
         ) from error
 
 
-def load_placement(path: str | os.PathLike) -> Placement:
-    """Read a file that `save_placement` wrote; it is never changed.
+def read_placement_file(cls: type[Data], path: str | os.PathLike) -> Data:
+    """The placement, of that class, in a file that `save_placement` wrote; it is never changed.
 
-    PlacementError says what is wrong with it; whether it fits a module and this machine is checked
-    when it is replayed.
+    PlacementError says what is wrong with it.
     """
     path = os.fspath(path)
     try:
@@ -57,7 +55,7 @@ def load_placement(path: str | os.PathLike) -> Placement:
             "file",
         ) from error
     try:
-        return from_json(value)
+        return from_json(cls, value)
     except PlacementError as error:
         raise PlacementError(f"placement file {path!r}: {error}", error.kind) from error
 

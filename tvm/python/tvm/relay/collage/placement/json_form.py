@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement <-> JSON values, and the JSON Schema of them, read off the classes' fields.
+"""A placement <-> JSON values, and the JSON Schema of them, read off the fields of its class.
 
 Test: placement/test_file.py.
 """
@@ -10,24 +10,25 @@ import dataclasses
 import enum
 import types
 import typing
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import PlacementError
 from ..records import JSON_TYPES, Attribute, RecordError, fields_of, read, required_fields
-from .types import Placement
 
 # What a file says that it is; the version changes with the meaning of any field.
 FORMAT = "tvm-collage-placement"
 VERSION = 1
 
+Data = TypeVar("Data")
 
-def to_json(placement: Placement) -> dict[str, Any]:
+
+def to_json(placement: Any) -> dict[str, Any]:
     """A placement as JSON values (tuples are lists there)."""
     return {"format": FORMAT, "version": VERSION, **dataclasses.asdict(placement)}
 
 
-def from_json(value: Any) -> Placement:
-    """The placement of JSON values; PlacementError says where they are none."""
+def from_json(cls: type[Data], value: Any) -> Data:
+    """The placement, of that class, of JSON values; PlacementError says where they are none."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise PlacementError(f"it is no placement: its format is not {FORMAT!r}", "file")
     if value.get("version") != VERSION:
@@ -38,15 +39,15 @@ def from_json(value: Any) -> Placement:
         )
     rest = {name: item for name, item in value.items() if name not in ("format", "version")}
     try:
-        return read(Placement, rest)
+        return read(cls, rest)
     except RecordError as error:
         raise PlacementError(str(error), "file") from None
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a file."""
+def schema(cls: type) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a file that holds a placement of that class."""
     defs: dict[str, Any] = {}
-    top = _describe_class(Placement, defs)
+    top = _describe_class(cls, defs)
     head = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
     top["properties"] = {**head, **top["properties"]}
     top["required"] = [*head, *top["required"]]

@@ -22,9 +22,8 @@ from ..external import is_external, mark_lone_part
 from ..options import CollageOptions
 from ..tuner.session import given_records
 from .describe import describe_functions
-from .file import load_placement
 from .made_with import current_opt_level, differences
-from .types import Node, PlacedFunction, PlacedPart, Placement
+from .types import Node, PlacedFunction, PlacedPart, Placement, load_placement
 
 _logger = logging.getLogger(__name__)
 

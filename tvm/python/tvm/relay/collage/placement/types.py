@@ -16,6 +16,8 @@ from ..costs.cost import PartCost
 from ..costs.kernel import KernelChoice
 from ..machine.environment import Machine
 from ..records import Attribute
+from .file import read_placement_file, save_placement
+from .json_form import to_json
 
 KEY = {"pattern": "^[0-9a-f]{16}$"}
 NOT_NEGATIVE = {"minimum": 0}
@@ -135,12 +137,17 @@ class Placement:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, in the form of docs/placement.schema.json."""
-        from .json_form import to_json
-
         return to_json(self)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the file, at once or not at all."""
-        from .file import save_placement
-
         save_placement(self, path)
+
+
+def load_placement(path: str | os.PathLike) -> Placement:
+    """Read a file that `Placement.save` wrote; it is never changed.
+
+    PlacementError says what is wrong with it; whether it fits a module and this machine is checked
+    when it is replayed.
+    """
+    return read_placement_file(Placement, path)

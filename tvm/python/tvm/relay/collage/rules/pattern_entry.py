@@ -75,6 +75,11 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple:
     return get_global_func("collage.MakePatternEntry")(compiler, name, pattern, predicate, attrs)
 
 
+def entry_rules(compiler: str, table: Iterable[Any]) -> list[Any]:
+    """The rules of the entries of a pattern table, in their order."""
+    return [make_labelled_dfpattern_partition_rule_wrapper(compiler, row) for row in table]
+
+
 def prototypes_entry(
     compiler: str, name: str, pattern: DFPattern, predicate: Callable[..., Any] | None = None
 ) -> Any:

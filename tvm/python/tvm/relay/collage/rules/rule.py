@@ -168,6 +168,27 @@ def tvm_rule() -> PartitionRule:
     return _make("Tvm", json.dumps(limits))
 
 
+def rule_of_entries(
+    backend: str,
+    entries: list[PartitionRule],
+    options: CollageOptions,
+    own_style: str = "NoFusion",
+    regions: bool = False,
+) -> PartitionRule:
+    """Return the rule of a backend's entries, within the limits of the options.
+
+    ``own_style``: how it fuses unless an option says otherwise; ``regions``: whether it merges all
+    that touches into regions.
+    """
+    limits = rule_limits(options)
+    limits |= {
+        "max_depth": options.byoc_max_depth,
+        "regions": regions,
+        "style": options.style_of(backend, own_style),
+    }
+    return get_global_func("collage.MakeBackendRule")(backend, entries, json.dumps(limits))
+
+
 def rule_limits(options: CollageOptions) -> dict[str, Any]:
     """The limits of ready rules that all backends share, by their names in C++ (RuleOptions)."""
     return {

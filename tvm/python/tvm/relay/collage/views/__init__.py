@@ -9,10 +9,9 @@ Handles on the C++ objects that the pass itself works with; nothing is computed 
     for candidate in collage.candidates(mod, [collage.host_target(), "dnnl"]): print(candidate)
 """
 
-from .graph import DataflowGraph, Node
+from .graph import DataflowGraph, NestedSubGraph, Node, SubGraph, SubGraphConfig
 from .handle import IndexSet, OpKind, TensorType
 from .partition import CandidatePartition, PartitionSpec
-from .sub_graph import NestedSubGraph, SubGraph, SubGraphConfig
 
 __all__ = [
     "CandidatePartition",

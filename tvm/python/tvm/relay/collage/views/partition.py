@@ -9,7 +9,7 @@ from tvm._ffi import register_object
 from ..costs.cost import PartCost
 from ..records import read
 from .handle import View, call
-from .sub_graph import SubGraph
+from .graph import SubGraph
 
 
 @register_object("collage.PartitionSpec")

@@ -28,7 +28,7 @@ from tree import child_environment
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.backends.target_options import TARGET_OPTIONS
+from tvm.relay.collage.backends.interface import TARGET_OPTIONS
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
