@@ -110,7 +110,7 @@ class Backend:
         attrs = self._with_options(None)
         entries = entry_rules(self.name, rows)
         entries += [Composite(label, rule, attrs) for label, rule in self.added_rules.items()]
-        # A graph-level backend merges by regions; joining a few composites at a time is not its way.
+        # A graph-level backend merges by regions; joining a few at a time is not its way.
         return rule_of_entries(
             self.name, entries, options, regions=self.default_rule() == GRAPH_LEVEL
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from tvm._ffi import get_global_func
 from tvm.relay.op import contrib

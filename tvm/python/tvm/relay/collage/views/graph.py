@@ -18,6 +18,7 @@ from tvm._ffi import get_global_func, register_object
 from ..records import read, read_json
 from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
+
 @dataclasses.dataclass(frozen=True)
 class Node:
     """One node of a DataflowGraph.

@@ -8,8 +8,8 @@ from tvm._ffi import register_object
 
 from ..costs.cost import PartCost
 from ..records import read
-from .handle import View, call
 from .graph import SubGraph
+from .handle import View, call
 
 
 @register_object("collage.PartitionSpec")
