@@ -170,11 +170,11 @@ def main(given: list[str] | None = None) -> int:
         __doc__,
         nets="resnet50,mobilenetv2,bert",
         rounds=1,
+        allow_slow=False,
         output=arguments.ROOT / "build/bench/measuring.json",
     )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")
     parser.add_argument("--measure-seconds", type=float, default=0.3, help="for one candidate")
-    arguments.add_allow_slow(parser)
     args = parser.parse_args(given)
     guards = {"off": [False], "on": [True], "both": [False, True]}[args.guard]
     runs = [run for net in args.nets for run in run_net(net.name, guards, args)]

@@ -159,11 +159,11 @@ def main(given: list[str] | None = None) -> int:
         __doc__,
         nets=f"{PUBLISHED},{WIDEST},{sized}",
         rounds=3,
+        allow_slow=False,
         output=arguments.ROOT / "build/bench/search.json",
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--no-stock", action="store_true", help="ours alone")
-    arguments.add_allow_slow(parser)
     args = parser.parse_args(given)
     folder = args.output.parent / "search_nets"
     folder.mkdir(parents=True, exist_ok=True)
