@@ -54,7 +54,9 @@ def quantise(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> onnx.M
             return next(self._waiting, None)
 
     with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
-        given, folded, made = (str(Path(folder) / f"{name}.onnx") for name in ("net", "folded", "made"))
+        given, folded, made = (
+            str(Path(folder) / f"{name}.onnx") for name in ("net", "folded", "made")
+        )
         onnx.save(model, given)
         quant_pre_process(given, folded, skip_symbolic_shape=True)
         quantize_static(
