@@ -104,10 +104,6 @@ class Backend:
 
         return backend_rule(self)
 
-    def preamble(self, mod: IRModule) -> IRModule:
-        """Return the module as the backend likes it, before partitioning."""
-        return mod
-
     def compile(self, function: relay.Function) -> Module:
         """Return the runtime module that defines the function's ``global_symbol``."""
         raise TypeError(f"backend {self.name!r} compiles nothing: define compile(function)")
