@@ -16,7 +16,6 @@ import argparse
 import os
 import random
 import secrets
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,12 +24,11 @@ from typing import Any
 
 from architectures import page, record, trial
 from architectures.nets import NETS, Row
-from harness import arguments, records
+from harness import arguments, child, records
 from harness.resume import Book, Job, run
 
 # Where `make zoo-environment` puts torch.
 _TORCH_PYTHON = arguments.ROOT / ".venv-zoo/bin/python"
-EXPORTER = arguments.ROOT / "bench/architectures/export.py"
 PYTHON_VARIABLE, FOLDER_VARIABLE = "COLLAGE_ZOO_PYTHON", "COLLAGE_ZOO_FOLDER"
 # Seconds that a net may take, export apart.
 _LIMITS = {trial.SECONDS: 600.0, trial.MINUTES: 3600.0}
@@ -87,7 +85,7 @@ def job_of(row: Row, size: int, batch: int, options: argparse.Namespace) -> Job:
 def measure(row: Row, key: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
     """The facts of one net; it raises for no fault of the net's."""
     with tempfile.TemporaryDirectory(prefix="collage-zoo-", ignore_cleanup_errors=True) as folder:
-        file, why = exported(row, key["size"], key["batch"], options)
+        file, why = exported(row, key, folder, options)
         if why:
             return {"failure": {"stage": "export", "message": why}}
         names = ("threads", "rounds", "rtol", "limit", "backends")
@@ -97,25 +95,25 @@ def measure(row: Row, key: dict[str, Any], options: argparse.Namespace) -> dict[
 
 
 def exported(
-    row: Row, size: int, batch: int, options: argparse.Namespace
+    row: Row, key: dict[str, Any], folder: str, options: argparse.Namespace
 ) -> tuple[Path | None, str]:
     """The net's ONNX file, written now if it is not there, or why there is none; no file and no
     reason for the nets that the bench builds itself."""
     if row.package == "models":
         return None, ""
-    file = options.folder / row.file_name(size, batch, options.export_seed)
+    given = {"size": key["size"], "batch": key["batch"], "seed": options.export_seed}
+    file = options.folder / row.file_name(**given)
     if file.exists():
         return file, ""
-    command = [options.torch_python, str(EXPORTER), f"{row.name}:{size}:{batch}"]
-    command += ["--folder", str(options.folder), "--seed", str(options.export_seed)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-    if file.exists():
-        return file, ""
-    lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
-    return None, lines[-1][-400:]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    ended = child.run(
+        "architectures.export:export",
+        {"name": row.name, "file": str(file), **given},
+        limit=options.limit,
+        log=Path(folder) / "export.txt",
+        python=options.torch_python,
+    )
+    return file, ended.failure[-400:]
 
 
 def summary(found: dict[str, Any]) -> str:
