@@ -14,7 +14,7 @@ from bench_nets import small_classifier
 from harness import records
 from tree import ROOT
 
-MACHINE = kernels.Machine(flops=1e11, bytes=1e10)
+MACHINE = kernels.Machine(100.0, 10.0, 5e-6)
 
 
 def broken_net(batch):
