@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from additivity_account import ROWS, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
 from harness import arguments
 from harness.records import write_figures
+from harness.sides import print_each
 from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage import CollageOptions
@@ -95,11 +96,6 @@ class Timing:
             found[key] = self._call(self._workers[worker], function)
         return found
 
-    def flushed_seconds(self) -> float:
-        """Sum of the network's kernels with caches emptied before each."""
-        rows = self._call(self._workers[0], child.time_kernels_in_place, is_flushed=True)
-        return sum(seconds for _, seconds in rows)
-
     def close(self) -> None:
         for worker in self._workers:
             worker.kill()
@@ -136,11 +132,9 @@ def measure(plan: Plan, host: Any, rounds: int, seed: int, clock: str) -> dict[s
         timing = Timing(plan, host, folder, seed, clock)
         try:
             order = random.Random(seed)
-            taken = [timing.round(order) for _ in range(rounds)]
-            flushed = timing.flushed_seconds()
+            return evaluate(plan, timing, [timing.round(order) for _ in range(rounds)])
         finally:
             timing.close()
-    return evaluate(plan, timing, taken) | {"flushed_kernels": flushed}
 
 
 def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[str, Any]:
@@ -202,7 +196,6 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         "num_parts": sum(counts[:num_parts]),
         "distinct": num_parts,
         "ratio": list(ratio_interval(networks, of_round).to_json().values()),
-        "searched": plan.searched_seconds,
         **dataclasses.asdict(found),
         "sum": found.total,
         "gap": found.gap,
@@ -242,9 +235,9 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def main(given: list[str] | None = None) -> int:
+    # An interval needs two rounds.
     parser = arguments.make_parser(__doc__, nets=NETS, backends="dnnl", output=None)
     parser.add_argument("--plans", default="", help="default: all of collage, tvm, dnnl")
-    # An interval needs two.
     parser.add_argument("--rounds", type=arguments.at_least(2), default=15)
     parser.add_argument(
         "--clock",
@@ -264,32 +257,33 @@ def main(given: list[str] | None = None) -> int:
     if options.clock == "cpu" and os.environ.get("TVM_NUM_THREADS") != "1":
         parser.error("--clock cpu counts all threads: set TVM_NUM_THREADS=1")
     targets = parse_targets([host_target(), *options.backends])
-    results = []
-    for net in options.nets:
-        results += run_net(net.name, *models.to_relay(net.build(1)), targets, options)
-        print(table(results), flush=True)
-        if options.output:
-            write_figures(options.output, results)
-    return 0
+    results: list[dict[str, Any]] = []
+
+    def lines_of(net: models.Net) -> Iterator[str]:
+        for found in run_net(net.name, *models.to_relay(net.build(1)), targets, options):
+            results.append(found)
+            yield table(results)
+
+    status = print_each(options.nets, lambda net: net.name, lines_of)
+    if options.output:
+        write_figures(options.output, results)
+    return status
 
 
-def run_net(name: str, mod: Any, params: Any, targets: Any, options: Any) -> list[dict[str, Any]]:
+def run_net(
+    name: str, mod: Any, params: Any, targets: Any, options: Any
+) -> Iterator[dict[str, Any]]:
     """All plans of one net, searched and measured."""
     prepared = prepare(mod, params, targets.host, opt_level=3)
-    with tvm.transform.PassContext(
-        opt_level=3,
-        config={"relay.collage.store": options.store, "relay.collage.seed": options.seed},
+    config = {"relay.collage.store": options.store, "relay.collage.seed": options.seed}
+    with (
+        tvm.transform.PassContext(opt_level=3, config=config),
+        open_session(CollageOptions.current(), targets.external) as session,
     ):
-        with open_session(CollageOptions.current(), targets.external) as session:
-            names = arguments.listed(options.plans)
-            plans = find_plans(prepared, targets, names, options.made_up, session)
-        return [
-            {
-                "net": name,
-                **measure(plan, targets.host, options.rounds, options.seed, options.clock),
-            }
-            for plan in plans
-        ]
+        names = arguments.listed(options.plans)
+        for plan in find_plans(prepared, targets, names, options.made_up, session):
+            account_of = measure(plan, targets.host, options.rounds, options.seed, options.clock)
+            yield {"net": name, **account_of}
 
 
 if __name__ == "__main__":

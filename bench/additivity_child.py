@@ -23,8 +23,6 @@ from tvm.relay.collage.timing.borders import border_nodes, is_kernel
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 _SAMPLE_SECONDS = 2e-3
 _SAMPLES = 4
-# More than any cache holds.
-_FLUSH_BYTES = 256 << 20
 _open: list[Library] = []
 
 
@@ -70,15 +68,13 @@ class Library:
             for i, number in self._numbers.items()
         }
 
-    def in_place(self, flush: np.ndarray | None = None) -> dict[int, float]:
-        """Seconds of each kernel in its place in a run, by node; `flush` is written before each."""
+    def in_place(self) -> dict[int, float]:
+        """Seconds of each kernel in its place in a run, by node."""
         samples: dict[int, list[float]] = {i: [] for i in self._kernels}
-        for _ in range(_SAMPLES if flush is None else 1):
+        for _ in range(_SAMPLES):
             self._run()
             empty = min(self._sample(self._execute, 1, 0) for _ in range(20))
             for i in self._kernels:  # execute_node runs what lies between the last one and this
-                if flush is not None:
-                    flush += 1
                 samples[i].append(max(0.0, self._sample(self._execute, 1, i) - empty))
         return {i: statistics.median(values) for i, values in samples.items()}
 
@@ -127,7 +123,6 @@ def time_kernels_alone() -> list[dict[str, Any]]:
     return found
 
 
-def time_kernels_in_place(is_flushed: bool = False) -> list[list]:
+def time_kernels_in_place() -> list[list]:
     """Seconds of the kernels of the first library in a run, by node."""
-    flush = np.zeros(_FLUSH_BYTES // 8) if is_flushed else None
-    return list(_open[0].in_place(flush).items())
+    return list(_open[0].in_place().items())

@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,13 +28,14 @@ from harness.served import cpp_library, runtime_library
 from harness.sides import Files, files_of, print_each, row_of
 from harness.tables import interval_text, milliseconds, text_table
 from tvm.relay.collage.exec.resolve import path_of
+from tvm.relay.collage.machine.load import LoadMeter
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 
 PYTHON, RUNTIME, CPP = "python", "runtime alone", "c++"
 PEER = "onnxruntime"
 # How much slower a busy neighbour may make us.
 LIMIT = 2.5
-# Of the CPUs' time before and after, that others may use in a run whose slowdowns are judged.
+# Of the CPUs, that others may use before and after in a run whose slowdowns are judged.
 _MOST_OTHER_WORK = 0.1
 # Long enough for the scheduler to have shared the cores among all that run.
 _SAMPLE_SECONDS = 0.1
@@ -77,7 +77,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         else:
             groups = [_deployed(ours, build_program(files.folder), library, files.inputs) + spins]
         everybody = [contestant for group in groups for contestant in group]
-        before = other_work()
+        before = LoadMeter().look()
         found = compare(everybody, ours.name, options.rounds, 1e-3, sample_seconds=_SAMPLE_SECONDS)
     by_name = {item.name: item for item in found}
     rows = [
@@ -85,21 +85,8 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
         for group in groups
         for each in group
     ]
-    work = max(before, other_work())
+    work = max(before, LoadMeter().look())
     return {"net": net.name, "threads": options.threads, "other_work": work, "rows": rows}
-
-
-def other_work(seconds: float = 1.0) -> float:
-    """The share of all CPUs' time that other processes use while this one sleeps, from 0 to 1."""
-
-    def ticks() -> tuple[int, int]:
-        _, *values = Path("/proc/stat").read_text().splitlines()[0].split()
-        return int(values[3]) + int(values[4]), sum(map(int, values[:8]))
-
-    idle, every = ticks()
-    time.sleep(seconds)
-    idle_later, every_later = ticks()
-    return 1 - (idle_later - idle) / max(1, every_later - every)
 
 
 def _with_spins(ours: Contestant, count: int) -> Contestant:

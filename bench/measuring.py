@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""From model to plan with real measurements, cold and warm: how long, and where the time went.
+"""From model to plan with real measurements, cold and warm, and from the saved placement to a
+library: how long, and where the time went.
 
 `cold` starts with an empty store, `warm` is another process with the store that the cold one left;
-each with the guard off (the op-level search alone) and on. Targets are llvm and dnnl. The phases of
-a run add up to its wall time, with what none of them names as `other`; what worker processes did
-meanwhile is told apart. The import of TVM is not part of a run.
+each with the guard off (the op-level search alone) and on. `replay` is a process that builds from
+the placement that the warm one saved, and can measure nothing; with `--made-up` that of a search by
+made-up costs, which takes no time and spreads the net over both targets. Targets are llvm and dnnl.
+The phases of a run add up to its wall time, with what none of them names as `other`; what worker
+processes did meanwhile is told apart. The import of TVM is not part of a run.
 
-Ends with 1 when a search took longer than its limit with the guard off, in the median of the
-rounds: 180 s cold, 5 s warm; `--allow-slow` leaves that out on a machine that has other work. See
-docs/measuring.md. Test: bench/test_measuring.py.
+Ends with 1 when a replay gave another module, or when with the guard off one of them took longer
+than its limit in the median of the rounds: 180 s cold, 5 s warm, 20 s for a replay; `--allow-slow`
+leaves time out on a machine that has other work. See docs/measuring.md, docs/placement.md.
+Test: bench/test_measuring.py.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import json
 import os
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,32 +30,47 @@ from typing import Any
 
 from harness import arguments, child, records
 
-LIMITS = {"cold": 180.0, "warm": 5.0}  # seconds to a plan, with the guard off
+MADE_UP, REPLAY = "made-up", "replay"
+LIMITS = {"cold": 180.0, "warm": 5.0, REPLAY: 20.0}  # seconds, with the guard off
 Seconds = list[float]  # wall, CPU
 
 
 def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
-    """All runs of one net: each round, for guard off and on, cold and then warm."""
-    runs = []
+    """All runs of one net: each round, for guard off and on, cold and then warm, and the replay."""
+    runs: list[dict] = []
+
+    def add(kind: str, run: dict) -> None:
+        runs.append({"kind": kind, **run})
+        print(row(runs[-1]), flush=True)
+
     for number in range(args.rounds):
         for has_guard in guards:
             with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
-                for kind in ("cold", "warm"):
-                    given = {"net": net, "store": f"{folder}/costs.db", "has_guard": has_guard}
-                    given["seconds"] = args.measure_seconds
-                    run = child.call("measuring:search", given)
-                    runs.append({"kind": kind, "round": number, **run})
-                    print(row(runs[-1]), flush=True)
+                given = {"net": net, "placement": f"{folder}/placement.json"}
+                options = {"store": f"{folder}/costs.db", "has_guard": has_guard}
+                options |= {"seconds": args.measure_seconds, "made_up": args.made_up}
+                for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:
+                    run = child.call("measuring:search", given | options) | {"round": number}
+                    add(kind, run)
+                again = child.call("measuring:replay", given)
+                is_same = (again["hash"], again["plan"]) == (run["hash"], run["plan"])
+                add(REPLAY, {**again, "guard": has_guard, "round": number, "is_same": is_same})
     return runs
+
+
+def _title(run: dict) -> str:
+    return f"{run['net']} {run['kind']} guard {'on' if run['guard'] else 'off'}"
 
 
 def row(run: dict) -> str:
     """One run: time, load, and how many candidates were measured of how many."""
-    costs, answered = run["costs"], run["answered"]
     wall, cpu = run["seconds"]
+    text = f"{_title(run):30} {wall:7.1f} s, CPU {cpu:5.1f} s"
+    if run["kind"] == REPLAY:
+        return f"{text}; plan {run['plan']}, module {'equal' if run['is_same'] else 'DIFFERENT'}"
+    costs, answered = run["costs"], run["answered"]
     return (
-        f"{run['net']:12} {run['kind']} guard {'on ' if run['guard'] else 'off'} {wall:7.1f} s, CPU"
-        f" {cpu:5.1f} s + workers {run['children_cpu_seconds']:6.1f} s (load {run['load']:.1f},"
+        f"{text} + workers {run['children_cpu_seconds']:6.1f} s (load {run['load']:.1f},"
         f" import {run['import'][0]:.1f} s); asked for {costs['asked']} of {costs['distinct']}"
         f" distinct candidates ({costs['candidates']} in all) in {costs['rounds']} rounds;"
         f" {answered['measured']} measured with transitions, {answered['store']} from the store,"
@@ -61,7 +81,7 @@ def row(run: dict) -> str:
 def breakdown(run: dict) -> str:
     """Where one run's wall time went, the most first, and what the workers did meanwhile."""
     whole = run["seconds"][0]
-    lines = [f"{run['net']} {run['kind']} guard {'on' if run['guard'] else 'off'}: {whole:.1f} s"]
+    lines = [f"{_title(run)}: {whole:.1f} s"]
     phases = sorted(run["phases"].items(), key=lambda item: -item[1][0])
     for name, (wall, cpu) in phases:
         lines.append(f"  {name:20} {wall:8.2f} s {wall / whole:6.1%}   CPU {cpu:7.2f} s")
@@ -73,33 +93,51 @@ def breakdown(run: dict) -> str:
     return "\n".join(lines)
 
 
-def faults(runs: list[dict]) -> list[str]:
-    """A line for each net whose search took too long with the guard off."""
-    found = []
-    for kind, limit in LIMITS.items():
+def faults(runs: list[dict], allow_slow: bool = False) -> list[str]:
+    """A line for each net that took too long with the guard off, and each other module."""
+    found = [f"{_title(run)}: another module" for run in runs if not run.get("is_same", True)]
+    for kind, limit in {} if allow_slow else LIMITS.items():
         for net in dict.fromkeys(run["net"] for run in runs):
             own = [r for r in runs if (r["net"], r["kind"], r["guard"]) == (net, kind, False)]
             seconds = [run["seconds"][0] for run in own]
             if seconds and statistics.median(seconds) >= limit:
-                found.append(f"{net}, {kind}: {statistics.median(seconds):.1f} s to a plan")
+                found.append(f"{net}, {kind}: {statistics.median(seconds):.1f} s")
     return found
 
 
-def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
-    """From the model to a plan. All seconds are (wall, CPU of this process)."""
-    began = _now()
+def _net(name: str) -> tuple[Any, Any, list[Any]]:
+    """Module, parameters and targets."""
     import models
     import tvm
     from tvm.relay import collage
+
+    return *models.relay_of(name), [collage.host_target(), tvm.target.Target("dnnl")]
+
+
+def search(
+    net: str, store: str, has_guard: bool, seconds: float, placement: str, made_up: bool
+) -> dict:
+    """From the model to a plan, whose placement is saved. All seconds are (wall, CPU of this
+    process)."""
+    began = _now()
+    import tvm
+    from random_costs import RandomCosts
+    from tvm.relay import collage
+    from tvm.relay.collage import optimizer
     from tvm.relay.collage.exec.spent import recording
     from tvm.relay.collage.report.facts import costs_asked
 
     imported = _minus(_now(), began)
-    mod, params = models.relay_of(net)
+    mod, params, targets = _net(net)
+    if made_up:
+        optimizer.CostEstimator = lambda _: RandomCosts(0)
     options = collage.CollageOptions(
-        guard=has_guard, store=store, measure_seconds=seconds, progress="quiet"
+        guard=has_guard,
+        store=store,
+        measure_seconds=seconds,
+        measure_kernels=not made_up,
+        progress="quiet",
     )
-    targets = [collage.host_target(), tvm.target.Target("dnnl")]
     children = _children_cpu()
     with tvm.transform.PassContext(opt_level=3), recording() as spent:
         result = collage.optimize(mod, params, targets, options)
@@ -108,25 +146,54 @@ def search(net: str, store: str, has_guard: bool, seconds: float) -> dict:
         for name, seconds in json.loads(tvm.get_global_func("collage.LastPhases")()).items()
     }
     [report] = [row for row in result.partitioned if not row.skipped]
+    result.save_placement(placement)
+    answered = {"measured": "measured", "store": "from_store", "memory": "from_memory"}
     return {
         "net": net,
         "guard": has_guard,
         "plan": result.plan,
+        "hash": tvm.ir.structural_hash(result.mod),
         "is_optimal": report.is_optimal,
         "import": imported,
-        "seconds": [sum(pair[k] for pair in spent.phases.values()) for k in (0, 1)],
+        "seconds": _together(spent.phases),
         "children_cpu_seconds": _children_cpu() - children,
         "phases": by_phase(spent.phases, of_pass),
         "workers": spent.workers,
         "costs": costs_asked(report),
-        "answered": {
-            "measured": result.costs["measured"],
-            "store": result.costs["from_store"],
-            "memory": result.costs["from_memory"],
-        },
+        "answered": {name: result.costs.get(key, 0) for name, key in answered.items()},
         "failed": len(report.failed),
         "load": os.getloadavg()[0],
     }
+
+
+def replay(net: str, placement: str) -> dict:
+    """From the model and a placement to a library. Who starts a process to measure gets an
+    error."""
+    import tvm
+    from tvm import relay
+    from tvm.relay.collage.exec.spent import recording
+
+    mod, params, targets = _net(net)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a replay starts no process")
+
+    subprocess.Popen.__init__ = refuse
+    config = {"relay.collage.enable_collage": True, "relay.collage.placement": placement}
+    with tvm.transform.PassContext(opt_level=3, config=config), recording() as spent:
+        found = relay.build(mod, target=targets, params=params).collage
+    return {
+        "net": net,
+        "plan": found.plan,
+        "hash": tvm.ir.structural_hash(found.mod),
+        "seconds": _together(spent.phases),
+        "phases": spent.phases,
+        "workers": {},
+    }
+
+
+def _together(phases: dict[str, Seconds]) -> Seconds:
+    return [sum(pair[k] for pair in phases.values()) for k in (0, 1)]
 
 
 def by_phase(phases: dict[str, Seconds], of_pass: dict[str, Seconds]) -> dict[str, Seconds]:
@@ -170,19 +237,21 @@ def main(given: list[str] | None = None) -> int:
         __doc__,
         nets="resnet50,mobilenetv2,bert",
         rounds=1,
+        allow_slow=False,
         output=arguments.ROOT / "build/bench/measuring.json",
     )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")
     parser.add_argument("--measure-seconds", type=float, default=0.3, help="for one candidate")
-    arguments.add_allow_slow(parser)
+    parser.add_argument("--made-up", action="store_true", help="costs, for the replay alone")
     args = parser.parse_args(given)
     guards = {"off": [False], "on": [True], "both": [False, True]}[args.guard]
+    guards = [False] if args.made_up else guards
     runs = [run for net in args.nets for run in run_net(net.name, guards, args)]
     for run in runs:
         if run["round"] == 0:
             print(breakdown(run), flush=True)
     records.write_figures(args.output, runs)
-    return arguments.status_of([] if args.allow_slow else faults(runs))
+    return arguments.status_of(faults(runs, args.allow_slow))
 
 
 if __name__ == "__main__":

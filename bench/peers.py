@@ -12,13 +12,14 @@ import argparse
 import json
 import os
 import sys
-import time
+from functools import partial
 from typing import Any
 
 import models
 from harness import arguments, records
 from harness.build import COLLAGE, STOCK, build
 from harness.contestants import PEERS, stock
+from harness.resume import Book, Job, run
 from harness.sides import files_of
 from peers_report import (
     failed_alone,
@@ -41,25 +42,9 @@ KEY = ("net", "made_under")
 
 def main(given: list[str] | None = None) -> int:
     options = parse(given)
-    began = time.monotonic()
     for name, reason in options.left_out.items():
         print(f"left out: {name} ({reason})")
-    found = known(options)
-    for net in options.nets:
-        if net.name in found:
-            print(f"{net.name}: already in {options.output}, --fresh measures it again")
-        elif time.monotonic() - began > options.budget:
-            print(f"{net.name}: left out, the budget of {options.budget:g} s is used up")
-            continue
-        else:
-            try:
-                found[net.name] = measure(net, options)
-            except FileNotFoundError as error:
-                print(f"{net.name}: left out: {error}", file=sys.stderr)
-                continue
-            records.save(options.output, KEY, found[net.name])
-        print(net_text(found[net.name]), flush=True)
-    chosen = [found[net.name] for net in options.nets if net.name in found]
+    chosen = run(jobs_of(options), book_of(options), net_text, budget=options.budget)
     if not chosen:
         print("peers: nothing was measured", file=sys.stderr)
         return 1
@@ -70,12 +55,29 @@ def main(given: list[str] | None = None) -> int:
     return 1 if COLLAGE in options.contestants and any(map(ours_failed, chosen)) else 0
 
 
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    made_under = records.digest(conditions_of(options))
+    return [
+        Job(net.name, {"net": net.name, "made_under": made_under}, partial(measure, net, options))
+        for net in options.nets
+    ]
+
+
+def book_of(options: argparse.Namespace) -> Book:
+    if options.fresh:
+        options.output.unlink(missing_ok=True)
+
+    def is_failed(record: dict[str, Any]) -> bool:
+        return COLLAGE in options.contestants and ours_failed(record)
+
+    return Book(options.output, KEY, conditions_of(options), is_failed=is_failed)
+
+
 def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
     """One net's record; whoever fails stands in it with the reason. FileNotFoundError for a real
     net whose file is not there."""
     from tvm.relay.collage.measure import Contestant, compare
 
-    print(f"{net.name} ...", flush=True)
     contestants, failures, facts = [], {}, {}
     with_alone = "alone" in options.contestants
     with files_of(net, options.threads, options.batch) as files:
@@ -120,44 +122,18 @@ def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
             open_timeout=options.build_timeout,
             give_up_ratio=options.give_up_ratio,
         )
-    conditions = conditions_of(options)
-    key = {"net": net.name, "made_under": records.digest(conditions), "conditions": conditions}
-    key |= {name: conditions[name] for name in ("batch", "threads")}
+    key = {"net": net.name, "batch": options.batch, "threads": options.threads}
     facts |= {"load": os.getloadavg()[0]}
     return make_record(key, comparisons, [*PEERS, STOCK], failures, facts)
 
 
 def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
     """What a record's figures depend on beside the net; equal ones need no second measurement."""
+    names = ("batch", "threads", "rounds", "rtol", "give_up_ratio", "build_timeout")
+    settings = {name: getattr(options, name) for name in (*names, "backends", "collage")}
+    settings |= {"asked": options.contestants, "variables": records.thread_variables()}
     packages = [PEERS[name].package for name in options.contestants if name in PEERS]
-    return {
-        "batch": options.batch,
-        "threads": options.threads,
-        "asked": options.contestants,
-        "rounds": options.rounds,
-        "rtol": options.rtol,
-        "give_up_ratio": options.give_up_ratio,
-        "build_timeout": options.build_timeout,
-        "variables": records.thread_variables(),
-        "backends": options.backends,
-        "collage": options.collage,
-        "versions": records.versions(packages),
-        "machine": records.describe_machine(),
-    }
-
-
-def known(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Records that are there already for the same conditions, by net."""
-    if options.fresh:
-        options.output.unlink(missing_ok=True)
-    wanted = records.digest(conditions_of(options))
-    return {
-        net: record
-        for (net, made_under), record in records.load(options.output, KEY).items()
-        if made_under == wanted
-        # What failed is tried again: its cause may be gone.
-        and not (COLLAGE in options.contestants and ours_failed(record))
-    }
+    return records.conditions(settings, packages)
 
 
 def parse(given: list[str] | None) -> argparse.Namespace:
@@ -168,6 +144,8 @@ def parse(given: list[str] | None) -> argparse.Namespace:
         threads=None,
         rounds=30,
         backends=None,
+        rtol=1e-3,
+        budget=float("inf"),
         output=arguments.ROOT / "build/bench/peers.jsonl",
     )
     add = parser.add_argument
@@ -186,10 +164,8 @@ def parse(given: list[str] | None) -> argparse.Namespace:
         metavar="NAME=VALUE",
         help="an option of Collage; the value as JSON (true, 0.5) or text",
     )
-    add("--budget", type=float, default=float("inf"), help="s; no net starts after")
     add("--build-timeout", type=float, default=3600.0, help="seconds")
     add("--give-up-ratio", type=float, default=10.0)
-    add("--rtol", type=float, default=1e-3, help="largest error of outputs")
     add("--fresh", action="store_true", help="forget what the output file holds")
     options = parser.parse_args(given)
     from tvm.relay.collage.options import PREFIX, check_options

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import COLLAGE
-from harness.sides import row_of
+from harness.sides import rows_of
 from harness.tables import interval_text, milliseconds, text_table
 from tvm.relay.collage.measure import Comparison
 
@@ -40,10 +40,7 @@ def make_record(
     were not even built, with the reason. built: facts of the builds, kept as they are.
     """
     ours = {item.name: item for item in comparisons}.get(COLLAGE)
-    rows = [row_of(item, ours) for item in comparisons]
-    named = {row["name"] for row in rows}
-    rows += [_failed_row(name, text) for name, text in failures.items() if name not in named]
-    rows = [row | {"is_peer": row["name"] in peers} for row in rows]
+    rows = rows_of(comparisons, ours, peers, failures)
     usable = [row for row in rows if row["is_peer"] and row["seconds"] is not None]
     fastest = min(usable, key=lambda row: row["seconds"], default=None)
     return {
@@ -53,11 +50,6 @@ def make_record(
         "ratio": fastest["ratio"] if fastest else None,
         **built,
     }
-
-
-def _failed_row(name: str, message: str) -> dict[str, Any]:
-    row = dict.fromkeys(("seconds", "low", "high", "fastest", "ratio", "output_error"))
-    return row | {"name": name, "status": "compile_failed", "rounds": 0, "message": message}
 
 
 def slowest_parts(report: Record | None) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from typing import Any
 
 import models
 from harness import arguments, child, records
+from harness.tables import text_table
 
 PUBLISHED = "resnet50,mobilenetv2,inception_v3,densenet121,bert,nasnet"
 # The widest positions, and the most candidates that real costs were asked of.
@@ -35,6 +36,7 @@ SIDES = ("dnnl", "random", "asked", "bounded", "same")
 ASKED = ("asked", "bounded")
 TO_PLAN = ("types", "rules", "import", "candidates", "estimate", "search", "deploy", "report")
 PHASES = (*TO_PLAN, "other", "rewrite")  # all but "rewrite" count as "to plan"
+COUNTS = ("nodes", "candidates", "states", "widest")
 LONGEST = 0.5  # seconds from module to plan, of a published net
 _PROTOTYPE_SECONDS = 120.0  # in which it gives a plan, or has failed
 
@@ -108,40 +110,15 @@ def _median(runs: list[dict], key: str) -> float:
     return statistics.median(run[key] for run in runs)
 
 
-def _head() -> str:
-    phases = " ".join(f"{name[:6]:>6}" for name in PHASES)
-    return (
-        f"{'net depth':20} {'rules':6} {'to plan: s':>10} {'CPU s':>6} {'whole: s':>8} {'CPU s':>6}"
-        f"  CPU: {phases}  {'nodes':>6} {'cands':>6} {'states':>8} {'widest':>6} {'MB':>6} plan"
-    )
-
-
-def _row(head: str, side: str, runs: list[dict]) -> str:
-    last = runs[-1]
-    phases = " ".join(
-        f"{statistics.median(run['cpu_phases'].get(phase, 0.0) for run in runs):6.3f}"
-        for phase in PHASES
-    )
-    return (
-        f"{head:20} {side:6} {_median(runs, 'plan_seconds'):10.3f}"
-        f" {_median(runs, 'plan_cpu_seconds'):6.3f} {_median(runs, 'seconds'):8.3f}"
-        f" {_median(runs, 'cpu_seconds'):6.3f}       {phases}  {last['nodes']:6}"
-        f" {last['candidates']:6} {last['states']:8} {last['widest']:6}"
-        f" {_median(runs, 'peak_mb'):6.1f} {last['price']:.6g}"
-        f" {'optimal' if last['optimal'] else 'NOT OPTIMAL, ' + _gap(last)}; asked for"
-        f" {last['asked']} of {last['distinct']} distinct costs in {last['rounds']} rounds; "
-        + "; ".join([*last["cuts"], last["limit"]])
-    )
-
-
 def report(result: dict) -> None:
     """Prints one net at one depth."""
-    for side in SIDES:
-        head = f"{result['net']} d{result['depth']}" if side == SIDES[0] else ""
-        print(_row(head, side, result["runs"][side]), flush=True)
-        if side in result["ratios"]:
-            low, middle, high = result["ratios"][side]
-            print(f"{'':27} whole pass, CPU, ours / stock: {middle:.3f} [{low:.3f} .. {high:.3f}]")
+    head = [f"{result['net']} d{result['depth']}", "to plan s", "CPU", "whole s", "CPU"]
+    head += [*(f"{name[:6]}" for name in PHASES), *COUNTS, "MB", "plan"]
+    rows = [_row(side, result["runs"][side]) for side in SIDES]
+    print(text_table(head, rows), flush=True)
+    for side, (low, middle, high) in result["ratios"].items():
+        text = f"{middle:.3f} [{low:.3f} .. {high:.3f}]"
+        print(f"  {side}, whole pass, CPU, ours / stock: {text}")
     stock = result["runs"]["stock"]
     if stock:
         last = stock[-1]
@@ -149,7 +126,22 @@ def report(result: dict) -> None:
             f"whole: {_median(stock, 'seconds'):.3f} s, CPU {_median(stock, 'cpu_seconds'):.3f} s,"
             f" peak {last['peak_mb']:.1f} MB, plan {last['price']:.6g}"
         )
-        print(f"{'':20} stock  {text}", flush=True)
+        print(f"  stock, {text}", flush=True)
+
+
+def _row(side: str, runs: list[dict]) -> list[str]:
+    """Medians of the runs; seconds of phases are those of the CPU."""
+    last = runs[-1]
+    keys = ("plan_seconds", "plan_cpu_seconds", "seconds", "cpu_seconds")
+    phases = [[run["cpu_phases"].get(phase, 0.0) for run in runs] for phase in PHASES]
+    seconds = [*(_median(runs, key) for key in keys), *map(statistics.median, phases)]
+    counts = [str(last[count]) for count in COUNTS]
+    remarks = ["optimal" if last["optimal"] else f"NOT OPTIMAL, {_gap(last)}"]
+    asked = f"{last['asked']} of {last['distinct']}"
+    remarks.append(f"asked for {asked} distinct costs in {last['rounds']} rounds")
+    remarks += [*last["cuts"], last["limit"]]
+    rest = [f"{_median(runs, 'peak_mb'):.1f}", f"{last['price']:.6g}", "; ".join(remarks)]
+    return [side, *(f"{value:.3f}" for value in seconds), *counts, *rest]
 
 
 def main(given: list[str] | None = None) -> int:
@@ -159,15 +151,14 @@ def main(given: list[str] | None = None) -> int:
         __doc__,
         nets=f"{PUBLISHED},{WIDEST},{sized}",
         rounds=3,
+        allow_slow=False,
         output=arguments.ROOT / "build/bench/search.json",
     )
     parser.add_argument("--depths", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--no-stock", action="store_true", help="ours alone")
-    arguments.add_allow_slow(parser)
     args = parser.parse_args(given)
     folder = args.output.parent / "search_nets"
     folder.mkdir(parents=True, exist_ok=True)
-    print(_head())
     results = []
     for net in args.nets:
         path = folder / f"{net.name.replace(':', '_')}.json"

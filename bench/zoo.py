@@ -13,79 +13,49 @@ Test: bench/test_zoo.py.
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
 import random
 import secrets
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from architectures import page, record, trial
 from architectures.nets import NETS, Row
-from harness import arguments, records
+from harness import arguments, child, records
+from harness.resume import Book, Job, run
 
 # Where `make zoo-environment` puts torch.
 _TORCH_PYTHON = arguments.ROOT / ".venv-zoo/bin/python"
-EXPORTER = arguments.ROOT / "bench/architectures/export.py"
 PYTHON_VARIABLE, FOLDER_VARIABLE = "COLLAGE_ZOO_PYTHON", "COLLAGE_ZOO_FOLDER"
 # Seconds that a net may take, export apart.
 _LIMITS = {trial.SECONDS: 600.0, trial.MINUTES: 3600.0}
 _ROUNDS = {trial.SECONDS: 8, trial.MINUTES: 16}
 # Backends that are somebody else's whole library: each is measured alone. TVM's takes minutes.
 _BACKENDS = "dnnl,onnxruntime,openvino"
-Job = tuple[Row, int, int]
 
 
 def main(given: list[str] | None = None) -> int:
     options = parse(given)
     if options.write_docs:
-        return write_docs(options)
+        book = Book(options.record, record.KEY)
+        return book.write_page(options.docs, page.tables, "zoo.jsonl")
     if options.list:
         for row in NETS.values():
             sizes = " ".join(str(size) for size in row.sizes if size)
             print(f"{row.name:34}{row.family:22}{row.package:14}{sizes}")
         return 0
-    jobs = jobs_of(options)
-    conditions = conditions_of(options)
-    began, failed = time.monotonic(), 0
-    for number, (row, size, batch) in enumerate(jobs, 1):
-        key = (row.name, size, batch, options.depth)
-        title = f"[{number}/{len(jobs)}] {row.name} {size or ''} batch {batch}"
-        known = records.load(options.record, record.KEY).get(key)
-        is_current = known and records.is_current(known, conditions, record.CONDITIONS)
-        if known and (options.keep or is_current):
-            print(f"{title}: is in {options.record.name}", flush=True)
-            failed += known["failure"] is not None
-            continue
-        if time.monotonic() - began > options.budget:
-            print(f"{title}: left out, the budget of {options.budget:g} s is used up")
-            break
-        found = measure(row, size, batch, options, conditions)
-        records.save(options.record, record.KEY, found)
-        failed += found["failure"] is not None
-        print(f"{title}: {summary(found)}", flush=True)
+    book = Book(options.record, record.KEY, conditions_of(options), record.CONDITIONS)
+    jobs = [job_of(*each, options) for each in chosen(options)]
+    found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    failed = sum(each["failure"] is not None for each in found)
     print(f"{failed} of {len(jobs)} ended early")
     return 0
 
 
-def write_docs(options: argparse.Namespace) -> int:
-    """The page's tables anew; the page stays as it is where something is missing."""
-    try:
-        if not options.record.exists():
-            raise FileNotFoundError(f"--record {options.record}: there is no such file")
-        page.write_page(options.docs, records.load(options.record, record.KEY).values())
-    except (OSError, ValueError) as error:
-        print(f"zoo: --docs {options.docs} is not written: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def jobs_of(options: argparse.Namespace) -> list[Job]:
+def chosen(options: argparse.Namespace) -> list[tuple[Row, int, int]]:
     """What to measure: all that was named, or as many as are to be drawn, by the seed."""
     jobs = [
         (row, size, batch)
@@ -106,54 +76,44 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
     return drawn
 
 
-def measure(
-    row: Row, size: int, batch: int, options: argparse.Namespace, conditions: dict[str, Any]
-) -> dict[str, Any]:
-    """The record of one net; it raises for no fault of the net's."""
-    began = time.monotonic()
-    facts: dict[str, Any] = {}
+def job_of(row: Row, size: int, batch: int, options: argparse.Namespace) -> Job:
+    key = {"net": row.name, "size": size, "batch": batch, "depth": options.depth}
+    title = f"{row.name} {size or ''} batch {batch}"
+    return Job(title, key, lambda: measure(row, key, options))
+
+
+def measure(row: Row, key: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The facts of one net; it raises for no fault of the net's."""
     with tempfile.TemporaryDirectory(prefix="collage-zoo-", ignore_cleanup_errors=True) as folder:
-        file, why = exported(row, size, batch, options)
+        file, why = exported(row, key, folder, options)
         if why:
-            facts["failure"] = {"stage": "export", "message": why}
-        else:
-            names = ("depth", "threads", "rounds", "rtol", "limit")
-            request = {name: getattr(options, name) for name in names}
-            request |= {"net": row.name, "size": size, "batch": batch, "folder": folder}
-            request |= {"file": file and str(file), "backends": options.backends}
-            facts = trial.run_trial(request | {"arguments": options.peers_arguments})
-    return {
-        "net": row.name,
-        "size": size,
-        "batch": batch,
-        "depth": options.depth,
-        "conditions": conditions,
-        "date": datetime.date.today().isoformat(),
-        **facts,
-        "seconds": round(time.monotonic() - began, 1),
-    }
+            return {"failure": {"stage": "export", "message": why}}
+        names = ("threads", "rounds", "rtol", "limit", "backends")
+        request = {name: getattr(options, name) for name in names}
+        request |= {"file": file and str(file), "folder": folder}
+        return trial.run_trial({**key, **request, "arguments": options.peers_arguments})
 
 
 def exported(
-    row: Row, size: int, batch: int, options: argparse.Namespace
+    row: Row, key: dict[str, Any], folder: str, options: argparse.Namespace
 ) -> tuple[Path | None, str]:
     """The net's ONNX file, written now if it is not there, or why there is none; no file and no
     reason for the nets that the bench builds itself."""
     if row.package == "models":
         return None, ""
-    file = options.folder / row.file_name(size, batch, options.export_seed)
+    given = {"size": key["size"], "batch": key["batch"], "seed": options.export_seed}
+    file = options.folder / row.file_name(**given)
     if file.exists():
         return file, ""
-    command = [options.torch_python, str(EXPORTER), f"{row.name}:{size}:{batch}"]
-    command += ["--folder", str(options.folder), "--seed", str(options.export_seed)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-    if file.exists():
-        return file, ""
-    lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
-    return None, lines[-1][-400:]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    ended = child.run(
+        "architectures.export:export",
+        {"name": row.name, "file": str(file), **given},
+        limit=options.limit,
+        log=Path(folder) / "export.txt",
+        python=options.torch_python,
+    )
+    return file, ended.failure[-400:]
 
 
 def summary(found: dict[str, Any]) -> str:
@@ -167,15 +127,8 @@ def summary(found: dict[str, Any]) -> str:
 
 def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures depend on beside the key of a record."""
-    return {
-        "commit": records.commit(),
-        "versions": records.versions(trial.PEERS),
-        "machine": records.describe_machine(),
-        "threads": options.threads,
-        "rounds": options.rounds,
-        "rtol": options.rtol,
-        "backends": options.backends,
-    }
+    settings = {name: getattr(options, name) for name in ("threads", "rounds", "rtol", "backends")}
+    return records.conditions({"commit": records.commit(), **settings}, trial.PEERS)
 
 
 @arguments.checked
@@ -196,7 +149,15 @@ def _counts(text: str) -> list[int]:
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
-    parser = arguments.make_parser(__doc__, threads=None, rounds=None)
+    parser = arguments.make_parser(
+        __doc__,
+        threads=None,
+        rounds=None,
+        rtol=1e-3,
+        record=arguments.ROOT / "docs/zoo.jsonl",
+        docs=arguments.ROOT / "docs/zoo.md",
+        **arguments.RESUMED,
+    )
     add = parser.add_argument
     add("--depth", choices=list(trial.DEPTHS), default=trial.SECONDS)
     add("--nets", type=nets_argument, default="all", help="names or families (default: all)")
@@ -211,19 +172,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--seed", type=int, help="of the draw (default: another each time, printed)")
     add("--backends", type=arguments.backends, default=_BACKENDS)
-    add("--rtol", type=float, default=1e-3, help="largest error of outputs")
     add("--limit", type=float, help=f"seconds for a net (default: {_LIMITS})")
-    add("--budget", type=float, default=float("inf"), help="s; no net starts after")
-    add("--keep", action="store_true", help="keep records of other versions too")
     folder = os.environ.get(FOLDER_VARIABLE, arguments.ROOT / "build/bench/zoo")
     add("--folder", type=Path, default=folder, help=f"of the ONNX files, also {FOLDER_VARIABLE}")
     python = os.environ.get(PYTHON_VARIABLE, str(_TORCH_PYTHON))
     add("--torch-python", default=python, help=f"that has torch, also {PYTHON_VARIABLE}")
     add("--export-seed", type=int, default=0, help="of the weights")
     add("--peers-arguments", type=str.split, default=[], help="for bench/peers.py, at minutes")
-    add("--record", type=Path, default=arguments.ROOT / "docs/zoo.jsonl")
-    add("--docs", type=Path, default=arguments.ROOT / "docs/zoo.md")
-    add("--write-docs", action="store_true", help="write the page's tables from the record")
     add("--list", action="store_true", help="print the table of nets")
     options = parser.parse_args(given)
     options.batches = options.batches or ([1, 8] if options.draw else [1])

@@ -1,25 +1,20 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes nets of the zoo as ONNX files, each once; the same seed gives the same weights.
+"""Writes a net of the zoo as an ONNX file; the same seed gives the same weights.
 
-It runs in an environment with torch (requirements-zoo.txt), where tvm need not be:
-python bench/architectures/export.py --folder FOLDER resnet18:224:1 bert:64:8
+It runs in an environment with torch (requirements-zoo.txt), where tvm need not be. Test:
+bench/test_zoo.py.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import torch
 
-from architectures.nets import NETS, Row
+from .nets import NETS, Row
 
 # Newer opsets have operators that TVM 0.19 does not know.
 _OPSET = 17
@@ -104,7 +99,7 @@ def _of_transformers(row: Row, size: int) -> torch.nn.Module:
 
 
 def _of_torch(row: Row, size: int) -> torch.nn.Module:
-    from architectures.torch_nets import BUILDERS
+    from .torch_nets import BUILDERS
 
     return BUILDERS[row.make](size)
 
@@ -133,8 +128,12 @@ def _enliven(model: torch.nn.Module) -> None:
             value.data.copy_(noise)
 
 
-def export(row: Row, size: int, batch: int, seed: int, file: Path) -> None:
-    """Write a row's net; whatever torch or the package raises where it cannot."""
+def export(name: str, size: int, batch: int, seed: int, file: str) -> None:
+    """Write a net; whatever torch or the package raises where it cannot."""
+    row = NETS[name]
+    _declare_vision_operators()
+    # The quick path of torch's own transformer layer is one operator that ONNX lacks.
+    torch.backends.mha.set_fastpath_enabled(False)
     torch.manual_seed(seed)
     model = _MAKERS[row.package](row, size).eval()
     _enliven(model)
@@ -145,7 +144,7 @@ def export(row: Row, size: int, batch: int, seed: int, file: Path) -> None:
     )
     names = list(row.shapes(size, batch))
     net = Net(model, names if row.package == "transformers" else None).eval()
-    temporary = file.with_suffix(".tmp")
+    temporary = Path(file).with_suffix(".tmp")
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if row.package in _BY_GRAPH:
@@ -158,35 +157,3 @@ def export(row: Row, size: int, batch: int, seed: int, file: Path) -> None:
                 net, inputs, str(temporary), input_names=names, dynamo=False, opset_version=_OPSET
             )
     os.replace(temporary, file)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("nets", nargs="+", metavar="NET:SIZE:BATCH")
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    _declare_vision_operators()
-    # The quick path of torch's own transformer layer is one operator that ONNX lacks.
-    torch.backends.mha.set_fastpath_enabled(False)
-    failed = 0
-    for text in options.nets:
-        name, size, batch = text.split(":")
-        row = NETS[name]
-        file = options.folder / row.file_name(int(size), int(batch), options.seed)
-        if file.exists():
-            continue
-        try:
-            export(row, int(size), int(batch), options.seed, file)
-            print(f"{text}: {file.name}", flush=True)
-        except Exception as error:  # noqa: BLE001 - the next net may be exported
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            reason = lines[-1].strip() if lines else repr(error)
-            print(f"{text}: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
-            failed += 1
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,31 +17,20 @@ from typing import Any
 
 import numpy as np
 from harness import child
+from tvm.relay.collage.work import Machine, Work
 
 _MARK = "zoo "
 # A kernel is listed when it takes so many times what the machine allows and this share of a run.
 FAR = 10.0
 _SHARE = 0.02
-# So much a call takes whatever it computes, in microseconds.
-_CALL_US = 5.0
+# So much a call takes whatever it computes.
+_CALL_SECONDS = 5e-6
 _LISTED = 8
 _RUNS = 7
 _REFERENCE = re.compile(r"\bref\b")
 # What makes a backend's library tell of its kernels. (OpenVINO's oneDNN fails under this variable.)
 LOGS = {"dnnl": {"ONEDNN_VERBOSE": "1"}}
 _SPATIAL = re.compile(r"([a-z]+)(\d+)")
-
-
-@dataclasses.dataclass(frozen=True)
-class Machine:
-    """float32 operations and bytes a second of this machine, with these threads."""
-
-    flops: float
-    bytes: float
-
-    def microseconds(self, flops: float, moved: float) -> float:
-        """The least that a kernel takes that computes and moves so much."""
-        return 1e6 * max(flops / self.flops, moved / self.bytes) + _CALL_US
 
 
 @dataclasses.dataclass
@@ -90,7 +79,12 @@ def probe_machine() -> Machine:
     target = np.ones_like(source)
     product = min(_seconds(lambda: a @ a) for _ in range(100))
     copy = min(_seconds(lambda: np.copyto(target, source)) for _ in range(40))
-    return Machine(2 * 384**3 / product, 2 * source.nbytes / copy)
+    return Machine(2 * 384**3 / product / 1e9, 2 * source.nbytes / copy / 1e9, _CALL_SECONDS)
+
+
+def _least(machine: Machine, operations: float, moved: float) -> float:
+    """The least microseconds that a kernel takes that computes and moves so much."""
+    return 1e6 * machine.seconds(Work(1, operations, moved))
 
 
 def _seconds(call: Any) -> float:
@@ -134,7 +128,7 @@ def judge(lines: Iterable[str], machine: Machine) -> list[dict[str, Any]]:
     for calls in zip(*runs):
         name, problem, microseconds, work = min(calls, key=lambda call: call[2])
         kernel = found.setdefault(("onednn", name), Kernel("onednn", name))
-        kernel.add(microseconds, machine.microseconds(*work), problem)
+        kernel.add(microseconds, _least(machine, *work), problem)
     if any(runs):
         # Without a share that is the machine's and not a kernel's.
         total = sum(kernel.microseconds for kernel in found.values())
@@ -204,7 +198,7 @@ def _least_of_tvm(name: str, shapes: str, machine: Machine) -> float:
         math.prod(int(n) for n in re.findall(r"\d+", dims))
         for dims in re.findall(r"\[([\d, ]*)\]", shapes)
     ]
-    return machine.microseconds(0.0, 4.0 * sum(sizes))
+    return _least(machine, 0.0, 4.0 * sum(sizes))
 
 
 def _calls_of_tvm(report: Any) -> Iterator[tuple[str, float, str]]:

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.tables import markdown_table, with_part
+from harness.tables import markdown_table
 
 from .nets import NETS
 from .record import best_of_ours
 
-BEGIN, END = "<!-- zoo.jsonl: begin -->\n", "<!-- zoo.jsonl: end -->\n"
 # Aims: of the best of ours beside the fastest peer, and of a library as a backend beside itself.
 AIM, OWN_AIM = 0.97, 1 / 1.02
 _KERNELS = 25
 Records = Sequence[Mapping[str, Any]]
-
-
-def write_page(page: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """ValueError where the page lacks the marks."""
-    page.write_text(with_part(page.read_text(), BEGIN, END, tables(list(records))))
 
 
 def tables(records: Records) -> str:

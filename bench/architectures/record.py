@@ -13,7 +13,7 @@ Test: bench/test_zoo.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 KEY = ("net", "size", "batch", "depth")
@@ -24,31 +24,21 @@ _TIMES = (("ms", "seconds"), ("low", "low"), ("high", "high"), ("fastest", "fast
 
 
 def rows_of(
-    found: Iterable[Any], peers: Sequence[str], failures: Mapping[str, str]
+    found: Sequence[Any], peers: Sequence[str], failures: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Rows of comparisons (measure.Comparison) and of what could not be built."""
-    from harness.sides import row_of  # here: TVM is not needed to read records
+    from harness import sides  # here: TVM is not needed to read records
 
-    comparisons = list(found)
-    by_name = {item.name: item for item in comparisons}
+    by_name = {item.name: item for item in found}
     usable = [by_name[name] for name in peers if name in by_name and by_name[name].cost.is_usable]
     fastest = min(usable, key=lambda item: item.cost.seconds, default=None)
     rows = []
-    for item in comparisons:
-        is_peer = item.name in peers
-        library = None if is_peer else by_name.get(item.name.removesuffix(" alone"))
-        row = row_of(item, None) | {"is_peer": is_peer, "message": item.cost.message}
+    for row in sides.rows_of(found, None, peers, failures):
+        item = by_name.get(row["name"])
+        library = None if row["is_peer"] else by_name.get(row["name"].removesuffix(" alone"))
+        row |= {"message": item.cost.message} if item else {}
         rows.append(_row(row, _rounded(fastest, item), _rounded(library, item)))
-    failed = [
-        {
-            "name": name,
-            "is_peer": name in peers,
-            "status": "compile_failed",
-            "message": text[:_LONGEST_MESSAGE],
-        }
-        for name, text in failures.items()
-    ]
-    return rows + failed
+    return rows
 
 
 def rows_of_peers(record: Mapping[str, Any]) -> list[dict[str, Any]]:

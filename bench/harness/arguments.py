@@ -101,7 +101,16 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "external ones of Collage, with commas between",
     },
     "output": {"type": Path, "help": "JSON file for all figures"},
+    "rtol": {"type": float, "help": "largest error of outputs"},
+    "record": {"type": Path, "help": "file of the records, where a run goes on"},
+    "budget": {"type": float, "help": "seconds; nothing more is begun after them"},
+    "keep": {"action": "store_true", "help": "records of other versions stand, too"},
+    "docs": {"type": Path, "help": "page with tables of the records"},
+    "write_docs": {"action": "store_true", "help": "write the page's tables from the record"},
+    "allow_slow": {"action": "store_true", "help": "do not fail on time: a busy machine"},
 }
+# Of a benchmark whose records resume.run makes and whose page Book.write_page writes.
+RESUMED: dict[str, Any] = {"budget": float("inf"), "keep": False, "write_docs": False}
 
 
 def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
@@ -113,14 +122,8 @@ def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
     for name, default in defaults.items():
         if name == "threads" and default is None:
             default = default_threads()
-        parser.add_argument(f"--{name}", default=default, **_SHARED[name])
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, **_SHARED[name])
     return parser
-
-
-def add_allow_slow(parser: argparse.ArgumentParser) -> None:
-    """What leaves time out of the faults."""
-    what = "do not fail on time: a busy machine"
-    parser.add_argument("--allow-slow", action="store_true", help=what)
 
 
 def status_of(faults: Iterable[str]) -> int:

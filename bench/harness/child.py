@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+_BENCHMARKS = str(Path(__file__).resolve().parents[1])
 _LOG_TAIL = 300
 
 
@@ -58,9 +59,11 @@ def run(
     is_stock: bool = False,
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
+    python: str = sys.executable,
 ) -> Ended:
     """Call the function in a process that is killed, with all that it started, after `limit`
-    seconds, and that finds the modules which this one finds.
+    seconds, and that finds the modules which this one finds; another `python` those of its own
+    environment and the benchmarks.
 
     is_stock: without Collage. The variables of `environment` are set over ours, and no schedules
     are downloaded. What the process writes goes to `log`, or where this process writes.
@@ -71,7 +74,8 @@ def run(
     ):
         answer = Path(folder) / "answer.jsonl"
         request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
-        request["path"] = [os.path.abspath(item) for item in sys.path]
+        path = sys.path if python == sys.executable else [_BENCHMARKS]
+        request["path"] = [os.path.abspath(item) for item in path]
         variables = {"TOPHUB_LOCATION": "NONE", **os.environ, **(environment or {})}
         variables.pop("COLLAGE_DISABLE", None)
         if is_stock:
@@ -79,13 +83,12 @@ def run(
         # What a process leaves that is killed goes with the folder.
         variables["TMPDIR"] = folder
         began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-P", __file__, json.dumps(request)],
-            env=variables,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
+        command = [python, "-P", __file__, json.dumps(request)]
+        given = {"env": variables, "stdout": stream, "stderr": stream}
+        try:
+            process = subprocess.Popen(command, **given, start_new_session=True)
+        except OSError as error:  # no such interpreter
+            return Ended([], str(error), 0.0)
         try:
             code = process.wait(limit)
             why = f"ended with {code}" if code else ""
@@ -119,7 +122,7 @@ def _end_group(process: subprocess.Popen) -> None:
 
 def main(request: dict[str, Any]) -> int:
     """Call the function and write what it answers, or the last line of its error."""
-    sys.path[:] = request["path"]
+    sys.path[:] = [*request["path"], *sys.path]
     with open(request["answer"], "a") as stream:
 
         def tell(**line: Any) -> None:

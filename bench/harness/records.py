@@ -19,7 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from .arguments import ROOT
+
 # A user's variables on which figures depend.
 THREAD_VARIABLES = (
     *("OMP_P", "OMP_WAIT_POLICY", "GOMP_", "KMP_", "TVM_BIND_THREADS", "MKL_"),
@@ -71,6 +72,11 @@ def is_current(record: Record, conditions: Record, names: Iterable[str]) -> bool
     again tells nothing."""
     wanted = json.loads(json.dumps(conditions))  # as the record's were written
     return all(record["conditions"].get(name) == wanted.get(name) for name in names)
+
+
+def conditions(settings: Record, packages: Iterable[str]) -> dict[str, Any]:
+    """What figures depend on: settings of the run, versions of ours and of these, the machine."""
+    return {**settings, "versions": versions(packages), "machine": describe_machine()}
 
 
 def describe_machine() -> dict[str, Any]:

@@ -138,6 +138,25 @@ def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
     }
 
 
+def rows_of(
+    found: Sequence[Comparison],
+    base: Comparison | None,
+    peers: Sequence[str],
+    failures: Mapping[str, str],
+) -> list[dict[str, Any]]:
+    """A row for each side, and for each that was not even built, with the reason; `peers` are those
+    that stand for a framework."""
+    rows = [row_of(item, base) for item in found]
+    named = {row["name"] for row in rows}
+    none = dict.fromkeys(("seconds", "low", "high", "fastest", "ratio", "output_error"))
+    rows += [
+        {**none, "name": name, "status": "compile_failed", "rounds": 0, "message": why}
+        for name, why in failures.items()
+        if name not in named
+    ]
+    return [row | {"is_peer": row["name"] in peers} for row in rows]
+
+
 def ratio_of(above: Comparison | None, below: Comparison | None) -> list[float | None] | None:
     """above / below round by round with its 95 % interval, as JSON has it; None where one of them
     has no time."""

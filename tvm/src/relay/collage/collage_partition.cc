@@ -75,8 +75,7 @@ ObjectRef Partition(const ObjectRef& untyped, const ObjectRef& compilation_confi
   PhaseClock clock;
   clock.Enter("types");
   const PassOptions options = PassOptions::Current();
-  // TVM infers all types anew each time, which can take longer than the search.
-  const ObjectRef mod = IsTyped(untyped) ? untyped : InferTypes(untyped);
+  const ObjectRef mod = Typed(untyped);
   const Placement placement =
       options.placement.empty() ? FindPlacement(mod, compilation_config, options, estimator, &clock)
                                 : ReadPlacement(mod, compilation_config, options);
@@ -95,7 +94,7 @@ ObjectRef CollagePartition(ObjectRef compilation_config, CostEstimator estimator
 
 /*! \brief The module with these parts (see SetParts). */
 ObjectRef ApplyPlacement(ObjectRef untyped, String parts_of) {
-  Placement placement = EmptyPlacement(InferTypes(untyped));
+  Placement placement = EmptyPlacement(Typed(untyped));
   SetParts(parts_of, &placement);
   return RewriteModule(placement);
 }

@@ -103,14 +103,13 @@ def test_plans_of_a_net_are_accounted_for():
         store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", made_up=None
     )
     targets = parse_targets([host_target(), "dnnl"])
-    results = additivity.run_net("tiny", tiny_net(), None, targets, options)
+    results = list(additivity.run_net("tiny", tiny_net(), None, targets, options))
     assert [item["plan"] for item in results] == ["tvm", "dnnl"]
     for item in results:
         assert item["unexplained"] == []
         assert item["gap"] == pytest.approx(item["network"] - item["parts"] - item["transitions"])
         assert sum(item["rows"].values()) == pytest.approx(item["gap"])
         assert len(item["samples"]["network"]) == len(item["samples"]["sum"]) == 2
-        assert item["searched"] > 0 and item["flushed_kernels"] > 0
     tvm_alone, dnnl = results
     # Plain at the function's border, blocked inside; oneDNN's one part has neither.
     assert tvm_alone["transitions"] > 0 and dnnl["transitions"] == 0
@@ -123,9 +122,8 @@ def test_plans_by_made_up_costs_measure_nothing(monkeypatch):
     monkeypatch.setattr("tvm.relay.collage.estimators.measure_batch", None)
     targets = parse_targets([host_target(), "dnnl"])
     prepared = relay.transform.InferType()(tiny_net())
-    plans = additivity.find_plans(prepared, targets, made_up=1)
+    plans = list(additivity.find_plans(prepared, targets, made_up=1))
     assert [plan.name for plan in plans] == ["collage", "tvm", "dnnl"]
-    assert all(plan.searched_seconds is None for plan in plans)
     assert [c.backend for c in plans[2].parts] == ["dnnl"]
     assert {c.backend for c in plans[1].parts} == {"tvm"} and plans[1].transitions
 

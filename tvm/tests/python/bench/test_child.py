@@ -3,6 +3,7 @@
 
 import contextlib
 import time
+import venv
 
 import pytest
 from harness import child
@@ -55,6 +56,18 @@ def test_one_that_hangs_is_killed_with_all_that_it_started(tmp_path):
     while is_running(grandchild) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(grandchild)
+
+
+def test_another_interpreter_has_the_benchmarks_and_its_own_modules(tmp_path):
+    venv.create(tmp_path, symlinks=True)
+    python = str(tmp_path / "bin/python")
+    found = child.call("harness.tables:milliseconds", {"seconds": 2e-3}, python=python)
+    assert found == "2.000"
+    log = tmp_path / "log.txt"
+    ended = child.run("models:find", {"names": "bert"}, python=python, log=log)
+    assert ended.failure == "ModuleNotFoundError: No module named 'onnx'"
+    ended = child.run("models:find", {"names": "bert"}, python=str(tmp_path / "python"))
+    assert "No such file" in ended.failure and not ended.values
 
 
 def test_what_is_not_there_is_named():

@@ -188,7 +188,6 @@ def test_an_interval_about_the_limit_decides_nothing():
 def test_nothing_is_judged_where_others_were_busy():
     said = ", not judged: others used 50% of the CPUs"
     assert deploy.verdict((1.1, 1.0, 1.2), 0.5) == said
-    assert 0 <= deploy.other_work(0.05) <= 1
 
 
 def test_the_program_takes_one_input_of_float32(tmp_path):

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness import arguments, records, tables
+from harness import arguments, records, resume, tables
 
 
 def test_arguments_have_types_and_defaults():
@@ -95,3 +95,60 @@ def test_a_record_is_current_under_the_conditions_that_count():
     assert records.is_current(record, conditions, ["rounds", "sizes"])
     assert not records.is_current(record, conditions, ["rounds", "commit"])
     assert records.digest(conditions) != records.digest({**conditions, "rounds": 4})
+
+
+KEY = ("net",)
+
+
+def job(net, fails=False):
+    def measure():
+        if fails:
+            raise FileNotFoundError("no such file")
+        return {"ms": 1.0}
+
+    return resume.Job(net, {"net": net}, measure)
+
+
+def test_jobs_go_on_where_they_stopped(tmp_path, capsys):
+    """What stands is not made again, whatever time is left; what is not there is a line."""
+    book = resume.Book(tmp_path / "nets.jsonl", KEY, {"rounds": 3, "commit": "abc"}, ["rounds"])
+    (first,) = resume.run([job("a"), job("b", fails=True)], book, lambda record: "1 ms")
+    assert first["ms"] == 1.0 and first["conditions"] == book.conditions
+    out, err = capsys.readouterr()
+    assert "[1/2] a: 1 ms" in out and "[2/2] b: left out: no such file" in err
+    jobs = [job("a"), job("c"), job("d")]
+    assert resume.run(jobs, book, str, budget=-1.0) == [first]
+    out = capsys.readouterr().out
+    assert "a: is in nets.jsonl: " in out and "the budget of -1 s is used up: c, d" in out
+
+
+@pytest.mark.parametrize(
+    "changes, stands",
+    [
+        ({"conditions": {"rounds": 3, "commit": "new"}}, True),
+        ({"conditions": {"rounds": 4, "commit": "abc"}}, False),
+        ({"counted": None}, True),
+        ({"counted": None, "conditions": {"rounds": 3, "commit": "new"}}, False),
+        ({"is_failed": lambda record: record["ms"] == 1.0}, False),
+    ],
+)
+def test_a_record_stands_under_conditions_that_count(changes, stands, tmp_path):
+    settings = {"conditions": {"rounds": 3, "commit": "abc"}, "counted": ["rounds"]}
+    made = resume.Book(tmp_path / "nets.jsonl", KEY, **settings).make(job("a"))
+    book = resume.Book(tmp_path / "nets.jsonl", KEY, **{**settings, **changes})
+    assert book.standing(job("a")) == (made if stands else None)
+    assert book.standing(job("a"), keep=True) == made and book.standing(job("b")) is None
+
+
+def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
+    book, page = resume.Book(tmp_path / "nets.jsonl", KEY), tmp_path / "nets.md"
+    text = "head\n<!-- nets.jsonl: begin -->\nold\n<!-- nets.jsonl: end -->\n"
+    page.write_text(text)
+    assert book.write_page(page, str) == 1 and page.read_text() == text
+    book.make(job("a"))
+    assert book.write_page(page, lambda records: f"{records[0]['ms']}\n") == 0
+    assert page.read_text() == text.replace("old", "1.0")
+    assert book.write_page(page, str, "others.jsonl") == 1
+    assert book.write_page(tmp_path / "none.md", str) == 1
+    err = capsys.readouterr().err
+    assert all(why in err for why in ("no such file", "lacks the line", "No such file"))

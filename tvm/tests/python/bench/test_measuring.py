@@ -25,7 +25,7 @@ builtins.open = open_but_for_counters
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A net of one layer, cold and warm: (text, runs)."""
+    """A net of one layer, cold, warm and replayed: (text, runs)."""
     output = tmp_path_factory.mktemp("bench") / "measuring.json"
     command = [sys.executable, measuring.__file__, "--nets", "chain:3", "--guard", "off"]
     command += ["--allow-slow", "--measure-seconds", "0.01", "--output", output]
@@ -41,14 +41,16 @@ def run(tmp_path_factory):
 
 @pytest.mark.slow("the benchmark's whole way")
 def test_the_phases_add_up_and_the_workers_are_told_apart(run):
-    text, [cold, warm] = run
-    assert [item["kind"] for item in (cold, warm)] == ["cold", "warm"]
-    for item in (cold, warm):
+    text, [cold, warm, replay] = run
+    assert [item["kind"] for item in (cold, warm, replay)] == ["cold", "warm", "replay"]
+    for item in (cold, warm, replay):
         for k in (0, 1):
             assert sum(pair[k] for pair in item["phases"].values()) == pytest.approx(
                 item["seconds"][k]
             )
+    for item in (cold, warm):
         assert {"prepare", "search", "store", "candidate text", "other"} <= set(item["phases"])
+    assert {"prepare", "replay", "other"} == set(replay["phases"]) and replay["is_same"]
     assert {"worker start", "build", "measure"} <= set(cold["phases"])
     assert {"call/compile", "call/export", "call/time"} <= set(cold["workers"])
     assert "in workers" in text and "together" in text
@@ -56,7 +58,7 @@ def test_the_phases_add_up_and_the_workers_are_told_apart(run):
 
 @pytest.mark.slow("the benchmark's whole way")
 def test_a_warm_search_starts_no_worker_and_finds_the_same_plan(run):
-    _, [cold, warm] = run
+    _, [cold, warm, _] = run
     assert cold["answered"]["measured"] >= cold["costs"]["asked"] > 0
     assert warm["answered"] == {
         "measured": 0,
@@ -70,7 +72,7 @@ def test_a_warm_search_starts_no_worker_and_finds_the_same_plan(run):
 
 @pytest.mark.slow("the benchmark's whole way")
 def test_what_a_row_says(run):
-    text, [cold, _] = run
+    text, [cold, *_] = run
     costs = cold["costs"]
     assert f"asked for {costs['asked']} of {costs['distinct']} distinct candidates" in text
     assert costs["asked"] + costs["never_needed"] == costs["distinct"] <= costs["candidates"]
@@ -85,9 +87,25 @@ def test_a_slow_search_is_a_fault_with_the_guard_off_only(run, kind, limit):
     assert measuring.faults(runs) == []
     [slow] = [item for item in runs if item["kind"] == kind]
     slow["seconds"][0] = limit
-    assert measuring.faults(runs) == [f"chain:3, {kind}: {limit:.1f} s to a plan"]
+    assert measuring.faults(runs) == [f"chain:3, {kind}: {limit:.1f} s"]
+    assert measuring.faults(runs, allow_slow=True) == []
     slow["guard"] = True
     assert measuring.faults(runs) == []
+
+
+def test_a_small_net_is_replayed_equal_without_measuring(tmp_path, capfd):
+    """By a plan of made-up costs; another module would be a fault on any machine."""
+    output = tmp_path / "measuring.json"
+    arguments = ["--nets", "chain:12", "--made-up", "--allow-slow", "--output", str(output)]
+    assert measuring.main(arguments) == 0
+    made_up, replay = json.loads(output.read_text())
+    assert [made_up["kind"], replay["kind"]] == ["made-up", "replay"]
+    assert made_up["workers"] == {} and made_up["answered"]["measured"] == 0
+    assert "chain:12 replay guard off" in capfd.readouterr().out and replay["is_same"]
+    others = [made_up, replay | {"is_same": False}]
+    assert measuring.faults(others, allow_slow=True) == [
+        "chain:12 replay guard off: another module"
+    ]
 
 
 def test_rows_of_the_table():

@@ -216,7 +216,7 @@ def test_a_small_net_through_all_of_it_and_again(tmp_path, monkeypatch, capsys):
     assert made["parts"] and made["conditions"]["machine"]["cores"] >= 1
     assert "small: ours is" in capsys.readouterr().out
     code, (again,) = run(tmp_path, *chosen)
-    assert again == made and "--fresh measures it again" in capsys.readouterr().out
+    assert again == made and "small: is in peers.jsonl" in capsys.readouterr().out
 
 
 @pytest.fixture(params=[1e-3], ids=["measured"])
@@ -231,10 +231,16 @@ def measured_before(tmp_path, request):
 
     first = options()
     row = {"name": "collage", "seconds": seconds}
-    made_under = records.digest(peers.conditions_of(first))
-    record = {"net": "nasrnn", "rows": [row], "made_under": made_under}
-    records.save(first.output, peers.KEY, record)
-    return lambda *arguments: list(peers.known(options(*arguments))) == ["nasrnn"]
+    (job,) = peers.jobs_of(first)
+    conditions = peers.conditions_of(first)
+    records.save(first.output, peers.KEY, {**job.key, "rows": [row], "conditions": conditions})
+
+    def is_used(*arguments):
+        again = options(*arguments)
+        (job,) = peers.jobs_of(again)
+        return peers.book_of(again).standing(job) is not None
+
+    return is_used
 
 
 @pytest.mark.parametrize(
@@ -284,7 +290,7 @@ def test_the_budget_ends_the_run(tmp_path, capsys):
     code, found = run(tmp_path, "--nets", "dcgan", "--budget", "-1")
     assert code == 1 and found == []
     out, err = capsys.readouterr()
-    assert "dcgan: left out, the budget of -1 s is used up" in out
+    assert "left out, the budget of -1 s is used up: dcgan" in out
     assert "nothing was measured" in err
 
 

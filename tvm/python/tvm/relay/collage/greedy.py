@@ -48,8 +48,8 @@ def greedy_partition(
     The functions are as relay.build wants them (global, Primitive=1, Inline=1). ``most_calls``
     limits the operators of each. ``target`` may set the backend's options. A predicate that raises
     or answers with a reason does not match, as in the pass. Precondition: weights are bound as
-    constants (``relay.build_module.bind_params_by_name``) and the backend's preamble has run, if
-    wanted. UnknownBackendError, BackendUnavailableError.
+    constants (``relay.build_module.bind_params_by_name``). UnknownBackendError,
+    BackendUnavailableError.
     """
     require_backend(backend_name)
     targets = parse_targets([host_target(), target or backend_name])

@@ -67,19 +67,21 @@ PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpe
     std::map<std::string, int> spec_of;
     for (size_t k = 0; k < specs.size(); ++k) spec_of[specs[k].name] = static_cast<int>(k);
     const JsonValue asked = JsonValue::Parse(request);
+    if (asked.Fields().empty()) {
+      std::vector<Json> takers;
+      for (const std::vector<int>& of_node : (*replan)->Takers()) {
+        std::vector<std::string> names;
+        for (int spec : of_node) names.push_back(specs[spec].name);
+        takers.push_back(names);
+      }
+      return JsonText({{"takers", takers}});
+    }
     std::vector<int> wish(graph.size(), Replan::kAnyBackend);
     for (const auto& [backend, nodes] : asked["wish"].Fields()) {
       for (const JsonValue& node : nodes.Items()) wish.at(node.Int()) = spec_of.at(backend);
     }
     const MergeScope scope = asked["join"].Bool() ? MergeScope::kAll : MergeScope::kJoinable;
-    std::vector<Json> takers;
-    for (const std::vector<int>& of_node : (*replan)->Takers()) {
-      std::vector<std::string> names;
-      for (int spec : of_node) names.push_back(specs[spec].name);
-      takers.push_back(names);
-    }
-    return JsonText({{"parts", PartsJson(Placed(graph, (*replan)->Plan(wish), specs, scope))},
-                     {"takers", takers}});
+    return JsonText({{"parts", PartsJson(Placed(graph, (*replan)->Plan(wish), specs, scope))}});
   });
 }
 

@@ -301,6 +301,21 @@ TVM_REGISTER_GLOBAL("collage.TensorTypeJson").set_body_typed([](ObjectRef type) 
   return String(is_tensor ? Json(ImportType(type)[0]).text() : Json(AttrValue()).text());
 });
 
+/*! \brief Has every expression in the module's functions a type already? */
+bool IsTyped(const ObjectRef& mod) {
+  for (const auto& [global_var, function] : FunctionsOf(mod)) {
+    if (!IsA(function, "relay.Function")) continue;
+    if (!RefField(function, "_checked_type_").defined()) return false;
+    const ImportedPtr imported = ImportFunction(function);
+    for (NodeIndex i = 0; i < imported->graph.size(); ++i) {
+      const NodeType type = imported->graph[i].type;
+      if (type == NodeType::kOp || type == NodeType::kConstructor) continue;
+      if (!RefField(imported->exprs[i], "_checked_type_").defined()) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string WhyNotPartitioned(const ObjectRef& function) {
@@ -353,18 +368,6 @@ ImportedPtr ImportFunction(const ObjectRef& function, Naming naming) {
   return importer.Finish(function, body, naming);
 }
 
-bool IsTyped(const ObjectRef& mod) {
-  for (const auto& [global_var, function] : FunctionsOf(mod)) {
-    if (!IsA(function, "relay.Function")) continue;
-    if (!RefField(function, "_checked_type_").defined()) return false;
-    const ImportedPtr imported = ImportFunction(function);
-    for (NodeIndex i = 0; i < imported->graph.size(); ++i) {
-      const NodeType type = imported->graph[i].type;
-      if (type == NodeType::kOp || type == NodeType::kConstructor) continue;
-      if (!RefField(imported->exprs[i], "_checked_type_").defined()) return false;
-    }
-  }
-  return true;
-}
+ObjectRef Typed(const ObjectRef& mod) { return IsTyped(mod) ? mod : InferTypes(mod); }
 
 }  // namespace tvm::collage

@@ -36,8 +36,11 @@ enum class Naming { kReplaced, kAsWritten };
  */
 ImportedPtr ImportFunction(const ObjectRef& function, Naming naming = Naming::kReplaced);
 
-/*! \brief Has every expression in the module's functions a type already? */
-bool IsTyped(const ObjectRef& mod);
+/*!
+ * \brief The module with a type at each expression of its functions. TVM infers all types anew each
+ * time, which can take longer than a search, so one that has them already is left alone.
+ */
+ObjectRef Typed(const ObjectRef& mod);
 
 /*! \brief Is it Relay, and not an op's or a backend's kernel already? */
 bool CanBePartitioned(const ObjectRef& function);

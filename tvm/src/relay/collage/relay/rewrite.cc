@@ -294,7 +294,7 @@ Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
 
 /*! \brief By function, the module that is measured for each of the parts (see SetParts). */
 Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped, const String& parts_of) {
-  Placement placement = EmptyPlacement(InferTypes(untyped));
+  Placement placement = EmptyPlacement(Typed(untyped));
   SetParts(parts_of, &placement);
   Map<String, Array<ObjectRef>> modules;
   for (const PlacedFunction& function : placement.functions) {

@@ -188,6 +188,24 @@ def test_waiting_for_another_search_is_told_of_and_takes_none_of_the_time(world,
     assert told == [("conv", 0, 2), (wait, 0, 2), ("dense", 1, 2), (wait, 1, 2)]
 
 
+def test_who_asks_the_log_alone_waits_for_nobody(world, monkeypatch):
+    """Another search has the CPUs, and all trials of others' schedules are in the log."""
+
+    def lock(on_wait):
+        raise AssertionError("the CPUs are another's")
+
+    module = importlib.import_module(Tuner.__module__)
+    monkeypatch.setattr(module, "cpus_for_measuring", lock)
+    tuner = world.tuner(trials=0)
+    tuner._kernels = {workload("conv"): object()}
+    known = types.SimpleNamespace(outcome="exact", seconds=1e-3)
+    tuner._transfer = types.SimpleNamespace(
+        sources_for=lambda kernel: ["a source"], to_kernel=lambda *_: [known]
+    )
+    world.tune(tuner, "conv")
+    assert tuner.transferred == {workload("conv"): [known]}
+
+
 def test_a_search_that_was_killed_goes_on_where_its_log_ends(world):
     tuner = world.tuner()
     world.tune(tuner, "killed_once")

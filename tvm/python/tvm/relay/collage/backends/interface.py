@@ -122,10 +122,6 @@ class Backend:
         text = json.dumps(self.set_options, sort_keys=True)
         return lambda expr: {**(attrs(expr) if attrs else {}), TARGET_OPTIONS: text}
 
-    def preamble(self, mod: IRModule) -> IRModule:
-        """Return the module as the backend likes it, before partitioning."""
-        return mod
-
     def compile(self, function: relay.Function) -> Module:
         """Return the runtime module that defines the function's ``global_symbol``."""
         raise TypeError(f"backend {self.name!r} compiles nothing: define compile(function)")

@@ -40,14 +40,6 @@ def is_open_function(func: Any) -> bool:
     )
 
 
-def fold_function(func: relay.Function) -> relay.Function:
-    """`func` with the constant sub-graphs that numpy can evaluate replaced by constants.
-
-    Returns `func` itself when there is nothing to fold.
-    """
-    return _Folder().run(func)
-
-
 def fold_in_place(mod: tvm.IRModule, evaluator: Evaluator | None = None) -> bool:
     """Folds every open function of `mod`, a typed module; returns whether anything changed.
 

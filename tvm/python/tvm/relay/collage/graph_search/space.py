@@ -49,9 +49,9 @@ class PlanSpace:
         self._replans, self._host = replans, host
         self.genes: list[Gene] = []
         for function, replan in replans.items():
-            takers = _ask(replan, {}, False)["takers"]
+            takers = _ask(replan)["takers"]
             on_host = {host: [node for node, names in enumerate(takers) if host in names]}
-            for row in sorted(_ask(replan, on_host, False)["parts"], key=lambda row: row["nodes"]):
+            for row in sorted(_plan(replan, on_host, False), key=lambda row: row["nodes"]):
                 # Everything else is no kernel, and free.
                 is_kernel = row["backend"] == host or row["cost"]["status"] == "unknown"
                 names = sorted({name for node in row["nodes"] for name in takers[node]})
@@ -80,7 +80,7 @@ class PlanSpace:
             if allele != ANY:
                 wishes[gene.function].setdefault(allele, []).extend(gene.nodes)
         return {
-            name: placed_parts(_ask(replan, wishes[name], genome[-1] == JOINED)["parts"])
+            name: placed_parts(_plan(replan, wishes[name], genome[-1] == JOINED))
             for name, replan in self._replans.items()
         }
 
@@ -103,11 +103,16 @@ class PlanSpace:
         return [part for part in parts if part.is_compiled and part.backend != self._host]
 
 
-def _ask(
+def _ask(replan: Callable[[str], Any], **request: Any) -> dict[str, Any]:
+    """Without a request: by node, which backends can run it."""
+    return json.loads(str(replan(json.dumps(request))))
+
+
+def _plan(
     replan: Callable[[str], Any], wish: Mapping[str, Sequence[int]], join: bool
-) -> dict[str, Any]:
-    """A plan by nodes of which a backend should run each."""
-    return json.loads(str(replan(json.dumps({"wish": wish, "join": join}))))
+) -> list[dict[str, Any]]:
+    """The parts of a plan by nodes of which a backend should run each."""
+    return _ask(replan, wish=wish, join=join)["parts"]
 
 
 def _composites(part: PlacedPart) -> list[tuple[str, tuple[int, ...]]]:

@@ -8,10 +8,11 @@ default schedule. Nothing is built or run in this process. Test: tuner/test_tune
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
-from ..machine.cpu_lock import OnWait, cpus_for_measuring
+from ..machine.cpu_lock import OnWait, cpus_for_measuring, seconds_waited
 from ..progress import OnStep, steps_untold
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source
@@ -179,13 +180,10 @@ class Tuner:
             self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
             return
         if kernel and sources:
-            # Waiting for the CPUs takes none of the time: to_kernel has them already then.
-            with cpus_for_measuring(on_wait):
-                start = time.monotonic()
-                found = self._transfer.to_kernel(candidate, kernel, limit)
-                took = time.monotonic() - start
-            self._seconds_left -= took
-            limit = max(0.0, limit - took)
+            before = self._seconds_left
+            with self._paying():
+                found = self._transfer.to_kernel(candidate, kernel, limit, on_wait)
+            limit = max(0.0, limit - (before - self._seconds_left))
             self.transferred[workload] = found
             _logger.info("transferred to %s: %s, %s", name, outcomes(found), best_of(found))
         if is_searched or limit <= 0:
@@ -200,11 +198,10 @@ class Tuner:
             model=self._options.model,
             seed=self._options.seed,
         )
-        with cpus_for_measuring(on_wait):
-            start = time.monotonic()
+        before = self._seconds_left
+        with cpus_for_measuring(on_wait), self._paying():
             [reply] = self._workers.run([job], concurrency=1)
-            took = time.monotonic() - start
-        self._seconds_left -= took
+        took = before - self._seconds_left
         if reply.outcome == "ok":
             self.searched[workload] = name
             _logger.info("tuned %s: %s new trials, %.0f s", name, reply.value["trials"], took)
@@ -215,6 +212,15 @@ class Tuner:
             )
         else:
             self._give_up(workload, _reason(reply))
+
+    @contextlib.contextmanager
+    def _paying(self) -> Iterator[None]:
+        """The block's seconds are off those that are left; those of waiting for CPUs are not."""
+        began = time.monotonic() - seconds_waited()
+        try:
+            yield
+        finally:
+            self._seconds_left -= time.monotonic() - seconds_waited() - began
 
     def _give_up(self, workload: str, reason: str) -> None:
         self.failed[workload] = f"{self._names[workload]}: {reason}"
