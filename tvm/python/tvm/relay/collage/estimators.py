@@ -30,7 +30,8 @@ from .measured import (
     measure_batch,
     measure_transitions,
 )
-from .records import FunctionReport, read_json
+from .function_report import FunctionReport
+from .records import read_json
 from .relay_util.walk import operator_calls
 from .work import Work
 
@@ -66,7 +67,7 @@ class CostEstimator(Object):
 
     A subclass overrides ``estimate_batch``, or ``price_batch`` when it needs no modules, which
     take time to make; with the first it may override ``least_seconds``. ``reports`` collects what
-    the pass decided, a records.FunctionReport for each function.
+    the pass decided, a FunctionReport for each function.
     """
 
     __slots__ = ("__dict__",)

@@ -15,7 +15,7 @@ from tvm.target import make_compilation_config
 from .costs.cost import CostStatus
 from .estimators import CostEstimator
 from .options import PREFIX, check_options
-from .records import FunctionReport
+from .function_report import FunctionReport
 from .targets import TargetList
 
 

@@ -3,6 +3,7 @@
 
 from ..costs.cost import PartCost
 from .file import load_placement, save_placement
+from .seen import SeenPlans
 from .types import (
     Composite,
     Machine,
@@ -23,6 +24,7 @@ __all__ = [
     "PlacedFunction",
     "PlacedPart",
     "Placement",
+    "SeenPlans",
     "Tuning",
     "load_placement",
     "save_placement",

@@ -5,6 +5,7 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json
+from .full import full_report
 from .graph import to_dot
 from .head import head_lines
 from .history import plot_history
@@ -22,6 +23,7 @@ from .tables import (
 __all__ = [
     "Summary",
     "compare_plans",
+    "full_report",
     "head_lines",
     "is_single",
     "make_console",
