@@ -13,12 +13,12 @@ from typing import Any
 import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
+from tvm.relay.collage.function_report import FunctionReport
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.measured import Session
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.placement.describe import placed_parts
 from tvm.relay.collage.placement.replay import rewrite
-from tvm.relay.collage.function_report import FunctionReport
 from tvm.relay.collage.report.kernels import part_candidates
 
 OP_LEVEL = "collage"

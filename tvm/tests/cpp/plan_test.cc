@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "graph_text.h"
-#include "src/relay/collage/plan/replan.h"
 #include "src/relay/collage/plan/reasons.h"
+#include "src/relay/collage/plan/replan.h"
 #include "src/relay/collage/rules/base_rules.h"
 
 namespace tvm::collage::testing {

@@ -22,6 +22,7 @@ from tvm.target import Target
 
 from .costs.cost import MOST_SECONDS, Cost, CostStatus
 from .errors import CollageError
+from .function_report import FunctionReport
 from .interrupts import carried, interrupts_kept
 from .measured import (
     OwnSession,
@@ -30,7 +31,6 @@ from .measured import (
     measure_batch,
     measure_transitions,
 )
-from .function_report import FunctionReport
 from .records import read_json
 from .relay_util.walk import operator_calls
 from .work import Work

@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from .costs.cost import PartCost
-from .records import Attribute, described
+from .records import Attribute, described, read_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +150,9 @@ class FunctionGraph:
     """A function's nodes, and what was known of them when it was planned."""
 
     nodes: tuple[GraphNode, ...] = described("by index, inputs first", default=())
-    backends: tuple[GraphBackend, ...] = described("in the order in which they were asked", default=())
+    backends: tuple[GraphBackend, ...] = described(
+        "in the order in which they were asked", default=()
+    )
     costed: tuple[CostedCandidate, ...] = described("small ones first", default=())
     reasons: tuple[Reason, ...] = described("why kernels are on no other backend", default=())
     refusals: tuple[Refusal, ...] = described("by backend", default=())
@@ -164,7 +166,8 @@ class FunctionReport:
     seconds: of the plan, parts and transitions. search: one line for people on how the search went.
     cuts: one line a limit that cut candidates. failed: candidates without a cost, and why.
     placement: the parts that ship as JSON values of placement.PlacedPart; merged: those with all
-        neighbours of one backend joined, None where that changes nothing.
+        neighbours of one backend joined, None where that changes nothing. graph_text: `graph` as
+        JSON.
     """
 
     function: str
@@ -185,7 +188,13 @@ class FunctionReport:
     failed: tuple[ReportedPart, ...] = ()
     placement: tuple[Any, ...] = ()
     merged: tuple[Any, ...] | None = None
-    graph: FunctionGraph = FunctionGraph()
+    graph_text: str = ""
+
+    @functools.cached_property
+    def graph(self) -> FunctionGraph:
+        """The function's nodes with all that was known of them; read when it is first asked for,
+        which takes longer than planning."""
+        return read_json(FunctionGraph, self.graph_text) if self.graph_text else FunctionGraph()
 
     @functools.cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
@@ -238,6 +247,4 @@ def _row(key: tuple, group: _Group, report: FunctionReport) -> Unplaced:
     op, backend, why, message, rule, there, here = key
     seconds = sum(report.parts[part].cost.seconds or 0.0 for part in group.parts)
     regions = len(group.candidates) if why == "slower" else 0
-    return Unplaced(
-        op, backend, why, message, rule, group.operators, seconds, there, here, regions
-    )
+    return Unplaced(op, backend, why, message, rule, group.operators, seconds, there, here, regions)

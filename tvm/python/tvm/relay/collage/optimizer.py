@@ -26,6 +26,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
+from .function_report import FunctionReport
 from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
@@ -43,7 +44,6 @@ from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
-from .function_report import FunctionReport
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result

@@ -18,13 +18,13 @@ from .costs.cost import Cost, CostStatus, PartCost
 from .costs.kernel import KernelChoice, choices_of
 from .errors import UnknownBackendError
 from .external import is_external_function
+from .function_report import FunctionReport
 from .greedy import take_all
 from .messages import last_line
 from .placement import Machine, PlacedFunction, PlacedPart, Placement
 from .placement.describe import describe_functions, make_placement, placed_parts
 from .placement.made_with import current_opt_level
 from .placement.replay import as_deployed, rewrite
-from .function_report import FunctionReport
 from .targets import TargetList
 from .tuning import TuningRecords
 

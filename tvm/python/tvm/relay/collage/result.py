@@ -16,11 +16,11 @@ from .built import Built
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, OptionError, PlacementError
 from .files import write_whole
+from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
 from .placement import Placement, SeenPlans
 from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
-from .function_report import FunctionReport
 from .report import full_report, plot_history, print_result, result_to_json, to_dot
 from .tuning import TuningRecords
 

@@ -104,14 +104,13 @@ Json ReasonsJson(const std::vector<Reason>& reasons, const std::vector<Partition
     const bool has_candidate = reason.candidate != Reason::kNoCandidate;
     const int place = has_candidate ? place_of[reason.candidate] : -1;
     const double instead = reason.instead_seconds;
-    rows.push_back(
-        JsonObject({{"backend", specs[reason.spec].name},
-                    {"why", reason.why},
-                    {"message", reason.message},
-                    {"rule", reason.rule},
-                    {"candidate", place < 0 ? Json(AttrValue()) : Json(place)},
-                    {"instead_seconds", instead < 0 ? Json(AttrValue()) : Json(instead)},
-                    {"nodes", reason.nodes}}));
+    rows.push_back(JsonObject({{"backend", specs[reason.spec].name},
+                               {"why", reason.why},
+                               {"message", reason.message},
+                               {"rule", reason.rule},
+                               {"candidate", place < 0 ? Json(AttrValue()) : Json(place)},
+                               {"instead_seconds", instead < 0 ? Json(AttrValue()) : Json(instead)},
+                               {"nodes", reason.nodes}}));
   }
   return rows;
 }

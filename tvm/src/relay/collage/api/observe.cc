@@ -97,7 +97,7 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
       {"failed", Rows(plan.failed, graph, specs)},
       {"placement", PartsJson(function.parts)},
       {"merged", AreSame(merged, function.parts) ? Json(AttrValue()) : PartsJson(merged)},
-      {"graph", FunctionGraphJson(*function.imported, specs, plan)},
+      {"graph_text", FunctionGraphJson(*function.imported, specs, plan).text()},
   });
   estimator->observe(String(report), PlanAgain(function.imported, specs, found));
 }

@@ -14,10 +14,10 @@ from tvm import relay
 from tvm.relay.collage import optimizer
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
+from tvm.relay.collage.function_report import CostsAsked, FunctionReport, ReportedPart, Unplaced
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
-from tvm.relay.collage.function_report import CostsAsked, FunctionReport, ReportedPart, Unplaced
 from tvm.relay.collage.report import compare_plans, is_single, plan_table
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.head import head_lines

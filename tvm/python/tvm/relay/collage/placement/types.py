@@ -34,7 +34,9 @@ class Composite:
 class PlacedPart:
     """Nodes that run together on one backend."""
 
-    backend: str = described("the target's kind; of the host, as llvm, or host where no kernel runs")
+    backend: str = described(
+        "the target's kind; of the host, as llvm, or host where no kernel runs"
+    )
     rule: str = described("the partition rules that made the candidate, outermost first")
     label: str = described("backend and operators, for people")
     nodes: tuple[int, ...] = described("post-dfs indexes of the function's nodes", **NOT_NEGATIVE)

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
-from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..function_report import FunctionReport, ReportedPart
+from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
