@@ -29,8 +29,8 @@ class PlanTrial:
     """A plan that was tried.
 
     name: "trial-1" for the first. key: of its parts. label: its parts by backend. cost: what it
-    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far takes, None before one ran. is_stored: whether
-    an earlier search measured it.
+    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far
+    takes, None before one ran. is_stored: whether an earlier search measured it.
     """
 
     name: str

@@ -48,7 +48,8 @@ def make_placement(
     """The placement of `parts` by function of a typed module, made here and now.
 
     `described`: describe_functions(mod), which takes as long as its weights are large. `kernels`:
-    by which the steps of its parts run. `machine`: where it was measured, this one by default. `records`: with which tuning records, those in force by default. `opt_level` is the
+    by which the steps of its parts run. `machine`: where it was measured, this one by default.
+    `records`: with which tuning records, those in force by default. `opt_level` is the
     PassContext's in which the module was prepared.
     """
     functions = tuple(
