@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "graph_text.h"
+#include "src/relay/collage/plan/reasons.h"
 #include "src/relay/collage/plan/replan.h"
-#include "src/relay/collage/plan/unplaced.h"
 #include "src/relay/collage/rules/base_rules.h"
 
 namespace tvm::collage::testing {
@@ -177,11 +177,14 @@ TEST_CASE("plan: what failed is told, and a kernel without a cost is left to the
   REQUIRE(plan.failed.size() == 2);
   CHECK(plan.failed[0].cost.Summary() == "compile_failed: not in the table");
   CHECK(plan.parts[1].cost.message.find("left to the host target") != std::string::npos);
-  const UnplacedReport report = WhyUnplaced(g.graph, backends.specs(), plan);
-  REQUIRE(report.rows.size() == 3);
-  CHECK(report.rows[0].op == "conv");
-  CHECK(report.rows[0].why == "compile_failed");
-  CHECK(report.rows[1].why == "no_pattern");
+  const int mine = 0;
+  std::map<NodeIndex, std::string> why;  // that each is not on `mine`
+  for (const Reason& reason : ReasonsAgainst(g.graph, backends.specs(), plan)) {
+    if (reason.spec != mine) continue;
+    for (const NodeIndex node : reason.nodes) why[node] = reason.why;
+  }
+  CHECK(why == std::map<NodeIndex, std::string>{
+                   {g["a"], "compile_failed"}, {g["b"], "no_pattern"}, {g["c"], "no_pattern"}});
 }
 
 TEST_CASE("plan: where candidates feed each other the host gets as few kernels as can be") {
@@ -274,9 +277,12 @@ TEST_CASE("plan: a backend does not get what the program wants on another device
                                {{"mine: a", 1}, {"mine: b", 1}, {"tvm: a", 2}, {"tvm: b", 2}});
   const FunctionPlan plan = PlanOf(g, backends);
   CHECK(Text(g, backends, plan) == "mine(a) tvm(b)");
-  const UnplacedReport report = WhyUnplaced(g.graph, backends.specs(), plan);
-  REQUIRE(report.rows.size() == 1);
-  CHECK(report.rows[0].why == "device");
+  const std::vector<Reason> reasons = ReasonsAgainst(g.graph, backends.specs(), plan);
+  REQUIRE(reasons.size() == 2);  // of a against TVM, of b against mine
+  CHECK(reasons[0].why == "slower");
+  CHECK(reasons[0].instead_seconds == 1);
+  CHECK(reasons[1].spec == 0);
+  CHECK(reasons[1].why == "device");
 }
 
 TEST_CASE("replan: a wish decides, then the costs that are known; there always is a cover") {

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tvm.relay.collage.costs.cost import PartCost
+from tvm.relay.collage.function_report import FunctionReport
 from tvm.relay.collage.records import (
     Attribute,
-    FunctionReport,
     RecordError,
     read,
     read_json,

@@ -22,6 +22,7 @@ from tvm.target import Target
 
 from .costs.cost import MOST_SECONDS, Cost, CostStatus
 from .errors import CollageError
+from .function_report import FunctionReport
 from .interrupts import carried, interrupts_kept
 from .measured import (
     OwnSession,
@@ -30,7 +31,7 @@ from .measured import (
     measure_batch,
     measure_transitions,
 )
-from .records import FunctionReport, read_json
+from .records import read_json
 from .relay_util.walk import operator_calls
 from .work import Work
 
@@ -66,7 +67,7 @@ class CostEstimator(Object):
 
     A subclass overrides ``estimate_batch``, or ``price_batch`` when it needs no modules, which
     take time to make; with the first it may override ``least_seconds``. ``reports`` collects what
-    the pass decided, a records.FunctionReport for each function.
+    the pass decided, a FunctionReport for each function.
     """
 
     __slots__ = ("__dict__",)

@@ -20,6 +20,7 @@ _logger = logging.getLogger(__name__)
 # Python's parser recurses on the stack of its thread, as deep as TVM's limit of 10,000 lets it: a
 # file of brackets ends a process whose stack is a megabyte. Nothing that is read here is this deep.
 DEEPEST_JSON = 500
+_WIDTH = 200  # of a line of JSON, about
 _TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -58,17 +59,37 @@ def write_report(result: Any, path: str) -> None:
     if not path:
         return
     try:
-        write_whole(path, json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+        write_whole(path, json_text(result.to_json()) + "\n")
     except (OSError, ValueError) as error:
         _logger.error("report %r was not written: %s", path, error)
 
 
-def write_whole(path: str, text: str) -> None:
+def json_text(value: Any, indent: str = "") -> str:
+    """JSON for people: what fits a line, or holds plain values alone, is one; ValueError for what
+    JSON has no number for."""
+    inner = indent + " "
+    items = list(value.values()) if isinstance(value, dict) else value
+    is_nested = isinstance(items, (list, tuple)) and any(
+        isinstance(item, (dict, list, tuple)) for item in items
+    )
+    if is_nested:
+        if isinstance(value, dict):
+            lines = [f"{json.dumps(key)}: {json_text(item, inner)}" for key, item in value.items()]
+        else:
+            lines = [json_text(item, inner) for item in value]
+        if sum(map(len, lines)) > _WIDTH or any("\n" in line for line in lines):
+            left, right = "{}" if isinstance(value, dict) else "[]"
+            text = f",\n{inner}".join(lines)
+            return f"{left}\n{inner}{text}\n{indent}{right}"
+    return json.dumps(value, allow_nan=False)
+
+
+def write_whole(path: str, contents: str | bytes) -> None:
     """Write the file; another process sees the old one or the whole new one. Raises OSError."""
     temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "xb") as file:
+            file.write(contents if isinstance(contents, bytes) else contents.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

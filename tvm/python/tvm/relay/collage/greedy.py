@@ -19,7 +19,7 @@ from .compile.library import inline_external_functions
 from .costs.cost import Cost, CostStatus
 from .estimators import CostEstimator
 from .external import is_external
-from .records import FunctionReport
+from .function_report import FunctionReport
 from .run_pass import partition
 from .targets import TargetList, parse_targets
 from .work import Work

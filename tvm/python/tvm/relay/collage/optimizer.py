@@ -12,7 +12,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -26,6 +26,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
+from .function_report import FunctionReport
 from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
@@ -43,7 +44,6 @@ from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import steps
-from .records import FunctionReport
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
@@ -151,7 +151,7 @@ def _optimize(
             None,
             [],
             clock.seconds,
-            make_placement=plans.maker(TVM_ALONE, _in_force(given, targets.host)),
+            makers=_makers(plans, given, targets.host),
             records=given,
             executor=executor,
         )
@@ -240,7 +240,7 @@ def _optimize(
         estimator.reports,
         clock.seconds,
         skipped,
-        plans.maker(name, _in_force(_used(records, name), targets.host)),
+        _makers(plans, records, targets.host),
         estimator.counts,
         _used(records, name),
         kernels=plans.kernels_of(name),
@@ -281,6 +281,15 @@ def _used(records: TuningRecords, plan: str) -> TuningRecords:
     return TuningRecords() if plan in UNTUNED.values() else records
 
 
+def _makers(
+    plans: Plans, records: TuningRecords, host: tvm.target.Target
+) -> dict[str, Callable[[], Placement]]:
+    """What makes each plan's placement; the user's contexts are those of now."""
+    tuned, untuned = _in_force(records, host), _in_force(TuningRecords(), host)
+    is_untuned = UNTUNED.values()
+    return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
+
+
 def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
     """These, and those that the user's contexts have for a build here."""
     with records.in_force():
@@ -319,7 +328,7 @@ def _replay(
         None,
         [],
         clock.seconds,
-        make_placement=lambda: placement,
+        makers={placement.plan: lambda: placement},
         records=given,
         kernels=placement.kernels,
         executor=executor,

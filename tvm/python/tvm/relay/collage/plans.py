@@ -7,7 +7,8 @@ Test: test_optimizer.py, placement/test_plans.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
@@ -17,13 +18,13 @@ from .costs.cost import Cost, CostStatus, PartCost
 from .costs.kernel import KernelChoice, choices_of
 from .errors import UnknownBackendError
 from .external import is_external_function
+from .function_report import FunctionReport
 from .greedy import take_all
 from .messages import last_line
-from .placement import Machine, PlacedPart, Placement
-from .placement.describe import make_placement, placed_parts
+from .placement import Machine, PlacedFunction, PlacedPart, Placement
+from .placement.describe import describe_functions, make_placement, placed_parts
 from .placement.made_with import current_opt_level
 from .placement.replay import as_deployed, rewrite
-from .records import FunctionReport
 from .targets import TargetList
 from .tuning import TuningRecords
 
@@ -58,6 +59,7 @@ class Plans:
         self._prepared, self._targets = prepared, targets
         self._opt_level = current_opt_level()
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
+        self._tried: dict[str, Callable[[], dict[str, Any]]] = {}
 
     def add_found(
         self,
@@ -92,6 +94,10 @@ class Plans:
         module = self.module_of(parts)
         if not any(tvm.ir.structural_equal(module, other) for other in self.modules.values()):
             self._add_parts(f"{SEARCHED}{rank}", parts)
+
+    def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
+        """Plans by name that a search of whole plans tried, which are no contestants."""
+        self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule:
         """The module with these parts by function."""
@@ -174,19 +180,30 @@ class Plans:
         untuned = (self.modules.get(name) for name in UNTUNED.values())
         return any(module.same_as(own) for own in untuned if own is not None)
 
+    @functools.cached_property
+    def _described(self) -> list[PlacedFunction]:
+        return describe_functions(self._prepared)
+
+    @property
+    def placed(self) -> list[str]:
+        """Names of all plans with a placement, those that were tried last."""
+        return [*self._parts, *self._tried]
+
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
         """What makes the placement of a plan that is built in force of these tuning records; it
         raises PlacementError when the plan has none."""
-        parts = self._parts[name]
+        parts = self._parts.get(name) or self._tried[name]
         return lambda: make_placement(
             name,
             self._prepared,
             self._targets.host,
+            self._described,
             parts(),
             self._opt_level,
             self.machine,
             records,
-            self.kernels_of(name),
+            # Of a plan without a module all: a step that is not there is passed over.
+            self.kernels_of(name) if name in self.modules else self.kernels,
         )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON values as records, which are dataclasses: what C++ sends, and files. One reader for all.
 
-Also the records of the pass's report. Test: test_records.py, placement/test_file.py.
+Test: test_records.py, placement/test_file.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NewType, TypeVar
-
-from .costs.cost import PartCost
 
 Kind = TypeVar("Kind")
 
@@ -44,101 +42,6 @@ class RecordError(ValueError):
         return f"{self.path or 'it'} {self.what}"
 
 
-@dataclasses.dataclass(frozen=True)
-class ReportedPart:
-    """A part of the plan, or one whose measuring failed.
-
-    rule: names of the rules that made it, outermost first. ops: its operators, for people.
-    is_kernel: whether it launches one.
-    """
-
-    backend: str
-    rule: str
-    ops: str
-    is_kernel: bool
-    cost: PartCost
-
-    @property
-    def label(self) -> str:
-        """Backend and operators: "dnnl(nn.conv2d, add)"."""
-        return f"{self.backend}({self.ops})"
-
-
-@dataclasses.dataclass(frozen=True)
-class Unplaced:
-    """Equal operators that one backend did not get, for one reason.
-
-    why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
-        "no_pattern", or the status of a failed measurement.
-    seconds: of the plan's parts that hold them.
-    backend_seconds and instead_seconds: of each of the `regions` candidates of the backend that
-        hold them, and of what the plan has in the place of each; all 0 unless why is "slower".
-    """
-
-    op: str
-    backend: str
-    why: str
-    message: str
-    rule: str
-    operators: int
-    seconds: float
-    backend_seconds: float
-    instead_seconds: float
-    regions: int
-
-
-@dataclasses.dataclass(frozen=True)
-class CostsAsked:
-    """Of `candidates` on backends `distinct` differ as computations; `asked` of those in `rounds`
-    batches, wherever the answers came from."""
-
-    candidates: int = 0
-    distinct: int = 0
-    asked: int = 0
-    rounds: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class ChargedTransition:
-    """A value, by the node that makes it, that changes its layout between two parts."""
-
-    node: int
-    seconds: float
-
-
-@dataclasses.dataclass(frozen=True)
-class FunctionReport:
-    """What the pass decided for one function.
-
-    skipped: why it was left as it was, and then nothing else is known; "" where it was not.
-    seconds: of the plan, parts and transitions. search: one line for people on how the search went.
-    cuts: one line a limit that cut candidates. failed: candidates without a cost, and why.
-    placement: the parts that ship as JSON values of placement.PlacedPart; merged: those with all
-        neighbours of one backend joined, None where that changes nothing.
-    """
-
-    function: str
-    skipped: str = ""
-    nodes: int = 0
-    candidates: int = 0
-    costs: CostsAsked = CostsAsked()
-    seconds: float = 0.0
-    is_optimal: bool = True
-    lower_bound_seconds: float = 0.0
-    search: str = ""
-    states_expanded: int = 0
-    widest_position: int = 0
-    states_cut: int = 0
-    cuts: tuple[str, ...] = ()
-    parts: tuple[ReportedPart, ...] = ()
-    transitions: tuple[ChargedTransition, ...] = ()
-    failed: tuple[ReportedPart, ...] = ()
-    placement: tuple[Any, ...] = ()
-    merged: tuple[Any, ...] | None = None
-    unplaced: tuple[Unplaced, ...] = ()
-    unplaced_left_out: int = 0
-
-
 def read_json(kind: type[Kind], text: Any) -> Kind:
     """What C++ sent as text."""
     return read(kind, json.loads(str(text)))
@@ -150,6 +53,21 @@ def read(kind: type[Kind], value: Any) -> Kind:
     RecordError says where it is none. A field's metadata may have limits: minimum, pattern, enum.
     """
     return _reader(kind, {})(value)
+
+
+def to_json(record: Any) -> Any:
+    """A record as the JSON value that `read` makes it of."""
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    if isinstance(record, dict):
+        return {key: to_json(value) for key, value in record.items()}
+    return [to_json(item) for item in record] if isinstance(record, (list, tuple)) else record
+
+
+def described(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
+    """A dataclass' field with its meaning, for schemas, and limits. `default`: what it is in files
+    that were written before it was added."""
+    return dataclasses.field(default=default, metadata={"meaning": meaning, **limits})
 
 
 def fields_of(cls: type) -> list[tuple[str, Any, Mapping[str, Any]]]:

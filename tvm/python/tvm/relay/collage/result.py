@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
@@ -16,11 +16,21 @@ from .built import Built
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, OptionError, PlacementError
 from .files import write_whole
+from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
-from .placement import Placement
+from .placement import Placement, SeenPlans
+from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
-from .records import FunctionReport
-from .report import plot_history, print_result, result_to_json, to_dot
+from .report import (
+    full_report,
+    notebook_frame,
+    plot_history,
+    print_result,
+    result_to_json,
+    to_dot,
+    write_form,
+    write_picture,
+)
 from .tuning import TuningRecords
 
 
@@ -36,8 +46,8 @@ class Result:
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
-    placement: the placement of what ships, made at its first use; PlacementError says why there is
-        none. Saved to a file it gives the same module again without measuring.
+    makers: what makes the placement of each plan that was seen, also of those that lost and of
+        those that the search of whole plans tried; see `placement` and `placements`.
     guard_skipped: why a guard that was on could not measure, e.g. inputs with open dimensions; ""
         otherwise. Then the op-level optimum ships if the cost of each of its parts was measured,
         else TVM alone.
@@ -58,8 +68,8 @@ class Result:
     partitioned: list[FunctionReport]
     seconds: dict[str, float]
     guard_skipped: str = ""
-    make_placement: Callable[[], Placement] | None = dataclasses.field(
-        default=None, repr=False, compare=False
+    makers: Mapping[str, Callable[[], Placement]] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
     )
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
@@ -72,13 +82,27 @@ class Result:
 
     @functools.cached_property
     def placement(self) -> Placement:
-        if self.make_placement is None:
-            raise PlacementError(f"plan {self.plan!r} was made without a placement", "plan")
-        return self.make_placement()
+        """Of what ships. Saved to a file it gives the same module again without measuring.
+        PlacementError says why there is none."""
+        return self._make_placement(self.plan)
 
-    def save_placement(self, path: str | os.PathLike) -> None:
-        """Write the placement of what ships to a file (docs/placement.md)."""
-        self.placement.save(path)
+    @functools.cached_property
+    def placements(self) -> SeenPlans:
+        """Of every plan that was seen and that a file can hold."""
+        found = {name: self._make_placement(name) for name in self.makers}
+        return SeenPlans.of({name: made for name, made in found.items() if can_be_saved(made)})
+
+    def save_placement(self, path: str | os.PathLike, plan: str | None = None) -> None:
+        """Write the placement of what ships, or of another plan that was seen, to a file
+        (docs/placement.md)."""
+        made = self.placement if plan is None else self._make_placement(plan)
+        made.save(path)
+
+    def _make_placement(self, plan: str) -> Placement:
+        if plan not in self.makers:
+            known = ", ".join(self.makers) or "none"
+            raise PlacementError(f"plan {plan!r} has no placement: these have one: {known}", "plan")
+        return self.makers[plan]()
 
     def save_tuning_log(self, path: str | os.PathLike) -> None:
         """Write `records` to a file for the option `tuning_log`, at once or not at all. OSError."""
@@ -108,12 +132,26 @@ class Result:
         return self._built.runner()
 
     def to_json(self) -> dict[str, Any]:
-        """Plan, measurements and parts as JSON values; times in seconds."""
-        return result_to_json(self)
+        """Plan, measurements, parts, the graph with all that was known of each node, and the
+        placements of all plans, as JSON values (docs/report.schema.json); times in seconds."""
+        return full_report(self)
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
         return to_dot(self.mod, TVM_ALONE)
+
+    def save_html(self, path: str | os.PathLike) -> None:
+        """Write the report as one page for a browser, which needs no network (docs/report.md)."""
+        write_form(self.to_json(), "html", path)
+
+    def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
+        """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
+        `.pdf`. OptionError for another ending; PDF needs reportlab."""
+        write_picture(self.to_json(), path, plan)
+
+    def _repr_html_(self) -> str:
+        """The page in a notebook."""
+        return notebook_frame(self.to_json())
 
     def plot_history(self, path: str | os.PathLike) -> None:
         """Draw what the search of whole plans tried, and the best so far, against seconds, as a
@@ -127,7 +165,7 @@ class Result:
 
     def Summary(self) -> str:
         """One line: what ships, how fast, what it runs on, the time it took to find out."""
-        return self.to_json()["summary"]
+        return result_to_json(self)["summary"]
 
     def __repr__(self) -> str:
         return f"Result({self.Summary()})"

@@ -14,8 +14,8 @@ from tvm.target import make_compilation_config
 
 from .costs.cost import CostStatus
 from .estimators import CostEstimator
+from .function_report import FunctionReport
 from .options import PREFIX, check_options
-from .records import FunctionReport
 from .targets import TargetList
 
 

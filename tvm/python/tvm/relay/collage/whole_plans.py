@@ -91,6 +91,7 @@ def search_whole_plans(
             seed=options.graph_search_seed,
             on_trials=lambda done: on_step("plans tried", done, options.graph_search_trials),
         )
+    plans.add_tried(found.placed())
     for rank, parts in enumerate(list(found.best.values())[:BEST], 1):
         plans.add_searched(rank, parts)
     return found

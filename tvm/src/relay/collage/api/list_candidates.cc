@@ -7,6 +7,7 @@
 #include "../plan/cost_table.h"
 #include "../relay/import_pattern.h"
 #include "../relay/rewrite.h"
+#include "function_graph.h"
 #include "gather_specs.h"
 #include "tvm_backends.h"
 #include "user_functions.h"
@@ -66,28 +67,13 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
   return views;
 }
 
-/*! \brief What was turned down and why: Refusals of inspect/refusal.py. */
+/*! \brief What was turned down and why: Refusals of function_report.py. */
 String ListRefusals(const ObjectRef& function, const Array<PartitionSpecView>& spec_views) {
   const ImportedPtr imported = ImportFunction(function);
   const TvmBackends backends(*imported, TargetsOf(spec_views), tvm::NullOpt);
   std::vector<RuleLog> logs;
   AllCandidates(imported->graph, backends, &logs);
-  std::vector<Json> refusals;
-  for (size_t k = 0; k < logs.size(); ++k) {
-    for (const RuleLog::Refusal& refusal : logs[k].refusals) {
-      std::vector<std::string> ops;
-      refusal.inside.ForEach([&](int index) {
-        const Node& node = imported->graph[index];
-        if (node.IsOpCall()) ops.push_back(node.name);
-      });
-      refusals.push_back(JsonObject({{"backend", backends.specs()[k].name},
-                                     {"rule", refusal.rule},
-                                     {"nodes", refusal.inside},
-                                     {"ops", ops},
-                                     {"reason", refusal.reason}}));
-    }
-  }
-  return Json(refusals).text();
+  return RefusalsJson(imported->graph, backends.specs(), logs).text();
 }
 
 /*! \brief "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms". */

@@ -7,7 +7,7 @@
 
 #include "../graph/json.h"
 #include "../plan/replan.h"
-#include "../plan/unplaced.h"
+#include "function_graph.h"
 
 namespace tvm::collage {
 namespace {
@@ -19,25 +19,9 @@ Json Rows(const std::vector<PlannedPart>& parts, const DataflowGraph& graph,
     rows.push_back(JsonObject({{"backend", specs[part.candidate.spec].name},
                                {"rule", part.candidate.rule},
                                {"ops", OpsOf(graph, part.candidate)},
+                               {"nodes", part.candidate.sub_graph.inside()},
                                {"is_kernel", !part.candidate.is_free},
                                {"cost", part.cost.ToJson()}}));
-  }
-  return rows;
-}
-
-Json Rows(const UnplacedReport& report) {
-  std::vector<Json> rows;
-  for (const Unplaced& row : report.rows) {
-    rows.push_back(JsonObject({{"op", row.op},
-                               {"backend", row.backend},
-                               {"why", row.why},
-                               {"message", row.message},
-                               {"rule", row.rule},
-                               {"operators", row.count},
-                               {"seconds", row.seconds},
-                               {"backend_seconds", row.backend_seconds},
-                               {"instead_seconds", row.instead_seconds},
-                               {"regions", row.regions}}));
   }
   return rows;
 }
@@ -93,7 +77,6 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
   if (estimator->observe == nullptr) return;
   const FunctionPlan& plan = *found;
   const DataflowGraph& graph = function.imported->graph;
-  const UnplacedReport unplaced = WhyUnplaced(graph, specs, plan);
   const CostCounts& counts = plan.cost_counts;
   const std::string report = JsonText({
       {"function", function.Name()},
@@ -116,8 +99,7 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
       {"failed", Rows(plan.failed, graph, specs)},
       {"placement", PartsJson(function.parts)},
       {"merged", AreSame(merged, function.parts) ? Json(AttrValue()) : PartsJson(merged)},
-      {"unplaced", Rows(unplaced)},
-      {"unplaced_left_out", unplaced.num_left_out},
+      {"graph_text", FunctionGraphJson(*function.imported, specs, plan).text()},
   });
   estimator->observe(String(report), PlanAgain(function.imported, specs, found));
 }

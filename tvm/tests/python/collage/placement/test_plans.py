@@ -134,7 +134,7 @@ def test_a_host_alone_has_a_placement_without_parts(tmp_path):
 def test_a_result_made_by_hand_has_none():
     mod, params = net()
     result = collage.Result(mod, tvm.target.Target("llvm"), "mine", None, [], {})
-    with pytest.raises(PlacementError, match="plan 'mine' was made without a placement"):
+    with pytest.raises(PlacementError, match="plan 'mine' has no placement"):
         result.save_placement("nowhere.json")
 
 

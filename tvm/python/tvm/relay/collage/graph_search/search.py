@@ -28,11 +28,13 @@ _MOST_REPEATS = 50
 class PlanTrial:
     """A plan that was tried.
 
-    label: its parts by backend. cost: what it took, or how it failed. seconds: since the search
-    began. best_seconds: what the best plan so far takes, None before one ran. is_stored: whether
-    an earlier search measured it.
+    name: "trial-1" for the first. key: of its parts. label: its parts by backend. cost: what it
+    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far
+    takes, None before one ran. is_stored: whether an earlier search measured it.
     """
 
+    name: str
+    key: str
     label: str
     cost: Cost
     seconds: float
@@ -56,6 +58,10 @@ class GraphSearch:
     ended: str = ""
     best: Mapping[str, Parts] = dataclasses.field(default_factory=dict, repr=False)
 
+    def placed(self) -> dict[str, Parts]:
+        """Parts by function of the plans that ran, by the names of their trials."""
+        return {trial.name: self.best[trial.key] for trial in self.trials if trial.key in self.best}
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values: `trials` in the order in which they were tried; times in seconds."""
         return {
@@ -65,6 +71,7 @@ class GraphSearch:
             "ended": self.ended,
             "trials": [
                 {
+                    "name": trial.name,
                     "plan": trial.label,
                     "status": trial.cost.status,
                     "seconds": trial.cost.seconds,
@@ -148,7 +155,8 @@ def search_plans(
                 known.keep(key, label, cost)
             search.tell(dict.fromkeys(genomes, cost.seconds))
             best = min((c.seconds for c in costs.values() if c.seconds is not None), default=None)
-            history.append(PlanTrial(label, cost, clock() - began, best, key in stored))
+            name = f"trial-{len(history) + 1}"
+            history.append(PlanTrial(name, key, label, cost, clock() - began, best, key in stored))
         if on_trials is not None:
             on_trials(len(history))
     ran = {key: cost.seconds for key, cost in costs.items() if cost.seconds is not None}

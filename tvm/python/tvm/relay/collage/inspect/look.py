@@ -4,7 +4,6 @@ backends and patterns. Test: views/test_views.py, inspect/test_refusal.py."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import tvm
@@ -12,6 +11,7 @@ from tvm import relay
 from tvm.target import make_compilation_config
 
 from ..errors import ModuleError
+from ..function_report import Refusal
 from ..records import read_json
 from ..targets import parse_targets
 from ..views.graph import DataflowGraph
@@ -73,24 +73,6 @@ def _functions_of(mod: tvm.IRModule | relay.Function) -> list[relay.Function]:
 
 def _not_relay(value: object) -> Exception:
     return ModuleError(f"expected a relay.Function, got {type(value).__name__}")
-
-
-@dataclasses.dataclass(frozen=True)
-class Refusal:
-    """A match that was turned down.
-
-    rule: the pattern's or rule's name. nodes: indices in dataflow_graph(function) of what matched;
-    ops: its operators, inputs first. reason: the predicate's words, what it raised, or the limit.
-    """
-
-    backend: str
-    rule: str
-    nodes: tuple[int, ...]
-    ops: tuple[str, ...]
-    reason: str
-
-    def Summary(self) -> str:
-        return f"{self.rule} does not take {', '.join(self.ops)}: {self.reason}"
 
 
 def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:

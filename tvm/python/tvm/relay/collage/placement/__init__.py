@@ -3,6 +3,7 @@
 
 from ..costs.cost import PartCost
 from .file import save_placement
+from .seen import SeenPlans
 from .types import (
     Composite,
     Machine,
@@ -24,6 +25,7 @@ __all__ = [
     "PlacedFunction",
     "PlacedPart",
     "Placement",
+    "SeenPlans",
     "Tuning",
     "load_placement",
     "save_placement",

@@ -38,6 +38,7 @@ def make_placement(
     plan: str,
     mod: tvm.IRModule,
     host: Any,
+    described: Sequence[PlacedFunction],
     parts: Mapping[str, Sequence[PlacedPart]],
     opt_level: int,
     machine: Machine | None = None,
@@ -46,13 +47,14 @@ def make_placement(
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
-    `kernels`: by which the steps of its parts run. `machine`: where it was measured, this one by
-    default. `records`: with which tuning records, those in force by default. `opt_level` is the
+    `described`: describe_functions(mod), which takes as long as its weights are large. `kernels`:
+    by which the steps of its parts run. `machine`: where it was measured, this one by default.
+    `records`: with which tuning records, those in force by default. `opt_level` is the
     PassContext's in which the module was prepared.
     """
     functions = tuple(
         dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
-        for function in describe_functions(mod)
+        for function in described
     )
     used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
     tuning = tuning_of(records_in_force(host)[0] if records is None else records, mod)

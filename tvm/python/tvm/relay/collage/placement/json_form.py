@@ -7,13 +7,11 @@ Test: placement/test_file.py.
 from __future__ import annotations
 
 import dataclasses
-import enum
-import types
-import typing
 from typing import Any, TypeVar
 
 from ..errors import PlacementError
-from ..records import JSON_TYPES, Attribute, RecordError, fields_of, read, required_fields
+from ..json_schema import describe_class
+from ..records import RecordError, read
 
 # What a file says that it is; the version changes with the meaning of any field.
 FORMAT = "tvm-collage-placement"
@@ -47,7 +45,7 @@ def from_json(cls: type[Data], value: Any) -> Data:
 def schema(cls: type) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a file that holds a placement of that class."""
     defs: dict[str, Any] = {}
-    top = _describe_class(cls, defs)
+    top = describe_class(cls, defs)
     head = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
     top["properties"] = {**head, **top["properties"]}
     top["required"] = [*head, *top["required"]]
@@ -56,49 +54,4 @@ def schema(cls: type) -> dict[str, Any]:
         "title": "A saved placement of Collage",
         **top,
         "$defs": defs,
-    }
-
-
-def _describe(kind: Any, limits: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type of types.py; classes go to `defs`."""
-    limits = {key: limits[key] for key in ("minimum", "pattern", "enum") if key in limits}
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        if kind.__name__ not in defs:
-            defs[kind.__name__] = {}  # taken, before fields of the same class ask for it
-            defs[kind.__name__] = _describe_class(kind, defs)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    if kind is Attribute:
-        own = {"$ref": f"#/$defs/{kind.__name__}"}
-        plain = [{"type": "number"}, {"type": "string"}]
-        defs[kind.__name__] = {
-            "description": "a number, a text or a list of these, mixed and nested as it may be",
-            "anyOf": [*plain, {"type": "array", "items": own}],
-        }
-        return own
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return {"anyOf": [_describe(option, limits, defs) for option in args]}
-    if origin in (tuple, list):
-        return {"type": "array", "items": _describe(args[0], limits, defs)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _describe(args[1], limits, defs)}
-    if kind is type(None):
-        return {"type": "null"}
-    if issubclass(kind, enum.StrEnum):
-        return {"type": "string", "enum": [choice.value for choice in kind]}
-    if "enum" in limits:
-        limits["enum"] = list(limits["enum"])
-    return {"type": JSON_TYPES[kind], **limits}
-
-
-def _describe_class(cls: type, defs: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "description": (cls.__doc__ or "").strip().splitlines()[0],
-        "type": "object",
-        "properties": {
-            name: {"description": limits["meaning"], **_describe(kind, limits, defs)}
-            for name, kind, limits in fields_of(cls)
-        },
-        "required": required_fields(cls),
-        "additionalProperties": False,
     }

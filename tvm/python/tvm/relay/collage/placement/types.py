@@ -15,7 +15,7 @@ from typing import Any
 from ..costs.cost import PartCost
 from ..costs.kernel import KernelChoice
 from ..machine.environment import Machine
-from ..records import Attribute
+from ..records import Attribute, described
 from .file import read_placement_file, save_placement
 from .json_form import to_json
 
@@ -23,31 +23,28 @@ KEY = {"pattern": "^[0-9a-f]{16}$"}
 NOT_NEGATIVE = {"minimum": 0}
 
 
-def _field(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
-    """`default`: what the field is in files that were written before it was added."""
-    return dataclasses.field(default=default, metadata={"meaning": meaning, **limits})
-
-
 @dataclasses.dataclass(frozen=True)
 class Composite:
     """Nodes of a part that are one function with a Composite attribute."""
 
-    name: str = _field("the pattern's name, as dnnl.conv2d_relu")
-    nodes: tuple[int, ...] = _field("node indexes, all of them in the part", **NOT_NEGATIVE)
-    attrs: dict[str, Attribute] = _field("further attributes of the function")
+    name: str = described("the pattern's name, as dnnl.conv2d_relu")
+    nodes: tuple[int, ...] = described("node indexes, all of them in the part", **NOT_NEGATIVE)
+    attrs: dict[str, Attribute] = described("further attributes of the function")
 
 
 @dataclasses.dataclass(frozen=True)
 class PlacedPart:
     """Nodes that run together on one backend."""
 
-    backend: str = _field("the target's kind; of the host, as llvm, or host where no kernel runs")
-    rule: str = _field("the partition rules that made the candidate, outermost first")
-    label: str = _field("backend and operators, for people")
-    nodes: tuple[int, ...] = _field("post-dfs indexes of the function's nodes", **NOT_NEGATIVE)
-    composites: tuple[Composite, ...] = _field("disjoint")
-    is_primitive: bool = _field("a function that the backend compiles, not left in the body")
-    cost: PartCost = _field("for people; replaying does not look at it")
+    backend: str = described(
+        "the target's kind; of the host, as llvm, or host where no kernel runs"
+    )
+    rule: str = described("the partition rules that made the candidate, outermost first")
+    label: str = described("backend and operators, for people")
+    nodes: tuple[int, ...] = described("post-dfs indexes of the function's nodes", **NOT_NEGATIVE)
+    composites: tuple[Composite, ...] = described("disjoint")
+    is_primitive: bool = described("a function that the backend compiles, not left in the body")
+    cost: PartCost = described("for people; replaying does not look at it")
 
     @property
     def is_compiled(self) -> bool:
@@ -59,29 +56,29 @@ class PlacedPart:
 class Node:
     """What stood at an index of the function, to say what differs when the module does."""
 
-    text: str = _field("operator or kind of node, and the indexes that it reads")
-    types: str = _field("element type and shape, several for a tuple")
-    key: str = _field("hash of the node with its attributes, type and inputs", **KEY)
+    text: str = described("operator or kind of node, and the indexes that it reads")
+    types: str = described("element type and shape, several for a tuple")
+    key: str = described("hash of the node with its attributes, type and inputs", **KEY)
 
 
 @dataclasses.dataclass(frozen=True)
 class PlacedFunction:
     """A global function: which nodes it had, and where they run."""
 
-    name: str = _field("the global function")
-    key: str = _field("hash of its structure, without the values of weights", **KEY)
-    weights: str = _field("hash of the values of its weights", **KEY)
-    nodes: tuple[Node, ...] = _field("by index")
-    parts: tuple[PlacedPart, ...] = _field("disjoint; what none holds runs on the host target")
+    name: str = described("the global function")
+    key: str = described("hash of its structure, without the values of weights", **KEY)
+    weights: str = described("hash of the values of its weights", **KEY)
+    nodes: tuple[Node, ...] = described("by index")
+    parts: tuple[PlacedPart, ...] = described("disjoint; what none holds runs on the host target")
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
     """The tuning records that TVM's kernels of the module may use."""
 
-    records: int = _field("how many were in force", **NOT_NEGATIVE)
-    kinds: tuple[str, ...] = _field("autotvm, ansor, metaschedule: whose they are, sorted")
-    digest: str = _field("hash of the records; empty without any")
+    records: int = described("how many were in force", **NOT_NEGATIVE)
+    kinds: tuple[str, ...] = described("autotvm, ansor, metaschedule: whose they are, sorted")
+    digest: str = described("hash of the records; empty without any")
 
     def Summary(self) -> str:
         """e.g. "12 tuning records (autotvm 3f2a9c0d11aa22bb)"."""
@@ -94,26 +91,26 @@ class Tuning:
 class MadeWith:
     """What the placement was made with; a difference is refused unless it is allowed."""
 
-    collage: str = _field("version of tvm-collage")
-    tvm: str = _field("version of TVM and of its LLVM")
-    backends: dict[str, str] = _field("version of each external backend that has a part")
-    target: str = _field("the host target")
-    opt_level: int = _field("of the PassContext that prepared the module", **NOT_NEGATIVE)
-    machine: Machine = _field("where costs were measured")
-    tuning: Tuning | None = _field("tuning records; null where nobody looked", default=None)
+    collage: str = described("version of tvm-collage")
+    tvm: str = described("version of TVM and of its LLVM")
+    backends: dict[str, str] = described("version of each external backend that has a part")
+    target: str = described("the host target")
+    opt_level: int = described("of the PassContext that prepared the module", **NOT_NEGATIVE)
+    machine: Machine = described("where costs were measured")
+    tuning: Tuning | None = described("tuning records; null where nobody looked", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
     """The chosen parts of a module's functions, and what they were chosen with."""
 
-    plan: str = _field(
+    plan: str = described(
         "collage, collage-merged, collage-exact, graph-1 and so on of a search of whole plans, "
         "tvm, or the backend that took all it could"
     )
-    made_with: MadeWith = _field("checked when the placement is replayed")
-    functions: tuple[PlacedFunction, ...] = _field("by name")
-    kernels: tuple[KernelChoice, ...] = _field(
+    made_with: MadeWith = described("checked when the placement is replayed")
+    functions: tuple[PlacedFunction, ...] = described("by name")
+    kernels: tuple[KernelChoice, ...] = described(
         "by which kernel steps of its parts run; other steps as their backend runs them", default=()
     )
 

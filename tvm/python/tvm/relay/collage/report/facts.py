@@ -13,8 +13,8 @@ from typing import Any
 
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
+from ..function_report import FunctionReport, ReportedPart
 from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
-from ..records import FunctionReport, ReportedPart
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
@@ -146,7 +146,6 @@ def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]
         "backends": _backends(parts),
         "failures": [_failure(group, host) for group in _groups(report.failed, _WHY)],
         "unplaced": unplaced_to_json(report, failed_plans),
-        "unplaced_left_out": report.unplaced_left_out,
         "skipped": report.skipped,
     }
 

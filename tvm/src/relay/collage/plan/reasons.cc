@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unplaced.h"
+#include "reasons.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
 
 namespace tvm::collage {
 namespace {
 
-constexpr size_t kMostRows = 100;
-constexpr double kNotTiled = -1;
-
-/*! \brief What is known of one kernel and one backend. */
-struct Reason {
-  std::string why;
-  std::string message;
-  std::string rule;
-  int candidate = -1;  // whose seconds are told
-};
+/*! \brief One that no candidate stands for. */
+Reason Told(int spec, std::string why, std::string message, std::string rule = "") {
+  Reason reason;
+  reason.spec = spec;
+  reason.why = std::move(why);
+  reason.message = std::move(message);
+  reason.rule = std::move(rule);
+  return reason;
+}
 
 class Explainer {
  public:
@@ -34,50 +32,40 @@ class Explainer {
     }
     holding_.resize(graph_.size());
     for (size_t id = 0; id < plan.candidates.size(); ++id) {
-      if (!specs[plan.candidates[id].candidate.spec].is_external) continue;
+      if (!HasCostToAsk(plan.candidates[id].candidate, specs)) continue;
       plan.candidates[id].candidate.sub_graph.inside().ForEach(
           [&](int index) { holding_[index].push_back(static_cast<int>(id)); });
     }
     for (size_t id = 0; id < plan.candidates.size(); ++id) Compare(static_cast<int>(id));
     refused_.resize(specs.size());
     for (size_t spec = 0; spec < specs.size(); ++spec) {
-      if (specs[spec].is_external) FindRefusals(plan.logs[spec], &refused_[spec]);
+      FindRefusals(plan.logs[spec], &refused_[spec]);
     }
   }
 
-  bool StaysOnTvm(NodeIndex index) const {
-    return graph_[index].IsKernel() && part_of_[index] >= 0 &&
-           !specs_[plan_.parts[part_of_[index]].candidate.spec].is_external;
+  /*! \brief The spec whose part holds the node. */
+  int SpecOf(NodeIndex index) const { return plan_.parts[part_of_[index]].candidate.spec; }
+  bool IsKernelOfAPart(NodeIndex index) const {
+    return graph_[index].IsKernel() && part_of_[index] >= 0;
   }
-
-  const PlannedPart& PartOf(NodeIndex index) const { return plan_.parts[part_of_[index]]; }
-  int PartNumber(NodeIndex index) const { return part_of_[index]; }
 
   Reason Why(NodeIndex index, int spec) const {
     if (!graph_[index].IsAllowedOn(specs_[spec].device)) {
-      return {"device", "the program wants it on " + graph_[index].device, "", -1};
+      return Told(spec, "device", "the program wants it on " + graph_[index].device);
     }
     if (std::optional<Reason> reason = FromCosts(index, spec)) return *reason;
     if (const RuleLog::Refusal* refusal = refused_[spec][index]) {
-      return {"refused", refusal->reason + DynamicText(index), refusal->rule, -1};
+      return Told(spec, "refused", refusal->reason + DynamicText(index), refusal->rule);
     }
-    return FromTheNode(index);
-  }
-
-  double SecondsOf(int candidate) const { return plan_.candidates[candidate].cost.seconds; }
-  /*! \brief Seconds of the parts that the plan has in place of a candidate that they tile. */
-  double SecondsInPlaceOf(int candidate) const { return instead_[candidate]; }
-
-  std::string OpOf(NodeIndex index) const {
-    return graph_[index].IsOpCall() ? graph_[index].name : "call of a function";
+    return FromTheNode(index, spec);
   }
 
  private:
   /*! \brief Do parts of the plan tile the candidate, so that costs compare, and what are theirs? */
   void Compare(int id) {
-    instead_.push_back(kNotTiled);
+    instead_.push_back(Reason::kNotTiled);
     const PlannedPart& candidate = plan_.candidates[id];
-    if (!specs_[candidate.candidate.spec].is_external || !candidate.cost.IsUsable()) return;
+    if (!HasCostToAsk(candidate.candidate, specs_) || !candidate.cost.IsUsable()) return;
     double seconds = 0;
     int num_nodes = 0;
     candidate.candidate.sub_graph.inside().ForEach([&](int index) {
@@ -116,14 +104,17 @@ class Explainer {
       } else if (!candidate.cost.IsUsable()) {
         if (failed < 0) failed = id;
       } else if (instead_[id] >= 0) {
-        const double loss = SecondsOf(id) - SecondsInPlaceOf(id);
+        const double loss = candidate.cost.seconds - instead_[id];
         if (slower < 0 || loss < least) slower = id, least = loss;
       } else if (usable < 0) {
         usable = id;
       }
     }
     const auto tell = [&](const std::string& why, const std::string& message, int id) {
-      return Reason{why, message, plan_.candidates[id].candidate.rule, id};
+      Reason reason = Told(spec, why, message, plan_.candidates[id].candidate.rule);
+      reason.candidate = id;
+      if (why == "slower") reason.instead_seconds = instead_[id];
+      return reason;
     };
     if (slower >= 0 && least >= 0) {
       return tell("slower", "what the plan has in its place is as fast or faster", slower);
@@ -159,76 +150,52 @@ class Explainer {
     return "";
   }
 
-  Reason FromTheNode(NodeIndex index) const {
+  Reason FromTheNode(NodeIndex index, int spec) const {
     const Node& node = graph_[index];
     if (!node.IsOpCall()) {
-      return {"partitioned", "a kernel's or a backend's function already", "", -1};
+      return Told(spec, "partitioned", "a kernel's or a backend's function already");
     }
     const std::string message = "the backend has no pattern for it here" + DynamicText(index);
-    return {node.kind == OpKind::kOpaque ? "opaque" : "no_pattern", message, "", -1};
+    return Told(spec, node.kind == OpKind::kOpaque ? "opaque" : "no_pattern", message);
   }
 
   const DataflowGraph& graph_;
   const std::vector<PartitionSpec>& specs_;
   const FunctionPlan& plan_;
   std::vector<int> part_of_;               // node -> part of the plan
-  std::vector<std::vector<int>> holding_;  // node -> external candidates that hold it
+  std::vector<std::vector<int>> holding_;  // node -> candidates that hold it
   std::vector<int> part_seen_by_;          // part -> the last candidate that Compare looked at
   std::vector<double> instead_;            // candidate -> seconds of the parts in its place
   std::vector<std::vector<const RuleLog::Refusal*>> refused_;  // spec, node -> the nearest refusal
 };
 
-/*! \brief A row that grows; parts and candidates count once in it. */
-struct Group {
-  Unplaced row;
-  std::set<int> parts;
-  std::set<int> candidates;
-};
-
 }  // namespace
 
-UnplacedReport WhyUnplaced(const DataflowGraph& graph, const std::vector<PartitionSpec>& specs,
-                           const FunctionPlan& plan) {
+std::vector<Reason> ReasonsAgainst(const DataflowGraph& graph,
+                                   const std::vector<PartitionSpec>& specs,
+                                   const FunctionPlan& plan) {
   Explainer explain(graph, specs, plan);
-  using Key = std::tuple<std::string, int, std::string, std::string, std::string, double, double>;
-  std::map<Key, Group> groups;
+  using Key = std::tuple<int, std::string, std::string, std::string, int>;
+  std::map<Key, size_t> place_of;
+  std::vector<Reason> reasons;
+  const int host = static_cast<int>(specs.size()) - 1;
   graph.placeable().ForEach([&](NodeIndex index) {
-    if (!explain.StaysOnTvm(index)) return;
-    for (size_t spec = 0; spec < specs.size(); ++spec) {
-      if (!specs[spec].is_external) continue;
-      const Reason reason = explain.Why(index, static_cast<int>(spec));
-      const bool is_slower = reason.why == "slower";
-      Unplaced first{explain.OpOf(index), specs[spec].name, reason.why, reason.message,
-                     reason.rule};
-      if (is_slower) {
-        first.backend_seconds = explain.SecondsOf(reason.candidate);
-        first.instead_seconds = explain.SecondsInPlaceOf(reason.candidate);
-      }
-      const Key key{first.op,
-                    static_cast<int>(spec),
-                    first.why,
-                    first.message,
-                    first.rule,
-                    first.backend_seconds,
-                    first.instead_seconds};
-      Group& group = groups.try_emplace(key, Group{std::move(first), {}, {}}).first->second;
-      Unplaced& row = group.row;
-      ++row.count;
-      if (group.parts.insert(explain.PartNumber(index)).second) {
-        row.seconds += explain.PartOf(index).cost.seconds;
-      }
-      if (is_slower && group.candidates.insert(reason.candidate).second) ++row.regions;
+    if (!explain.IsKernelOfAPart(index)) return;
+    for (int spec = 0; spec < host; ++spec) {
+      if (spec == explain.SpecOf(index)) continue;
+      Reason reason = explain.Why(index, spec);
+      const Key key{spec, reason.why, reason.message, reason.rule, reason.candidate};
+      const auto [entry, is_new] = place_of.try_emplace(key, reasons.size());
+      if (is_new) reasons.push_back(std::move(reason));
+      reasons[entry->second].nodes.push_back(index);
     }
   });
-  UnplacedReport report;
-  for (auto& [key, group] : groups) report.rows.push_back(std::move(group.row));
-  std::stable_sort(report.rows.begin(), report.rows.end(),
-                   [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
-  for (size_t k = kMostRows; k < report.rows.size(); ++k) {
-    report.num_left_out += report.rows[k].count;
-  }
-  if (report.rows.size() > kMostRows) report.rows.resize(kMostRows);
-  return report;
+  return reasons;
+}
+
+bool HasCostToAsk(const CandidatePartition& candidate, const std::vector<PartitionSpec>& specs) {
+  const bool is_host = candidate.spec == static_cast<int>(specs.size()) - 1;
+  return !is_host && !candidate.is_free && !candidate.stays_plain;
 }
 
 }  // namespace tvm::collage

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole report of a Result: facts.result_to_json with what pictures and explanations need, and
+the JSON Schema of that. Docs: docs/report.md. Test: report/test_full.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..function_report import FunctionGraph
+from ..json_schema import describe_class
+from ..placement import SeenPlans
+from ..plans import TVM_ALONE
+from ..records import to_json
+from .facts import result_to_json
+
+# The other fields of a report; those of a partitioned function.
+_TOP = {
+    "summary": ("string", "one line"),
+    "plan": ("string", "what ships"),
+    "host": ("string", "the host target"),
+    "executor": ("string", "by which TVM runs it: graph, aot or vm"),
+    "guard_skipped": ("string", "why nothing was measured end to end; empty where it was"),
+    "unverified": ("string", "why outputs were not compared with TVM's; empty where they were"),
+    "plans": ("array", "what each plan took end to end, beside the best backend alone"),
+    "placement": ("array", "what ships, by backend and kind of part"),
+    "seconds": ("object", "time spent by phase"),
+    "costs": ("object", "how many costs came from where"),
+    "kernels": ("array", "by which kernel each step runs that has several"),
+}
+_FUNCTION = {
+    "function": ("string", "the global function"),
+    "nodes": ("integer", "how many its graph has"),
+    "candidates": ("integer", "how many there were to choose from"),
+    "costs": ("object", "how many costs were asked for"),
+    "seconds": ("number", "of the plan by operators, as a sum of its parts and transitions"),
+    "is_optimal": ("boolean", "whether no plan of these candidates can cost less"),
+    "search": ("string", "how the search went"),
+    "cuts": ("array", "limits that cut candidates"),
+    "parts": ("array", "of the plan by operators, equal ones together"),
+    "backends": ("array", "the same by backend"),
+    "failures": ("array", "candidates without a cost, equal ones together"),
+    "unplaced": ("array", "why operators on TVM are on no other backend"),
+    "skipped": ("string", "why it was left as it was; empty where it was not"),
+}
+
+
+def full_report(result: Any) -> dict[str, Any]:
+    """All that is known of a Result, as JSON values.
+
+    Beside the fields of result_to_json: `graph` of each function (FunctionGraph), in which TVM goes
+    by "tvm", and `placements` (SeenPlans) of every plan that was seen, as a placement file has
+    them: there TVM goes by the kind of the host target.
+    """
+    report = result_to_json(result)
+    host = result.host.kind.name
+    for row, function in zip(report["functions"], result.partitioned, strict=True):
+        row["graph"] = _graph(function.graph, host)
+    return {**report, "placements": to_json(result.placements)}
+
+
+def _graph(graph: FunctionGraph, host: str) -> dict[str, Any]:
+    values = to_json(graph)
+    for row in values["backends"]:
+        row["name"] = TVM_ALONE if row["name"] == host else row["name"]
+    for kind in ("costed", "reasons", "refusals"):
+        for row in values[kind]:
+            row["backend"] = TVM_ALONE if row["backend"] == host else row["backend"]
+    return values
+
+
+def report_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a report's file."""
+    defs: dict[str, Any] = {}
+    for record in (FunctionGraph, SeenPlans):
+        defs[record.__name__] = describe_class(record, defs)
+    defs["Function"] = {
+        "description": "What the search decided for one function.",
+        "type": "object",
+        "properties": {**_described(_FUNCTION), "graph": {"$ref": "#/$defs/FunctionGraph"}},
+        "required": [*_FUNCTION, "graph"],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What Collage decided for a module, and why",
+        "type": "object",
+        "properties": {
+            **_described(_TOP),
+            "functions": {
+                "description": "one a function of the module",
+                "type": "array",
+                "items": {"$ref": "#/$defs/Function"},
+            },
+            "graph_search": {
+                "description": "what the search of whole plans tried; null without one",
+                "anyOf": [{"type": "object"}, {"type": "null"}],
+            },
+            "placements": {"$ref": "#/$defs/SeenPlans"},
+        },
+        "required": [*_TOP, "functions", "graph_search", "placements"],
+        "additionalProperties": False,
+        "$defs": defs,
+    }
+
+
+def _described(fields: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    return {
+        name: {"description": meaning, "type": kind} for name, (kind, meaning) in fields.items()
+    }
