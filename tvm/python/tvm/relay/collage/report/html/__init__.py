@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report as one HTML file that needs no network, and as a frame in a notebook.
+
+The page is page.html with style.css and the scripts beside it, which draw the report's JSON and
+places computed here. Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from importlib import resources
+from typing import Any
+
+from ...placement.json_form import FORMAT, VERSION
+from ..head import MORE, head_lines
+from ..picture.arranged import arrange
+from ..picture.palette import looks_of
+
+# In the order in which they need each other.
+_SCRIPTS = ("dom.js", "facts.js", "view.js", "boxes.js", "graph.js", "details.js", "charts.js")
+_MAIN = "main.js"
+_FRAME_HEIGHT = 900  # pixels, of a notebook's cell
+_NEXT = "Click a part of the graph to see what it would cost elsewhere, and why it is not there."
+
+
+def to_html(report: dict[str, Any]) -> str:
+    """The page of a full report."""
+    ships, latency, advice = head_lines(report)
+    backends = {row["name"] for f in report["functions"] for row in f["graph"]["backends"]}
+    backends |= {row["backend"] for row in report["placement"]}
+    data = {
+        "report": report,
+        "head": [ships, latency, _NEXT if advice == MORE else advice],
+        "looks": {name: dataclasses.asdict(look) for name, look in looks_of(backends).items()},
+        "functions": arrange(report),
+        "placement_format": {"format": FORMAT, "version": VERSION},
+    }
+    page = _asset("page.html")
+    for mark, text in (
+        ("/* style.css */", _asset("style.css")),
+        ("/* scripts */", "\n".join(_asset(name) for name in (*_SCRIPTS, _MAIN))),
+        ("/* data */", _json(data)),
+    ):
+        page = page.replace(mark, text, 1)
+    return page
+
+
+def notebook_frame(report: dict[str, Any]) -> str:
+    """The page inside a frame, so that neither's styles touch the other."""
+    page = html.escape(to_html(report), quote=True)
+    return (
+        f'<iframe srcdoc="{page}" title="Collage report" loading="lazy" '
+        f'style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"></iframe>'
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(data: Any) -> str:
+    """JSON that may stand in a script: no text in it can end one."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=list)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a part or operator: its operators, its cost on every backend, why the others
+// lost or could not, its neighbours.
+
+class Details {
+  /** actions: {toggle(k), select(k), node(index)}. */
+  constructor(root, actions) {
+    Object.assign(this, { root, actions });
+  }
+
+  /** choice: of GraphView, or null. */
+  show(choice, view) {
+    this.view = view;
+    this.root.classList.toggle("empty", !choice);
+    this.root.replaceChildren(...(choice ? this._of(choice) : this._none()));
+    this.root.scrollTop = 0;
+  }
+
+  _none() {
+    const boxes = this.view.plan.boxes.filter((box) => box.seconds != null);
+    const dearest = [...boxes].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
+    return [
+      html("h3", {}, "No part is selected"),
+      html("p", { class: "muted" }, "Click a part to see its operators, what each backend would take for it, and why the others lost or could not."),
+      dearest.length ? html("h4", {}, "The dearest parts") : null,
+      html("ul", { class: "links" }, ...dearest.map((box) => this._link(this.view.plan.boxes.indexOf(box)))),
+    ].filter(Boolean);
+  }
+
+  _of({ k, box, node }) {
+    const { facts } = this.view;
+    const part = node == null ? box : this._operator(box, node);
+    const isPart = part.kind === "part" || part.kind === "rest";
+    return [
+      this._head(k, part, node),
+      ...(isPart ? [html("h4", {}, "Cost on every backend"), this._costs(part, box, node != null)] : []),
+      ...(isPart ? [html("h4", {}, counted(part.nodes.length, "operator")), this._operators(part.nodes)] : []),
+      ...(box.kind === "input" ? [html("p", {}, facts.nodes.get(box.nodes[0]).type)] : []),
+      ...this._neighbours(k, "Reads from", "into", "source"),
+      ...this._neighbours(k, "Read by", "outOf", "target"),
+    ];
+  }
+
+  /** One operator of a box, as if it were one. */
+  _operator(box, index) {
+    const node = this.view.facts.nodes.get(index);
+    return { ...box, kind: "part", nodes: [index], label: node.op || node.kind, type: node.type, seconds: null };
+  }
+
+  _head(k, part, node) {
+    const { view } = this;
+    const title = html("div", { class: "title" }, html("h3", {}, part.label));
+    title.append(html("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => this.actions.select(null) }, "×"));
+    const words = [];
+    if (part.seconds != null) words.push(`${formatSeconds(part.seconds)}, ${formatShare(part.seconds / view.total)} of the sum of parts`);
+    else if (part.kind === "rest") words.push("in no part: TVM fuses it with what is beside it");
+    else if (node != null) words.push(`operator #${node} of this part`);
+    const head = html("div", { class: "part-head" }, title);
+    if (part.backend) head.append(html("p", {}, chip(part.backend), " ", html("span", { class: "muted" }, words.join(""))));
+    if (part.type) head.append(html("p", { class: "mono" }, part.type));
+    if (part.rule) head.append(html("p", { class: "muted" }, `found by ${part.rule}`));
+    if (view.plan.boxes[k].inside != null) {
+      const isOpen = view.open.has(k);
+      head.append(html("button", { type: "button", id: "open-part", onclick: () => this.actions.toggle(k) }, isOpen ? "Close the part" : "Show its operators in the graph"));
+    }
+    return head;
+  }
+
+  _within(box) {
+    const time = box.seconds == null ? "" : `, which takes ${formatSeconds(box.seconds)}`;
+    return `within this part of ${box.nodes.length} operators${time}`;
+  }
+
+  /** A row a backend: a bar for what it takes, or why there is none. */
+  _costs(part, box, isOperator) {
+    const { facts, plan } = this.view;
+    const rows = facts.backends.map((backend) => {
+      const isHere = backend === part.backend && !isOperator;
+      const found = facts.elsewhere(part, backend);
+      if (isOperator && backend === part.backend) return { backend, isHere: true, kind: "within", text: this._within(box) };
+      return isHere && part.seconds != null ? { backend, isHere, kind: "same", seconds: part.seconds, text: "" } : { backend, isHere, ...found };
+    });
+    const same = rows.filter((row) => row.kind === "same");
+    const longest = Math.max(...same.map((row) => row.seconds), 1e-12);
+    const fastest = Math.min(...same.map((row) => row.seconds));
+    const order = { within: 0, same: 0, larger: 1, pieces: 2 };
+    rows.sort((a, b) => (order[a.kind] ?? 3) - (order[b.kind] ?? 3) || (a.seconds || 0) - (b.seconds || 0));
+    return html("ul", { class: "costs" }, ...rows.map((row) => this._cost(row, part, plan, longest, fastest)));
+  }
+
+  _cost(row, part, plan, longest, fastest) {
+    const item = html("li", { class: row.isHere ? "here" : "", "data-backend": row.backend });
+    const line = html("div", { class: "cost-line" }, chip(row.backend));
+    if (row.isHere) line.append(html("span", { class: "tag" }, "runs here"));
+    item.append(line);
+    if (row.kind === "same") {
+      line.append(html("strong", { class: "figure" }, formatSeconds(row.seconds)));
+      const bar = html("div", { class: "cost-bar" }, html("span", {}));
+      bar.firstChild.style.cssText = `width: ${Math.max(1, (100 * row.seconds) / longest)}%; --c: ${colourOf(row.backend)}`;
+      item.append(bar, html("p", { class: "why" }, this._whySame(row, part, fastest)));
+    } else if (row.kind === "larger") {
+      item.append(html("p", { class: "why" }, this._whyLarger(row, plan)));
+    } else item.append(html("p", { class: "why" }, `${WHY[row.kind]}${row.text}`));
+    return item;
+  }
+
+  _whySame(row, part, fastest) {
+    const words = [];
+    const ratio = part.seconds ? row.seconds / part.seconds : row.seconds / fastest;
+    if (row.isHere) {
+      if (row.seconds > fastest * 1.0001) words.push("not the fastest alone: the plan as a whole is");
+    } else if (ratio >= 1) words.push(`lost: ${ratio.toFixed(2)} times as long`);
+    else words.push(`faster alone, ${ratio.toFixed(2)} of the time, but not in the plan as a whole`);
+    if (row.noisy) words.push("noisy: the machine was busy");
+    if (row.text) words.push(row.text);
+    return words.join("; ");
+  }
+
+  _whyLarger(row, plan) {
+    const spent = this.view.facts.spentOn(plan, row.nodes);
+    const whole = `only within a region of ${row.nodes.length} operators, which takes ${formatSeconds(row.seconds)}`;
+    if (!spent) return whole;
+    const ratio = row.seconds / spent;
+    return `${whole}; this plan spends ${formatSeconds(spent)} there${ratio >= 1 ? `, so it lost: ${ratio.toFixed(2)} times as long` : ""}`;
+  }
+
+  _operators(nodes) {
+    const { facts } = this.view;
+    return html("ul", { class: "operators" }, ...nodes.map((index) => {
+      const node = facts.nodes.get(index);
+      const attributes = Object.entries(node.attrs).map(([name, value]) => [name, Array.isArray(value) ? `[${value.join(", ")}]` : String(value)]);
+      const head = [html("span", { class: "op" }, node.op || node.kind), html("span", { class: "mono" }, shapeText(node.type)), html("span", { class: "muted" }, `#${index}`)];
+      const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
+      if (!attributes.length) return html("li", {}, html("div", { class: "op-line" }, ...head), name);
+      return html("li", {}, html("details", {}, html("summary", { class: "op-line" }, ...head), table(["attribute", "value"], attributes, { class: "small" })), name);
+    }));
+  }
+
+  _neighbours(k, title, side, end) {
+    const edges = this.view.arrangement[side].get(k);
+    if (!edges.length) return [];
+    return [html("h4", {}, title), html("ul", { class: "links" }, ...edges.map((edge) => this._link(edge[end])))];
+  }
+
+  _link(k) {
+    const box = this.view.plan.boxes[k];
+    const time = box.seconds == null ? "" : formatSeconds(box.seconds);
+    const button = html("button", { type: "button", class: "link", onclick: () => this.actions.select(k) });
+    button.append(...(box.backend ? [swatch(box.backend)] : []), html("span", { class: "grow" }, box.label), html("span", { class: "muted" }, time));
+    return html("li", {}, button);
+  }
+}
+
+const WHY = { failed: "failed: ", refused: "refused: ", within: "", pieces: "", unasked: "", none: "" };

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the report knows: nodes and costs of a function, and of a box what each backend would take.
+
+const REPORT = DATA.report;
+const TVM = "tvm";
+const HOST_KINDS = new Set([REPORT.host.split(" ", 1)[0], "host"]);
+
+function colourOf(backend) {
+  return (DATA.looks[backend] || DATA.looks[TVM]).colour;
+}
+
+function patternOf(backend) {
+  const pattern = (DATA.looks[backend] || DATA.looks[TVM]).pattern;
+  return pattern === "plain" ? "none" : `url(#pattern-${pattern})`;
+}
+
+/** Nodes and candidates of one function, found by node. */
+class Facts {
+  constructor(name) {
+    this.row = REPORT.functions.find((row) => row.function === name);
+    this.graph = this.row.graph;
+    this.nodes = new Map(this.graph.nodes.map((node) => [node.index, node]));
+    this.candidatesOf = this._byNode([...this.graph.costed, ...this._placedElsewhere(name)]);
+    this.refusalsOf = this._byNode(this.graph.refusals);
+    this.notAskedOf = this._byNode(this.graph.not_asked);
+    const names = this.graph.backends.map((row) => row.name).filter((n) => !HOST_KINDS.has(n));
+    this.backends = [...new Set([...names, TVM])];
+  }
+
+  /** Parts of all plans are candidates with costs, too: so those of TVM are known. */
+  _placedElsewhere(name) {
+    const rows = REPORT.placements.functions.find((row) => row.name === name);
+    return (rows ? rows.parts : []).map((part) => ({
+      backend: HOST_KINDS.has(part.backend) ? TVM : part.backend,
+      rule: part.rule,
+      nodes: part.nodes,
+      cost: part.cost,
+    }));
+  }
+
+  _byNode(rows) {
+    const found = new Map();
+    for (const row of rows) {
+      for (const index of row.nodes) {
+        if (!found.has(index)) found.set(index, []);
+        found.get(index).push(row);
+      }
+    }
+    return found;
+  }
+
+  /** The rows of one of the maps that hold any of these nodes, each once. */
+  _rowsOf(map, nodes, backend) {
+    const found = new Set();
+    for (const index of nodes) {
+      for (const row of map.get(index) || []) if (row.backend === backend) found.add(row);
+    }
+    return [...found];
+  }
+
+  /** The operators among nodes: what two sets must agree in to be the same computation. */
+  _operators(nodes) {
+    return nodes.filter((index) => {
+      const node = this.nodes.get(index);
+      return node && !["var", "const", "tuple", "projection"].includes(node.kind);
+    });
+  }
+
+  /**
+   * What a backend would make of a box: {kind, seconds, text, candidate}. kind: "same" for the same
+   * operators, "larger" for the smallest region that holds them, "pieces" for parts of them,
+   * "failed", "refused", "unasked" or "none".
+   */
+  elsewhere(box, backend) {
+    const wanted = new Set(box.nodes);
+    const rows = this._rowsOf(this.candidatesOf, box.nodes, backend).map((row) => {
+      const nodes = this._operators(row.nodes);
+      const shared = nodes.filter((index) => wanted.has(index)).length;
+      return { row, nodes, holdsAll: shared === wanted.size, isInside: shared === nodes.length };
+    });
+    const isUsable = ({ row }) => row.cost.seconds != null && row.cost.status !== "failed";
+    const cheapest = (list) =>
+      list.filter(isUsable).sort((a, b) => a.nodes.length - b.nodes.length || a.row.cost.seconds - b.row.cost.seconds)[0];
+    const same = rows.filter((one) => one.holdsAll && one.isInside);
+    const found = cheapest(same);
+    if (found) return this._known("same", found);
+    const larger = cheapest(rows.filter((one) => one.holdsAll));
+    const failed = same.find(({ row }) => row.cost.seconds == null);
+    if (failed) {
+      const { status, message } = failed.row.cost;
+      return { kind: "failed", text: `${status.replaceAll("_", " ")}${message ? `: ${message}` : ""}` };
+    }
+    if (larger) return this._known("larger", larger);
+    const refusal = this._rowsOf(this.refusalsOf, box.nodes, backend)[0];
+    if (refusal) {
+      return { kind: "refused", text: `${refusal.rule} does not take ${refusal.ops.join(", ")}: ${refusal.reason}` };
+    }
+    const pieces = rows.filter((one) => one.isInside && isUsable(one));
+    if (pieces.length) {
+      const held = new Set(pieces.flatMap((one) => one.nodes)).size;
+      return { kind: "pieces", text: `takes ${held} of these ${wanted.size} operators, in smaller parts` };
+    }
+    const unasked = this._rowsOf(this.notAskedOf, box.nodes, backend)[0];
+    if (unasked) {
+      return { kind: "unasked", text: unasked.message || "not measured: no plan with it could have won" };
+    }
+    return {
+      kind: "none",
+      text: backend === TVM ? "not measured as one part" : `no pattern of ${backend} matches these operators`,
+    };
+  }
+
+  _known(kind, { row, nodes }) {
+    const noisy = (row.cost.flags || []).includes("noisy");
+    return { kind, seconds: row.cost.seconds, nodes, noisy, rule: row.rule, text: row.cost.message || "" };
+  }
+
+  /** What the boxes of a plan spend on these operators; null where a box holds others too. */
+  spentOn(plan, operators) {
+    const wanted = new Set(operators);
+    let seconds = 0;
+    for (const box of plan.boxes) {
+      const shared = box.nodes.filter((index) => wanted.has(index)).length;
+      if (!shared || box.kind === "input") continue;
+      if (shared < box.nodes.length || box.seconds == null) return null;
+      seconds += box.seconds;
+    }
+    return seconds;
+  }
+}
+
+/** The file of one plan's placement, which `collage replay` and the option `placement` read. */
+function placementText(plan) {
+  const seen = REPORT.placements.plans.find((row) => row.plan === plan);
+  const functions = REPORT.placements.functions.map(({ name, key, weights, nodes, parts }) => ({
+    name,
+    key,
+    weights,
+    nodes,
+    parts: (seen.parts[name] || []).map((place) => parts[place]),
+  }));
+  const { made_with, kernels } = seen;
+  return JSON.stringify({ ...DATA.placement_format, plan, made_with, functions, kernels }, null, 1);
+}

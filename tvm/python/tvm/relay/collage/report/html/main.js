@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: what is chosen (function, plan, backends, words to find, part) and who shows it.
+
+const PAGE = { function: DATA.functions[0], plan: "", hidden: new Set(), hits: [], hit: -1 };
+
+function begin() {
+  byId("made-for").textContent = REPORT.host;
+  ["line-ships", "line-latency", "line-next"].forEach((id, k) => (byId(id).textContent = DATA.head[k]));
+  drawPatterns(byId("patterns"));
+  drawTiles(byId("tiles"));
+  drawSearch(byId("search-body"));
+  drawReasons(byId("reasons-body"));
+  drawEnvironment(byId("environment-body"));
+  beginTheme();
+  byId("save-report").addEventListener("click", () => saveFile("report.json", JSON.stringify(REPORT)));
+  const drawable = new Set(PAGE.function ? Object.keys(PAGE.function.plans) : []);
+  drawPlans(byId("plan-chart"), byId("plans-note"), drawable, (name) => {
+    showPlan(name);
+    byId("graph").scrollIntoView({ behavior: "smooth" });
+  });
+  if (!drawable.size) {
+    for (const id of ["graph", "time"]) byId(id).remove();
+    return;
+  }
+  PAGE.details = new Details(byId("details"), {
+    toggle: (k) => PAGE.view.toggle([k], !PAGE.view.open.has(k)),
+    select: (k) => PAGE.view.select(k),
+  });
+  PAGE.view = new GraphView(byId("stage"), byId("map"), coveredHeight, showChoice);
+  beginControls();
+  showFunction(PAGE.function.function);
+}
+
+function beginControls() {
+  const { view } = PAGE;
+  const choose = (id, names, changed) => {
+    byId(id).append(...names.map((name) => html("option", { value: name }, name)));
+    byId(id).addEventListener("change", (event) => changed(event.target.value));
+  };
+  choose("plan", Object.keys(PAGE.function.plans), showPlan);
+  choose("function", DATA.functions.map((row) => row.function), showFunction);
+  byId("function-label").hidden = DATA.functions.length < 2;
+  byId("save-placement").addEventListener("click", () => saveFile(`${PAGE.plan}.placement.json`, placementText(PAGE.plan)));
+  byId("zoom-in").addEventListener("click", () => view.view.zoom(1.25));
+  byId("zoom-out").addEventListener("click", () => view.view.zoom(0.8));
+  byId("zoom-all").addEventListener("click", () => view.fit());
+  byId("expand-all").addEventListener("click", () => expandAll(view.open.size === 0));
+  byId("find").addEventListener("input", (event) => find(event.target.value));
+  byId("find").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") nextHit(event.shiftKey ? -1 : 1);
+    else if (event.key === "Escape") byId("stage").focus();
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("keydown", (event) => {
+    const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    byId("find").focus();
+  });
+}
+
+function showFunction(name) {
+  PAGE.function = DATA.functions.find((row) => row.function === name);
+  PAGE.facts = new Facts(name);
+  const plans = Object.keys(PAGE.function.plans);
+  showPlan(plans.includes(PAGE.plan) ? PAGE.plan : plans[0]);
+}
+
+/** Draw a plan; what was hidden and found stays so. */
+function showPlan(name) {
+  PAGE.plan = name;
+  byId("plan").value = name;
+  for (const button of document.querySelectorAll("[data-plan]")) {
+    if (button.dataset.plan === name) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+  PAGE.view.show(PAGE.function.plans[name], PAGE.function.insides, PAGE.facts);
+  drawFilters();
+  drawTime(byId("time-bar"), byId("time-table"), byId("time-note"), PAGE.view, (k) => {
+    PAGE.view.select(k);
+    byId("graph").scrollIntoView({ behavior: "smooth" });
+  });
+  find(byId("find").value);
+}
+
+/** A switch a backend of the plan, which is the graph's legend too. */
+function drawFilters() {
+  const rows = new Map();
+  for (const box of PAGE.view.plan.boxes.filter((one) => one.backend)) {
+    const row = rows.get(box.backend) || { parts: 0, seconds: 0 };
+    rows.set(box.backend, { parts: row.parts + 1, seconds: row.seconds + (box.seconds || 0) });
+  }
+  const sorted = [...rows].sort((a, b) => b[1].seconds - a[1].seconds);
+  byId("filters").replaceChildren(...sorted.map(([backend, { parts, seconds }]) => {
+    const share = seconds ? `, ${formatShare(seconds / PAGE.view.total)}` : "";
+    const button = html("button", { type: "button", class: "filter", "data-backend": backend, "aria-pressed": String(!PAGE.hidden.has(backend)) }, swatch(backend), html("b", {}, backend), html("span", { class: "muted" }, `${counted(parts, "part")}${share}`));
+    button.addEventListener("click", () => {
+      if (PAGE.hidden.has(backend)) PAGE.hidden.delete(backend);
+      else PAGE.hidden.add(backend);
+      button.setAttribute("aria-pressed", String(!PAGE.hidden.has(backend)));
+      PAGE.view.hide(PAGE.hidden);
+    });
+    return button;
+  }));
+}
+
+function expandAll(isOpen) {
+  const boxes = PAGE.view.plan.boxes.map((_, k) => k);
+  PAGE.view.toggle(boxes, isOpen);
+}
+
+/** Mark the operators whose name, layer, shape or #index has these words. */
+function find(words) {
+  const wanted = words.trim().toLowerCase();
+  PAGE.hits = [];
+  PAGE.hit = -1;
+  if (wanted) {
+    for (const node of PAGE.facts.nodes.values()) {
+      if (!PAGE.view.boxOf.has(node.index)) continue;
+      const about = `${node.op} ${node.name} ${node.type} ${shapeText(node.type)} #${node.index}`.toLowerCase();
+      const isHit = /^#\d+$/.test(wanted) ? wanted === `#${node.index}` : about.includes(wanted);
+      if (isHit) PAGE.hits.push(node.index);
+    }
+  }
+  byId("found").textContent = wanted ? `${PAGE.hits.length} found` : "";
+  PAGE.view.mark(new Set(PAGE.hits));
+}
+
+function nextHit(step) {
+  const count = PAGE.hits.length;
+  if (!count) return;
+  PAGE.hit = (PAGE.hit + step + (PAGE.hit < 0 && step < 0 ? 1 : 0) + count) % count;
+  PAGE.view.selectNode(PAGE.hits[PAGE.hit]);
+  byId("found").textContent = `${PAGE.hit + 1} of ${count}`;
+}
+
+/** A part was chosen, or let go. */
+function showChoice(choice) {
+  PAGE.details.show(choice, PAGE.view);
+  byId("expand-all").setAttribute("aria-pressed", String(PAGE.view.open.size > 0));
+  byId("workspace").classList.toggle("has-choice", Boolean(choice));
+  if (!choice) return;
+  const { box } = choice;
+  const time = box.seconds == null ? "" : `, ${formatSeconds(box.seconds)}`;
+  byId("said").textContent = `${box.label}${box.backend ? ` on ${box.backend}` : ""}${time}`;
+}
+
+/** How much of the stage the details hide, where they are a sheet above the page. */
+function coveredHeight() {
+  if (getComputedStyle(byId("details")).position !== "fixed") return 0;
+  const [stage, sheet] = [byId("stage"), byId("details")].map((node) => node.getBoundingClientRect());
+  return Math.min(stage.height / 2, Math.max(0, stage.bottom - sheet.top));
+}
+
+/** Light or dark: what the system has, until the button says otherwise. */
+function beginTheme() {
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const button = byId("theme");
+  const set = (isDark) => {
+    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+    button.textContent = isDark ? "Light" : "Dark";
+    if (PAGE.view) PAGE.view._drawMap();
+  };
+  set(system.matches);
+  system.addEventListener("change", (event) => set(event.matches));
+  button.addEventListener("click", () => set(document.documentElement.dataset.theme !== "dark"));
+}
+
+/** The patterns of backends, white on their colours. */
+function drawPatterns(defs) {
+  const shapes = {
+    up: { d: "M-1 7L7 -1" },
+    down: { d: "M-1 -1L7 7" },
+    across: { d: "M0 3H6" },
+    cross: { d: "M0 0L6 6M6 0L0 6" },
+    dots: { d: "M3 3h.01", "stroke-linecap": "round", "stroke-width": 3 },
+    rings: { d: "M1.2 3a1.8 1.8 0 1 0 3.6 0a1.8 1.8 0 1 0 -3.6 0" },
+  };
+  for (const [name, shape] of Object.entries(shapes)) {
+    const path = svg("path", { stroke: "#fff", "stroke-width": 1.5, fill: "none", ...shape });
+    defs.append(svg("pattern", { id: `pattern-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" }, path));
+  }
+}
+
+begin();

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's boxes with their places, and the operators inside each box with theirs, as JSON values:
+what the page draws. Test: report/picture/test_arranged.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .layers import Layout, lay_out
+from .parts import Box, BoxGraph, Net, box_graph, functions_of, plan_names
+
+BOX_WIDTH = 248.0
+_NAMED_WIDTH = 132.0  # of inputs and outputs
+_OPERATOR_WIDTH = 156.0
+_PORT_WIDTH = 2.0
+
+
+def arrange(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each function that can be drawn: its name, each plan's graph, and the insides of boxes,
+    which plans share."""
+    return [_function(report, function) for function in functions_of(report)]
+
+
+def box_width(box: Box) -> float:
+    return _NAMED_WIDTH if box.kind in ("input", "output") else BOX_WIDTH
+
+
+def lay_out_boxes(graph: BoxGraph) -> Layout:
+    """Places of the boxes, edges in the graph's order."""
+    widths = [box_width(box) for box in graph.boxes]
+    return lay_out(widths, [(edge.source, edge.target) for edge in graph.edges])
+
+
+def _function(report: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
+    net = Net(function["graph"])
+    insides = _Insides(net)
+    plans = {}
+    for name in plan_names(report):
+        graph = box_graph(report, function, name)
+        layout = lay_out_boxes(graph)
+        plans[name] = {
+            "boxes": [
+                {**dataclasses.asdict(box), "inside": insides.place(graph, k)}
+                for k, box in enumerate(graph.boxes)
+            ],
+            "edges": [
+                {"source": edge.source, "target": edge.target, "values": edge.values, "bends": bends}
+                for edge, bends in zip(graph.edges, layout.routes)
+            ],
+            **_places(layout),
+        }
+    return {"function": function["function"], "plans": plans, "insides": insides.found}
+
+
+class _Insides:
+    """found: the graph in each distinct box of several operators.
+
+    Its items are the operators, then the values that come in, then those that go out; `ports` has
+    the node of each of these.
+    """
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._place_of: dict[tuple[tuple[int, ...], ...], int] = {}
+        self.found: list[dict[str, Any]] = []
+
+    def place(self, graph: BoxGraph, k: int) -> int | None:
+        """Where the inside of box k stands in `found`; None for one operator alone."""
+        nodes = graph.boxes[k].nodes
+        if len(nodes) < 2:
+            return None
+        comes = tuple(
+            dict.fromkeys(v for edge in graph.edges if edge.target == k for v in edge.values)
+        )
+        goes = tuple(
+            dict.fromkeys(v for edge in graph.edges if edge.source == k for v in edge.values)
+        )
+        key = (nodes, comes, goes)
+        if key not in self._place_of:
+            self._place_of[key] = len(self.found)
+            self.found.append(self._inside(*key))
+        return self._place_of[key]
+
+    def _inside(
+        self, nodes: tuple[int, ...], comes: tuple[int, ...], goes: tuple[int, ...]
+    ) -> dict[str, Any]:
+        item_of = {node: k for k, node in enumerate(nodes)}
+        first_in, first_out = len(nodes), len(nodes) + len(comes)
+        source_of = {**item_of, **{value: first_in + k for k, value in enumerate(comes)}}
+        edges = [
+            (source_of[value], item_of[node])
+            for node in nodes
+            for value in self._net.sources(node)
+            if value in source_of
+        ]
+        edges += [(item_of[value], first_out + k) for k, value in enumerate(goes)]
+        widths = [_OPERATOR_WIDTH] * len(nodes) + [_PORT_WIDTH] * (len(comes) + len(goes))
+        outs = range(first_out, len(widths))
+        layout = lay_out(widths, edges, top=range(first_in, first_out), bottom=outs)
+        return {
+            "nodes": nodes,
+            "comes": comes,
+            "goes": goes,
+            "edges": [
+                {"source": source, "target": target, "bends": bends}
+                for (source, target), bends in zip(edges, layout.routes)
+            ],
+            **_places(layout),
+        }
+
+
+def _places(layout: Layout) -> dict[str, Any]:
+    return {
+        "layers": layout.layers,
+        "x": [round(x, 1) for x in layout.x],
+        "widths": layout.widths,
+    }

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A placed graph on paper: each part with its backend, time, operators and shapes; a legend. What
+draws lines and texts is a Pen: SVG (svg.py) or PDF (pdf.py). Test: report/picture/test_draw.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any, Protocol
+
+from ...costs.cost import format_seconds
+from ...errors import CollageError
+from .arranged import lay_out_boxes
+from .layers import Layout
+from .palette import Look, looks_of
+from .parts import Box, BoxGraph, Net, box_graph, functions_of, plan_names, short_name
+
+INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
+_MARGIN, _LAYER_GAP = 28.0, 34.0
+_HEAD, _ROW, _NAMED_HEIGHT = 42.0, 15.0, 28.0
+_TITLE_HEIGHT, _LEGEND_HEIGHT = 30.0, 34.0
+_MOST_ROWS = 6
+_TINT = 0.13
+
+
+class Pen(Protocol):
+    """Draws on a page whose origin is at the left top. Texts are cut to `room`, where given."""
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
+    ) -> None: ...
+
+    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None: ...
+
+    def curve(self, points: list[tuple[float, float]]) -> None: ...
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str = INK,
+        is_bold: bool = False,
+        anchor: str = "start",
+        room: float | None = None,
+    ) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A plan of a function with the size of its page."""
+
+    graph: BoxGraph
+    net: Net
+    layout: Layout
+    tops: list[float]
+    heights: list[float]
+    bottoms: list[float]
+    title: str
+    width: float
+    height: float
+
+    def draw(self, pen: Pen) -> None:
+        """All of it; edges lie below boxes."""
+        looks = looks_of(box.backend for box in self.graph.boxes if box.backend)
+        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=self.width - 2 * _MARGIN)
+        self._legend(pen, looks)
+        for points in self._edges():
+            pen.curve(points)
+        for k, box in enumerate(self.graph.boxes):
+            self._box(pen, k, box, looks)
+
+    def _legend(self, pen: Pen, looks: dict[str, Look]) -> None:
+        x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT
+        for backend, look in looks.items():
+            boxes = [box for box in self.graph.boxes if box.backend == backend]
+            if boxes:
+                seconds = sum(box.seconds or 0.0 for box in boxes)
+                words = f"{backend}: {len(boxes)} part{'s' if len(boxes) > 1 else ''}"
+                words += f", {format_seconds(seconds)}" if seconds else ""
+                pen.band(x, y - 9, 12, 12, look)
+                pen.text(x + 18, y + 1, words, 12, MUTED)
+                x += 34 + 6.3 * len(words)
+
+    def _edges(self) -> list[list[tuple[float, float]]]:
+        """The points of each edge, from the lower side of a box to the upper side of another."""
+        drawn = []
+        for edge, bends in zip(self.graph.edges, self.layout.routes):
+            start = self.tops[edge.source] + self.heights[edge.source]
+            points = [(self._x(edge.source), start)]
+            if start < self.bottoms[edge.source]:
+                points.append((self._x(edge.source), self.bottoms[edge.source]))
+            for bend in bends:
+                points += [(self._x(bend), self.tops[bend]), (self._x(bend), self.bottoms[bend])]
+            points.append((self._x(edge.target), self.tops[edge.target]))
+            drawn.append(points)
+        return drawn
+
+    def _x(self, item: int) -> float:
+        return _MARGIN + self.layout.x[item]
+
+    def _box(self, pen: Pen, k: int, box: Box, looks: dict[str, Look]) -> None:
+        width, height = self.layout.widths[k], self.heights[k]
+        x, y = self._x(k) - width / 2, self.tops[k]
+        if box.kind in ("input", "output"):
+            pen.box(x, y, width, height, PAPER, LINE, height / 2)
+            pen.text(x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16)
+            return
+        look = looks[box.backend]
+        pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
+        pen.band(x + 1, y + 1, 10, height - 2, look)
+        time = "" if box.seconds is None else format_seconds(box.seconds)
+        pen.text(x + width - 9, y + 18, time, 12, is_bold=True, anchor="end")
+        room = width - 32 - 7 * len(time)
+        pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room)
+        pen.text(x + 18, y + 33, shape_text(box.type), 11, MUTED, room=width - 26)
+        for row, (words, shape) in enumerate(self._rows(box)):
+            at = y + _HEAD + _ROW * row + 9
+            pen.text(x + 18, at, words, 11, room=width - 30 - 5.6 * len(shape))
+            pen.text(x + width - 9, at, shape, 10, MUTED, anchor="end")
+
+    def _rows(self, box: Box) -> list[tuple[str, str]]:
+        return _rows(self.net, box)
+
+
+def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") -> Picture:
+    """What a report says of a plan, or of what ships; of the function `name`, or the largest.
+    CollageError where the report has none."""
+    rows = functions_of(report)
+    function = next((row for row in rows if row["function"] == name or not name), None)
+    names = plan_names(report)
+    if function is None or not names:
+        raise CollageError(_nothing_to_draw(report))
+    plan = plan or names[0]
+    graph = box_graph(report, function, plan)
+    net = Net(function["graph"])
+    layout = lay_out_boxes(graph)
+    heights = [
+        _NAMED_HEIGHT
+        if box.kind in ("input", "output")
+        else _HEAD + _ROW * len(_rows(net, box)) + 4
+        for box in graph.boxes
+    ]
+    tops, bottoms = [0.0] * len(layout.x), [0.0] * len(layout.x)
+    y = _MARGIN + _TITLE_HEIGHT + _LEGEND_HEIGHT
+    for layer in layout.layers:
+        tall = max((heights[k] for k in layer if k < len(heights)), default=0.0)
+        for item in layer:
+            tops[item], bottoms[item] = y, y + tall
+        y += tall + _LAYER_GAP
+    ships = "ships" if plan == report["plan"] else "was compared"
+    title = f"Plan {plan}, which {ships}"
+    if function["function"] != "main":
+        title += f": @{function['function']}"
+    width = max(layout.width, 480.0) + 2 * _MARGIN
+    height = y - _LAYER_GAP + _MARGIN
+    return Picture(graph, net, layout, tops, heights, bottoms, title, width, height)
+
+
+def _nothing_to_draw(report: dict[str, Any]) -> str:
+    skipped = next((row["skipped"] for row in report["functions"] if row["skipped"]), "")
+    why = f": {skipped}" if skipped else ": it has no graph of a function, or no plan's placement"
+    return f"there is nothing to draw in the report{why}"
+
+
+def _rows(net: Net, box: Box) -> list[tuple[str, str]]:
+    """Operators with the shapes that they give, equal neighbours as one, and how many are left."""
+    told = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
+    rows = []
+    for (words, shape), group in itertools.groupby(told):
+        count = len(list(group))
+        rows.append((words if count == 1 else f"{words} x{count}", shape))
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    return [*rows[: _MOST_ROWS - 1], (f"and {len(rows) - _MOST_ROWS + 1} more", "")]
+
+
+def shape_text(types: str) -> str:
+    """float32[1, 64, 56, 56] as 1x64x56x56; the element type where it is another."""
+    shapes = []
+    for one in types.replace("] ", "]|").split("|"):
+        kind, _, dims = one.rstrip("]").partition("[")
+        shape = "x".join(dims.split(", ")) or "scalar"
+        shapes.append(shape if kind in ("float32", "") else f"{kind} {shape}")
+    return " ".join(shapes) if types else ""
+
+
+def mixed(colour: str, share: float) -> str:
+    """A colour thinned with white."""
+    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A colour and a pattern for each backend of a report: to be told apart by those who see colours
+differently, and on paper. Test: report/picture/test_parts.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from ...plans import TVM_ALONE
+
+# Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM.
+_GREY = "#8a8f98"
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900")
+PATTERNS = ("plain", "up", "dots", "across", "down", "cross", "rings")
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """How a backend is drawn; pattern: one of PATTERNS."""
+
+    colour: str
+    pattern: str
+
+
+def looks_of(backends: Iterable[str]) -> dict[str, Look]:
+    """By backend, TVM first; the eighth backend beside it has the first one's colour and the second
+    one's pattern."""
+    names = sorted(set(backends) - {TVM_ALONE})
+    looks = {TVM_ALONE: Look(_GREY, PATTERNS[0])}
+    for k, name in enumerate(names):
+        turn = k // len(_COLOURS)
+        pattern = PATTERNS[1:][(k + turn) % (len(PATTERNS) - 1)]
+        looks[name] = Look(_COLOURS[k % len(_COLOURS)], pattern)
+    return looks

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture as SVG, which browsers and drawing programs open. Test: report/picture/test_draw.py."""
+
+from __future__ import annotations
+
+import itertools
+from xml.sax.saxutils import escape, quoteattr
+
+from .draw import EDGE, INK, Picture
+from .palette import PATTERNS, Look
+
+# Of a font of this size: a text's letters are as wide as this on average.
+_LETTER = 0.56
+_PATHS = {
+    "up": "M-1 7L7 -1",
+    "down": "M-1 -1L7 7",
+    "across": "M0 3H6",
+    "cross": "M0 0L6 6M6 0L0 6",
+    "dots": "M2.4 3H3.6",
+    "rings": "M1.2 3a1.8 1.8 0 1 0 3.6 0a1.8 1.8 0 1 0 -3.6 0",
+}
+
+
+def to_svg(picture: Picture) -> str:
+    """The file's text."""
+    pen = _SvgPen()
+    picture.draw(pen)
+    width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"
+    patterns = "".join(
+        f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'
+        f'<path d="{path}" stroke="#fff" stroke-width="1.5" fill="none"/></pattern>'
+        for name, path in _PATHS.items()
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif">'
+        f"<title>{escape(picture.title)}</title><defs>{patterns}</defs>"
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n'
+        + "\n".join(pen.lines)
+        + "\n</svg>\n"
+    )
+
+
+class _SvgPen:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
+    ) -> None:
+        place = _place(x, y, width, height, radius)
+        self.lines.append(f'<rect {place} fill="{fill}" stroke="{line}"/>')
+
+    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None:
+        place = _place(x, y, width, height, min(6.0, width / 3))
+        self.lines.append(f'<rect {place} fill="{look.colour}"/>')
+        if look.pattern != PATTERNS[0]:
+            self.lines.append(f'<rect {place} fill="url(#{look.pattern})"/>')
+
+    def curve(self, points: list[tuple[float, float]]) -> None:
+        path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+        for (x1, y1), (x2, y2) in itertools.pairwise(points):
+            middle = (y1 + y2) / 2
+            if abs(x1 - x2) < 0.5:
+                path += f"V{y2:.1f}"
+            else:
+                path += f"C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
+        self.lines.append(f'<path d="{path}" fill="none" stroke="{EDGE}" stroke-width="1.4"/>')
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str = INK,
+        is_bold: bool = False,
+        anchor: str = "start",
+        room: float | None = None,
+    ) -> None:
+        if not words:
+            return
+        shown = words
+        if room is not None and len(words) * size * _LETTER > room:
+            shown = words[: max(1, int(room / size / _LETTER) - 1)] + "…"
+        weight = ' font-weight="600"' if is_bold else ""
+        # What was cut is seen by hovering.
+        title = f"<title>{escape(words)}</title>" if shown != words else ""
+        self.lines.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill={quoteattr(colour)} '
+            f'text-anchor="{anchor}"{weight}>{escape(shown)}{title}</text>'
+        )
+
+
+def _place(x: float, y: float, width: float, height: float, radius: float) -> str:
+    return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}"'

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's parts on a time line, as Chrome's trace events: chrome://tracing and Perfetto open it.
+
+A run is not watched: each part stands for the time that it was measured at alone, one after the
+other, in an order in which they can run, beside the whole as it was measured end to end.
+Test: report/test_trace.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .picture.parts import BoxGraph, box_graph, functions_of, plan_names
+
+_MICRO = 1e6
+_WHOLE = "end to end"
+
+
+def to_trace(report: dict[str, Any], plan: str | None = None) -> dict[str, Any]:
+    """The JSON values of a trace: a process for each function, a thread for each backend, and the
+    whole run; of what ships unless a plan is named. CollageError for a plan that is not there."""
+    name = plan or next(iter(plan_names(report)), report["plan"])
+    events: list[dict[str, Any]] = []
+    for number, function in enumerate(functions_of(report), 1):
+        graph = box_graph(report, function, name)
+        events += _function(number, f"{name}: @{function['function']}", graph)
+    row = next((row for row in report["plans"] if row["name"] == name), None)
+    if row and row["seconds"]:
+        interval = {"low_us": _micro(row["low"]), "high_us": _micro(row["high"])}
+        events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
+        events.append(_event(f"plan {name}", 0, 0, 0.0, row["seconds"], interval))
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ms",
+        "otherData": {"plan": name, "host": report["host"], "executor": report["executor"]},
+    }
+
+
+def _function(process: int, title: str, graph: BoxGraph) -> list[dict[str, Any]]:
+    backends = sorted({box.backend for box in graph.boxes if box.backend})
+    threads = {name: k for k, name in enumerate(backends)}
+    events = _named(process, title, threads)
+    now = 0.0
+    for k in graph.order():
+        box = graph.boxes[k]
+        if box.backend:
+            about = {"operators": list(box.nodes), "gives": box.type, "rule": box.rule}
+            if box.seconds is None:
+                about["time"] = "not measured alone"
+            length = box.seconds or 0.0
+            events.append(_event(box.label, process, threads[box.backend], now, length, about))
+            now += length
+    return events
+
+
+def _named(process: int, title: str, threads: dict[str, int]) -> list[dict[str, Any]]:
+    """What the process and its threads are called."""
+    base = {"ph": "M", "pid": process}
+    names = [{**base, "name": "process_name", "args": {"name": title}}]
+    return names + [
+        {**base, "name": "thread_name", "tid": thread, "args": {"name": name}}
+        for name, thread in threads.items()
+    ]
+
+
+def _event(
+    name: str, process: int, thread: int, start: float, length: float, about: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "ts": _micro(start),
+        "dur": _micro(length),
+        "args": about,
+    }
+
+
+def _micro(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * _MICRO, 3)
