@@ -18,7 +18,7 @@ TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc")
 TEST_FOLDERS = [
     Path(p) for p in ("tvm/tests/python/collage", "tvm/tests/python", "tvm/tests/cpp", "tvm", ".")
 ]
-COMMENT_STARTS = {".py": "# ", ".sh": "# ", ".cmake": "# ", ".cc": "// ", ".h": "// "}
+COMMENT_STARTS = {".py": "# ", ".sh": "# ", ".cmake": "# ", ".cc": "// ", ".h": "// ", ".js": "// "}
 
 
 def problems(path: Path) -> list[str]:

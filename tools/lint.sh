@@ -21,6 +21,7 @@ check "types" python tools/check_types.py
 check "sources" python tools/check_sources.py
 check "includes" python tools/check_includes.py
 check "tests" python tools/check_tests.py
+check "scripts of the page" python tools/check_scripts.py
 check "imports" python tools/check_imports.py
 if ((${#cpp[@]})); then
   check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"

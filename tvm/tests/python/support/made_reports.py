@@ -165,7 +165,7 @@ def _function(nodes, costed, total):
     rows = [
         {"backend": name, "rule": f"combine.{name}", "nodes": list(group), "cost": cost}
         for (name, group), cost in costed.items()
-        if name != "tvm" and not (name == "gamma" and set(group) & set(refused))
+        if not (name == "gamma" and set(group) & set(refused))
     ]
     failed = {"backend": "gamma", "ops": "nn.conv2d", "rule": "combine.gamma", "status": "crashed"}
     return {
@@ -180,8 +180,7 @@ def _function(nodes, costed, total):
         "parts": [],
         "backends": [],
         "failures": [{**failed, "message": "signal 11", "count": 2}],
-        "unplaced": [],
-        "unplaced_left_out": 0,
+        "unplaced": [_unplaced()],
         "skipped": "",
         "graph": {
             "nodes": nodes,
@@ -189,8 +188,11 @@ def _function(nodes, costed, total):
                 {"name": name, "is_external": name != "tvm", "device": "cpu"} for name in names
             ],
             "costed": rows,
-            "not_asked": [
-                {"backend": "alpha", "rule": "large", "nodes": refused[:1], "message": ""}
+            "reasons": [
+                {
+                    **{"backend": "gamma", "why": "refused", "message": reason, "nodes": refused},
+                    **{"rule": "gamma.add", "candidate": None, "instead_seconds": None},
+                }
             ],
             "refusals": [
                 {
@@ -200,6 +202,14 @@ def _function(nodes, costed, total):
                 for index in refused
             ],
         },
+    }
+
+
+def _unplaced():
+    return {
+        **{"op": "add", "backend": "gamma", "why": "slower", "message": "", "rule": "gamma.add"},
+        **{"operators": 2, "seconds": 3e-6, "backend_seconds": 8e-6, "instead_seconds": 3e-6},
+        "regions": 1,
     }
 
 

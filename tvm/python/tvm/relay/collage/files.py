@@ -84,12 +84,12 @@ def json_text(value: Any, indent: str = "") -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def write_whole(path: str, text: str) -> None:
+def write_whole(path: str, contents: str | bytes) -> None:
     """Write the file; another process sees the old one or the whole new one. Raises OSError."""
     temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(temporary, "xb") as file:
+            file.write(contents if isinstance(contents, bytes) else contents.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

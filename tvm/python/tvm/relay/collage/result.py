@@ -23,7 +23,16 @@ from .graph_search import GraphSearch, GuardResult
 from .placement import Placement, SeenPlans
 from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
-from .report import full_report, plot_history, print_result, result_to_json, to_dot
+from .report import (
+    full_report,
+    notebook_frame,
+    plot_history,
+    print_result,
+    result_to_json,
+    to_dot,
+    write_form,
+    write_picture,
+)
 from .tuning import TuningRecords
 
 
@@ -147,6 +156,19 @@ class Result:
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
         return to_dot(self.mod, TVM_ALONE)
+
+    def save_html(self, path: str | os.PathLike) -> None:
+        """Write the report as one page for a browser, which needs no network (docs/report.md)."""
+        write_form(self.to_json(), "html", path)
+
+    def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
+        """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
+        `.pdf`. OptionError for another ending; PDF needs reportlab."""
+        write_picture(self.to_json(), path, plan)
+
+    def _repr_html_(self) -> str:
+        """The page in a notebook."""
+        return notebook_frame(self.to_json())
 
     def plot_history(self, path: str | os.PathLike) -> None:
         """Draw what the search of whole plans tried, and the best so far, against seconds, as a

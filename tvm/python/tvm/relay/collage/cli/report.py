@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`collage report`: a report that a build wrote (the option `report`), for people.
+"""`collage report`: a report that a build wrote (the option `report`), for people: in the terminal
+or as files of other forms.
 
-Docs: docs/tools.md. Test: cli/test_report.py.
+Docs: docs/report.md. Test: cli/test_report.py.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..report import head_lines, print_report
+from ..errors import CollageError
+from ..report import FORMS, check_is_full, head_lines, print_report, write_form
 from .decisions import read_report
 
 
@@ -21,15 +23,38 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )
+    for form, (meaning, _) in FORMS.items():
+        parser.add_argument(f"--{form}", metavar="OUT", type=Path, help=f"write {meaning}")
+    parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
+    parser.add_argument("--function", default="", help="draw this function, not the largest")
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=lambda options: _run(parser, options))
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    wanted = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
+    if (options.plan or options.function) and not wanted:
+        names = ", ".join(f"--{form}" for form in FORMS)
+        parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
     report = read_report(options.file)
+    if wanted:
+        _write(report, wanted, options)
     if options.json:
         ships, latency, advice = head_lines(report)
-        print(json.dumps({"ships": ships, "latency": latency, "next": advice}, indent=1))
-    else:
+        written = {"written": {form: str(path) for form, path in wanted.items()}} if wanted else {}
+        lines = {"ships": ships, "latency": latency, "next": advice, **written}
+        print(json.dumps(lines, indent=1))
+    elif not wanted or options.details:
         print_report(report, details=options.details)
     return 0
+
+
+def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Namespace) -> None:
+    try:
+        check_is_full(report)
+    except CollageError as error:
+        raise CollageError(f"{options.file}: {error}") from error
+    for form, path in wanted.items():
+        write_form(report, form, path, options.plan, options.function)
+        if not options.json:
+            print(f"wrote {path}")

@@ -5,10 +5,12 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json
+from .forms import FORMS, check_is_full, write_form, write_picture
 from .full import full_report
 from .graph import to_dot
 from .head import head_lines
 from .history import plot_history
+from .html import notebook_frame
 from .plans import compare_plans
 from .tables import (
     make_console,
@@ -21,11 +23,14 @@ from .tables import (
 )
 
 __all__ = [
+    "FORMS",
     "Summary",
+    "check_is_full",
     "compare_plans",
     "full_report",
     "head_lines",
     "is_single",
+    "notebook_frame",
     "make_console",
     "parts_table",
     "plot_history",
@@ -36,4 +41,6 @@ __all__ = [
     "print_titled",
     "result_to_json",
     "to_dot",
+    "write_form",
+    "write_picture",
 ]

@@ -16,23 +16,18 @@ import onnx
 from onnx import helper
 
 from ..costs.cost import format_seconds
-from ..errors import CollageError
-from .picture.parts import Box, BoxGraph, Net, box_graph, functions_of, plan_names, short_name
+from .picture.parts import Box, BoxGraph, Net, box_graph, chosen, short_name
 
 _IR_VERSION = 10  # the first with metadata of nodes
 _TYPE = re.compile(r"(\w+)\[([^\]]*)\]")
 
 
-def to_netron(report: dict[str, Any], plan: str | None = None, name: str = "") -> bytes:
-    """The file of a plan, of what ships unless one is named; of the function `name`, or of the
-    largest. CollageError where the report has none."""
-    names = plan_names(report)
-    rows = [row for row in functions_of(report) if row["function"] == name or not name]
-    if not names or not rows:
-        raise CollageError("there is nothing to draw in the report: it has no graph or no plan")
-    plan = plan or names[0]
-    graph = box_graph(report, rows[0], plan)
-    return _Model(Net(rows[0]["graph"]), graph).make(report, plan).SerializeToString()
+def to_netron(report: dict[str, Any], plan: str | None = None, function: str = "") -> bytes:
+    """The file of a plan, of what ships unless one is named; of a function, or of the largest.
+    CollageError where the report has none."""
+    row, plan = chosen(report, plan, function)
+    graph = box_graph(report, row, plan)
+    return _Model(Net(row["graph"]), graph).make(report, plan).SerializeToString()
 
 
 class _Model:

@@ -10,25 +10,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from .picture.parts import BoxGraph, box_graph, functions_of, plan_names
+from ..errors import CollageError
+from .picture.parts import BoxGraph, box_graph, functions_of, nothing_to_draw, plan_names
 
 _MICRO = 1e6
 _WHOLE = "end to end"
 
 
-def to_trace(report: dict[str, Any], plan: str | None = None) -> dict[str, Any]:
-    """The JSON values of a trace: a process for each function, a thread for each backend, and the
-    whole run; of what ships unless a plan is named. CollageError for a plan that is not there."""
-    name = plan or next(iter(plan_names(report)), report["plan"])
+def to_trace(
+    report: dict[str, Any], plan: str | None = None, function: str = ""
+) -> dict[str, Any]:
+    """The JSON values of a trace: a process for each function, or for the one that is named, a
+    thread for each backend, and the whole run; of what ships unless a plan is named."""
+    rows = [row for row in functions_of(report) if function in ("", row["function"])]
+    if not rows or not plan_names(report):
+        raise CollageError(nothing_to_draw(report))
+    name = plan or plan_names(report)[0]
     events: list[dict[str, Any]] = []
-    for number, function in enumerate(functions_of(report), 1):
-        graph = box_graph(report, function, name)
-        events += _function(number, f"{name}: @{function['function']}", graph)
-    row = next((row for row in report["plans"] if row["name"] == name), None)
-    if row and row["seconds"]:
-        interval = {"low_us": _micro(row["low"]), "high_us": _micro(row["high"])}
+    for number, row in enumerate(rows, 1):
+        graph = box_graph(report, row, name)
+        events += _function(number, f"{name}: @{row['function']}", graph)
+    whole = next((row for row in report["plans"] if row["name"] == name and row["seconds"]), None)
+    if whole:
+        interval = {"low_us": _micro(whole["low"]), "high_us": _micro(whole["high"])}
         events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
-        events.append(_event(f"plan {name}", 0, 0, 0.0, row["seconds"], interval))
+        events.append(_event(f"plan {name}", 0, 0, 0.0, whole["seconds"], interval))
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",

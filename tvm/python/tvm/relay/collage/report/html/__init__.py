@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as one HTML file that needs no network, and as a frame in a notebook.
 
-The page is page.html with style.css and the scripts beside it, which draw the report's JSON and
+The page is page.html with the style and the scripts that it names, which draw the report's JSON and
 places computed here. Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+import re
 from importlib import resources
 from typing import Any
 
@@ -18,15 +19,13 @@ from ..head import MORE, head_lines
 from ..picture.arranged import arrange
 from ..picture.palette import looks_of
 
-# In the order in which they need each other.
-_SCRIPTS = ("dom.js", "facts.js", "view.js", "boxes.js", "graph.js", "details.js", "charts.js")
-_MAIN = "main.js"
+_MARK = re.compile(r"/\* (\w+\.(?:css|js)) \*/")
 _FRAME_HEIGHT = 900  # pixels, of a notebook's cell
 _NEXT = "Click a part of the graph to see what it would cost elsewhere, and why it is not there."
 
 
-def to_html(report: dict[str, Any]) -> str:
-    """The page of a full report."""
+def to_html(report: dict[str, Any], plan: str | None = None, function: str = "") -> str:
+    """The page of a full report; a plan or a function that is named is drawn first."""
     ships, latency, advice = head_lines(report)
     backends = {row["name"] for f in report["functions"] for row in f["graph"]["backends"]}
     backends |= {row["backend"] for row in report["placement"]}
@@ -35,16 +34,11 @@ def to_html(report: dict[str, Any]) -> str:
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in looks_of(backends).items()},
         "functions": arrange(report),
+        "first": {"plan": plan, "function": function},
         "placement_format": {"format": FORMAT, "version": VERSION},
     }
-    page = _asset("page.html")
-    for mark, text in (
-        ("/* style.css */", _asset("style.css")),
-        ("/* scripts */", "\n".join(_asset(name) for name in (*_SCRIPTS, _MAIN))),
-        ("/* data */", _json(data)),
-    ):
-        page = page.replace(mark, text, 1)
-    return page
+    page = _MARK.sub(lambda mark: _asset(mark[1]), _asset("page.html"))
+    return page.replace("/* data */", _json(data), 1)
 
 
 def notebook_frame(report: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ const HEAD_HEIGHT = 40; // of an open box
 const OPERATOR_HEIGHT = 42;
 const INSIDE_GAP = 24;
 const PADDING = 14;
+const SIDE = 24; // on each side of the operators in an open box
 const BOX_GAP = 28;
 const BEND_GAP = 12;
 
@@ -24,7 +25,7 @@ class Arrangement {
       place.height = box.kind === "input" || box.kind === "output" ? NAMED_HEIGHT : BOX_HEIGHT;
       if (inside) {
         place.height = HEAD_HEIGHT + inside.height + PADDING;
-        place.width = Math.max(place.width, inside.width + 2 * PADDING);
+        place.width = Math.max(place.width, inside.width + 2 * SIDE);
       }
     });
     this.layers = [];
@@ -88,7 +89,8 @@ class Arrangement {
     const values = source.inside || target.inside ? edge.values : edge.values.slice(0, 1);
     return values.map((value) => {
       const points = [[portX(source, value, "goes"), source.top + source.height]];
-      if (source.top + source.height < source.layerBottom) points.push([points[0][0], source.layerBottom]);
+      if (source.top + source.height < source.layerBottom)
+        points.push([points[0][0], source.layerBottom]);
       for (const bend of edge.bends) {
         const { x, top, layerBottom } = this.places[bend];
         points.push([x, top], [x, layerBottom]);
@@ -109,7 +111,12 @@ class Inside {
     let top = 0;
     for (const items of found.layers) {
       const height = items.some((k) => k < count) ? OPERATOR_HEIGHT : 0;
-      for (const k of items) Object.assign(this.places[k], { top, layerBottom: top + height, height: k < count ? OPERATOR_HEIGHT : 0 });
+      for (const k of items)
+        Object.assign(this.places[k], {
+          top,
+          layerBottom: top + height,
+          height: k < count ? OPERATOR_HEIGHT : 0,
+        });
       top += height + INSIDE_GAP;
     }
     this.height = top - INSIDE_GAP;
@@ -121,7 +128,11 @@ class Inside {
       const [from, to] = [this.places[source], this.places[target]];
       // What comes in begins below the box's head, what goes out ends at its lower side.
       const points = [[from.x, from.height ? from.top + from.height : from.top - 10]];
-      for (const bend of bends) points.push([this.places[bend].x, this.places[bend].top], [this.places[bend].x, this.places[bend].layerBottom]);
+      for (const bend of bends)
+        points.push(
+          [this.places[bend].x, this.places[bend].top],
+          [this.places[bend].x, this.places[bend].layerBottom],
+        );
       points.push([to.x, to.height ? to.top : to.top + PADDING]);
       return pathThrough(points);
     });
@@ -130,7 +141,8 @@ class Inside {
   /** Where a value comes in or goes out. */
   port(value, side) {
     const { nodes, comes, goes } = this.found;
-    const k = nodes.length + (side === "comes" ? comes.indexOf(value) : comes.length + goes.indexOf(value));
+    const k =
+      nodes.length + (side === "comes" ? comes.indexOf(value) : comes.length + goes.indexOf(value));
     return this.places[k].x;
   }
 }
@@ -146,7 +158,8 @@ function pathThrough(points) {
   for (let k = 1; k < points.length; k++) {
     const [[x1, y1], [x2, y2]] = [points[k - 1], points[k]];
     if (Math.abs(x1 - x2) < 0.5) path += `V${round(y2)}`;
-    else path += `C${round(x1)} ${round((y1 + y2) / 2)} ${round(x2)} ${round((y1 + y2) / 2)} ${round(x2)} ${round(y2)}`;
+    else
+      path += `C${round(x1)} ${round((y1 + y2) / 2)} ${round(x2)} ${round((y1 + y2) / 2)} ${round(x2)} ${round(y2)}`;
   }
   return path;
 }

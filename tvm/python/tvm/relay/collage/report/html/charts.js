@@ -7,11 +7,20 @@ function drawTiles(root) {
   const chosen = REPORT.plans.find((row) => row.is_chosen);
   if (!chosen || chosen.seconds == null) return;
   const tile = (label, value, below) =>
-    html("div", { class: "tile" }, html("span", { class: "muted" }, label), html("strong", {}, value), html("span", { class: "muted" }, below));
+    html(
+      "div",
+      { class: "tile" },
+      html("span", { class: "muted" }, label),
+      html("strong", {}, value),
+      html("span", { class: "muted" }, below),
+    );
   root.append(tile("latency of a run", formatSeconds(chosen.seconds), intervalText(chosen)));
   const ratio = chosen.ratio_to_best_single;
   if (!ratio || (ratio.low === 1 && ratio.high === 1)) return;
-  const interval = ratio.high == null ? "too few rounds to be sure" : `95 %: ${ratio.low.toFixed(2)} to ${ratio.high.toFixed(2)}`;
+  const interval =
+    ratio.high == null
+      ? "too few rounds to be sure"
+      : `95 %: ${ratio.low.toFixed(2)} to ${ratio.high.toFixed(2)}`;
   root.append(tile("vs. the best backend alone", `${ratio.value.toFixed(2)}×`, interval));
 }
 
@@ -30,24 +39,55 @@ function drawPlans(root, note, drawable, pick) {
   const longest = Math.max(...measured.map((row) => row.high ?? row.seconds), 1e-12);
   const heads = ["", "median and interval", ">latency", "speed, best backend = 1", ">memory"];
   const head = html("div", { class: "plan-row plan-heads", "aria-hidden": "true" });
-  head.append(...heads.map((name) => html("span", name[0] === ">" ? { class: "right" } : {}, name.replace(">", ""))));
-  root.replaceChildren(...(measured.length ? [head] : []), ...rows.map((row) => planRow(row, longest, drawable, pick)));
+  head.append(
+    ...heads.map((name) =>
+      html("span", name[0] === ">" ? { class: "right" } : {}, name.replace(">", "")),
+    ),
+  );
+  root.replaceChildren(
+    ...(measured.length ? [head] : []),
+    ...rows.map((row) => planRow(row, longest, drawable, pick)),
+  );
 }
 
 function planRow(row, longest, drawable, pick) {
   const isDrawable = drawable.has(row.name);
-  const name = html("button", { type: "button", class: "plan-name", "data-plan": row.name, disabled: !isDrawable, onclick: () => pick(row.name) }, row.name);
+  const name = html(
+    "button",
+    {
+      type: "button",
+      class: "plan-name",
+      "data-plan": row.name,
+      disabled: !isDrawable,
+      onclick: () => pick(row.name),
+    },
+    row.name,
+  );
   const tags = html("span", { class: "tags" });
   if (row.is_chosen) tags.append(html("span", { class: "tag strong" }, "ships"));
   if (row.same_as) tags.append(html("span", { class: "tag" }, `same as ${row.same_as}`));
   if (row.is_single_backend) tags.append(html("span", { class: "tag" }, "one backend"));
-  const item = html("div", { class: `plan-row${row.is_chosen ? " chosen" : ""}` }, html("div", { class: "plan-title" }, name, tags));
+  const item = html(
+    "div",
+    { class: `plan-row${row.is_chosen ? " chosen" : ""}` },
+    html("div", { class: "plan-title" }, name, tags),
+  );
   if (row.seconds == null) {
-    item.append(html("p", { class: "why wide" }, `${row.status.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`));
+    item.append(
+      html(
+        "p",
+        { class: "why wide" },
+        `${row.status.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`,
+      ),
+    );
     return item;
   }
   const percent = (seconds) => `${(100 * seconds) / longest}%`;
-  const bar = html("div", { class: "plan-bar", "aria-hidden": "true" }, html("span", { class: "plan-fill" }));
+  const bar = html(
+    "div",
+    { class: "plan-bar", "aria-hidden": "true" },
+    html("span", { class: "plan-fill" }),
+  );
   bar.firstChild.style.width = percent(row.seconds);
   if (row.low != null) {
     const whisker = html("span", { class: "whisker" });
@@ -55,13 +95,24 @@ function planRow(row, longest, drawable, pick) {
     bar.append(whisker);
   }
   const ratio = row.ratio_to_best_single;
-  const speed = ratio ? `${ratio.value.toFixed(2)}×${ratio.high == null ? "" : ` [${ratio.low.toFixed(2)}, ${ratio.high.toFixed(2)}]`}` : "";
-  const remarks = [row.is_dependent ? "rounds depend on those before: the interval is too narrow" : "", row.message].filter(Boolean).join("; ");
+  const speed = ratio
+    ? `${ratio.value.toFixed(2)}×${ratio.high == null || ratio.low === ratio.high ? "" : ` [${ratio.low.toFixed(2)}, ${ratio.high.toFixed(2)}]`}`
+    : "";
+  const remarks = [
+    row.is_dependent ? "rounds depend on those before: the interval is too narrow" : "",
+    row.message,
+  ]
+    .filter(Boolean)
+    .join("; ");
   item.append(
     bar,
     html("span", { class: "plan-figure", title: intervalText(row) }, formatSeconds(row.seconds)),
     html("span", { class: "plan-ratio muted" }, speed),
-    html("span", { class: "plan-memory muted" }, row.memory_bytes ? formatBytes(row.memory_bytes) : ""),
+    html(
+      "span",
+      { class: "plan-memory muted" },
+      row.memory_bytes ? formatBytes(row.memory_bytes) : "",
+    ),
   );
   if (remarks) item.append(html("p", { class: "why wide" }, remarks));
   return item;
@@ -71,7 +122,9 @@ function planRow(row, longest, drawable, pick) {
 function drawTime(bar, tableRoot, note, view, select) {
   const boxes = view.plan.boxes.map((box, k) => ({ ...box, k })).filter((box) => box.seconds);
   const total = view.total;
-  const unknown = view.plan.boxes.filter((box) => box.nodes.length && box.kind !== "input" && box.seconds == null).length;
+  const unknown = view.plan.boxes.filter(
+    (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
+  ).length;
   note.textContent = boxes.length
     ? `${counted(boxes.length, "part")}, each measured alone, take ${formatSeconds(total)} together` +
       `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above.`
@@ -79,30 +132,64 @@ function drawTime(bar, tableRoot, note, view, select) {
   const sums = new Map();
   for (const box of boxes) sums.set(box.backend, (sums.get(box.backend) || 0) + box.seconds);
   boxes.sort((a, b) => sums.get(b.backend) - sums.get(a.backend) || b.seconds - a.seconds);
-  bar.replaceChildren(...[...sums].sort((a, b) => b[1] - a[1]).map(([backend, sum]) => {
-    const group = html("div", { class: "time-group" });
-    group.style.cssText = `flex: ${sum / total} 1 0; --c: ${colourOf(backend)}`;
-    const segments = html("div", { class: "time-segments" });
-    for (const box of boxes.filter((one) => one.backend === backend)) {
-      const segment = html("div", { class: "time-segment", title: `${box.label}: ${formatSeconds(box.seconds)}`, onclick: () => select(box.k) });
-      segment.style.flexGrow = box.seconds / sum;
-      segments.append(segment);
-    }
-    group.append(segments, html("span", { class: "time-label" }, backend, " ", html("b", {}, formatShare(sum / total))));
-    return group;
-  }));
+  bar.replaceChildren(
+    ...[...sums]
+      .sort((a, b) => b[1] - a[1])
+      .map(([backend, sum]) => {
+        const group = html("div", { class: "time-group" });
+        group.style.cssText = `flex: ${sum / total} 1 0; --c: ${colourOf(backend)}`;
+        const segments = html("div", { class: "time-segments" });
+        for (const box of boxes.filter((one) => one.backend === backend)) {
+          const segment = html("div", {
+            class: "time-segment",
+            title: `${box.label}: ${formatSeconds(box.seconds)}`,
+            onclick: () => select(box.k),
+          });
+          segment.style.flexGrow = box.seconds / sum;
+          segments.append(segment);
+        }
+        group.append(
+          segments,
+          html(
+            "span",
+            { class: "time-label" },
+            backend,
+            " ",
+            html("b", {}, formatShare(sum / total)),
+          ),
+        );
+        return group;
+      }),
+  );
   const most = 12;
   const dearest = [...boxes].sort((a, b) => b.seconds - a.seconds);
   const show = (count) => {
-    const rows = dearest.slice(0, count).map((box) => [
-      html("button", { type: "button", class: "link inline", onclick: () => select(box.k) }, box.label),
-      chip(box.backend),
-      shapeText(box.type),
-      formatSeconds(box.seconds),
-      formatShare(box.seconds / total),
-    ]);
-    tableRoot.replaceChildren(...(rows.length ? [table(["part", "backend", "gives", ">time", ">share"], rows, { class: "times" })] : []));
-    if (dearest.length > count) tableRoot.append(html("button", { type: "button", onclick: () => show(Infinity) }, `Show all ${dearest.length}`));
+    const rows = dearest
+      .slice(0, count)
+      .map((box) => [
+        html(
+          "button",
+          { type: "button", class: "link inline", onclick: () => select(box.k) },
+          box.label,
+        ),
+        chip(box.backend),
+        shapeText(box.type),
+        formatSeconds(box.seconds),
+        formatShare(box.seconds / total),
+      ]);
+    tableRoot.replaceChildren(
+      ...(rows.length
+        ? [table(["part", "backend", "gives", ">time", ">share"], rows, { class: "times" })]
+        : []),
+    );
+    if (dearest.length > count)
+      tableRoot.append(
+        html(
+          "button",
+          { type: "button", onclick: () => show(Infinity) },
+          `Show all ${dearest.length}`,
+        ),
+      );
   };
   show(most);
 }
@@ -110,25 +197,53 @@ function drawTime(bar, tableRoot, note, view, select) {
 /** The search: its words, counts, time spent, kernels, and the search of whole plans. */
 function drawSearch(root) {
   for (const row of REPORT.functions) {
-    if (row.skipped) root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
+    if (row.skipped)
+      root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
     else root.append(html("p", {}, `@${row.function}: ${row.search}`));
-    root.append(...row.cuts.map((line) => html("p", { class: "muted" }, `Limit that cut: ${line}`)));
+    root.append(
+      ...row.cuts.map((line) => html("p", { class: "muted" }, `Limit that cut: ${line}`)),
+    );
   }
   const phases = Object.entries(REPORT.seconds);
   if (phases.length) {
-    root.append(html("h3", {}, "Time spent"), table(["phase", ">seconds"], phases.map(([name, value]) => [name, value.toFixed(1)]), { class: "narrow" }));
+    root.append(
+      html("h3", {}, "Time spent"),
+      table(
+        ["phase", ">seconds"],
+        phases.map(([name, value]) => [name, value.toFixed(1)]),
+        { class: "narrow" },
+      ),
+    );
   }
-  if (REPORT.graph_search) root.append(html("h3", {}, "Whole plans that were tried"), ...historyOf(REPORT.graph_search));
+  if (REPORT.graph_search)
+    root.append(html("h3", {}, "Whole plans that were tried"), ...historyOf(REPORT.graph_search));
   const counts = Object.entries(REPORT.costs).flatMap(([name, value]) =>
-    typeof value === "object" ? Object.entries(value) : [[name, value]]);
+    typeof value === "object" ? Object.entries(value) : [[name, value]],
+  );
   if (counts.length) {
-    root.append(html("h3", {}, "Costs"), table(["what", ">count"], counts.map(([name, value]) => [name.replaceAll("_", " "), String(value)]), { class: "narrow" }));
+    root.append(
+      html("h3", {}, "Costs"),
+      table(
+        ["what", ">count"],
+        counts.map(([name, value]) => [name.replaceAll("_", " "), String(value)]),
+        { class: "narrow" },
+      ),
+    );
   }
   if (REPORT.kernels.length) {
-    const tried = (one) => `${one.kernel} ${one.seconds == null ? one.status : formatSeconds(one.seconds)}`;
+    const tried = (one) =>
+      `${one.kernel} ${one.seconds == null ? one.status : formatSeconds(one.seconds)}`;
     root.append(
       html("h3", {}, "Steps that have several kernels"),
-      table(["backend", "step", "kernel", "of these, each alone"], REPORT.kernels.map((row) => [chip(row.backend), row.step, row.kernel, row.tried.map(tried).join(", ")])),
+      table(
+        ["backend", "step", "kernel", "of these, each alone"],
+        REPORT.kernels.map((row) => [
+          chip(row.backend),
+          row.step,
+          row.kernel,
+          row.tried.map(tried).join(", "),
+        ]),
+      ),
     );
   }
 }
@@ -141,16 +256,26 @@ function historyOf(search) {
   const words = `${search.strategy}, ${counted(search.genes, "gene")}, ${counted(trials.length, "plan")}, ${failed} failed; ${search.ended}.`;
   if (!ran.length) return [html("p", {}, words)];
   const [width, height, left, bottom] = [760, 260, 64, 34];
-  const all = [...ran.map((row) => row.seconds), ...(search.op_level_seconds ? [search.op_level_seconds] : [])];
+  const all = [
+    ...ran.map((row) => row.seconds),
+    ...(search.op_level_seconds ? [search.op_level_seconds] : []),
+  ];
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const [from, to] = [low - 0.08 * (high - low || low), high + 0.08 * (high - low || low)];
   const x = (k) => left + ((k + 0.5) / trials.length) * (width - left - 12);
   const y = (seconds) => 10 + ((to - seconds) / (to - from)) * (height - bottom - 10);
-  const picture = svg("svg", { class: "history", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words });
+  const picture = svg("svg", {
+    class: "history",
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-label": words,
+  });
   for (let k = 0; k <= 4; k++) {
     const value = from + (k / 4) * (to - from);
     picture.append(svg("line", { class: "grid", x1: left, x2: width, y1: y(value), y2: y(value) }));
-    picture.append(svg("text", { class: "axis right", x: left - 8, y: y(value) + 4 }, formatSeconds(value)));
+    picture.append(
+      svg("text", { class: "axis right", x: left - 8, y: y(value) + 4 }, formatSeconds(value)),
+    );
   }
   if (search.op_level_seconds) {
     const at = y(search.op_level_seconds);
@@ -158,14 +283,29 @@ function historyOf(search) {
   }
   let best = "";
   trials.forEach((row, k) => {
-    if (row.best_seconds != null) best += best ? `H${round(x(k))}V${round(y(row.best_seconds))}` : `M${round(x(k))} ${round(y(row.best_seconds))}`;
-    const title = svg("title", {}, `${k + 1}: ${row.plan}: ${row.seconds == null ? row.status : formatSeconds(row.seconds)}`);
-    if (row.seconds == null) picture.append(svg("path", { class: "failed", d: `M${x(k) - 4} 6l8 8m0 -8l-8 8` }, title));
-    else picture.append(svg("circle", { class: "trial", cx: x(k), cy: y(row.seconds), r: 4 }, title));
+    if (row.best_seconds != null)
+      best += best
+        ? `H${round(x(k))}V${round(y(row.best_seconds))}`
+        : `M${round(x(k))} ${round(y(row.best_seconds))}`;
+    const title = svg(
+      "title",
+      {},
+      `${k + 1}: ${row.plan}: ${row.seconds == null ? row.status : formatSeconds(row.seconds)}`,
+    );
+    if (row.seconds == null)
+      picture.append(svg("path", { class: "failed", d: `M${x(k) - 4} 6l8 8m0 -8l-8 8` }, title));
+    else
+      picture.append(svg("circle", { class: "trial", cx: x(k), cy: y(row.seconds), r: 4 }, title));
   });
   picture.append(svg("path", { class: "best", d: best }));
-  picture.append(svg("text", { class: "axis middle", x: (left + width) / 2, y: height - 4 }, "trial"));
-  const key = html("p", { class: "muted key" }, "● a plan   ✕ failed   ━ the best so far   ┄ the plan by operators");
+  picture.append(
+    svg("text", { class: "axis middle", x: (left + width) / 2, y: height - 4 }, "trial"),
+  );
+  const key = html(
+    "p",
+    { class: "muted key" },
+    "● a plan   ✕ failed   ━ the best so far   ┄ the plan by operators",
+  );
   return [html("p", {}, words), html("div", { class: "scroll" }, picture), key];
 }
 
@@ -176,32 +316,79 @@ function drawReasons(root) {
     const name = REPORT.functions.length > 1 ? ` of @${row.function}` : "";
     if (row.failures.length) {
       isEmpty = false;
-      root.append(html("h3", {}, `Failed while measuring${name}`), table(["backend", "operators", ">count", "status", "message"], row.failures.map((one) => [chip(one.backend), one.ops, String(one.count), one.status.replaceAll("_", " "), one.message])));
+      root.append(
+        html("h3", {}, `Failed while measuring${name}`),
+        table(
+          ["backend", "operators", ">count", "status", "message"],
+          row.failures.map((one) => [
+            chip(one.backend),
+            one.ops,
+            String(one.count),
+            one.status.replaceAll("_", " "),
+            one.message,
+          ]),
+        ),
+      );
     }
     if (row.unplaced.length) {
       isEmpty = false;
-      root.append(html("h3", {}, `Why operators${name} stay on TVM`), table(["operator", ">count", "backend", "why"], row.unplaced.map((one) => [one.op, String(one.operators), chip(one.backend), unplacedText(one)])));
+      root.append(
+        html("h3", {}, `Why operators${name} stay on TVM`),
+        table(
+          ["operator", ">count", "backend", "why"],
+          row.unplaced.map((one) => [
+            one.op,
+            String(one.operators),
+            chip(one.backend),
+            unplacedText(one),
+          ]),
+        ),
+      );
     }
   }
-  if (isEmpty) root.append(html("p", {}, "Nothing failed, and no operator stays on TVM for want of a backend."));
+  if (isEmpty)
+    root.append(
+      html("p", {}, "Nothing failed, and no operator stays on TVM for want of a backend."),
+    );
 }
 
 function unplacedText(row) {
-  if (row.why !== "slower") return `${row.why.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`;
-  const ratio = row.instead_seconds > 0 ? `, ${(row.backend_seconds / row.instead_seconds).toFixed(2)} times as long` : "";
+  if (row.why !== "slower")
+    return `${row.why.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`;
+  const ratio =
+    row.instead_seconds > 0
+      ? `, ${(row.backend_seconds / row.instead_seconds).toFixed(2)} times as long`
+      : "";
   return `slower: ${formatSeconds(row.backend_seconds)} there, ${formatSeconds(row.instead_seconds)} here${ratio}`;
 }
 
 /** What the plan was made with. */
 function drawEnvironment(root) {
-  const seen = REPORT.placements.plans.find((row) => row.plan === REPORT.plan) || REPORT.placements.plans[0];
-  const rows = [["host target", REPORT.host], ["executor", REPORT.executor]];
+  const seen =
+    REPORT.placements.plans.find((row) => row.plan === REPORT.plan) || REPORT.placements.plans[0];
+  const rows = [
+    ["host target", REPORT.host],
+    ["executor", REPORT.executor],
+  ];
   if (seen) {
     const { collage, tvm, backends, opt_level, machine, tuning } = seen.made_with;
     rows.push(["tvm-collage", collage], ["TVM", tvm], ["opt level", String(opt_level)]);
-    rows.push(["CPU", machine.cpu], ["threads", String(machine.threads)], ["vector instructions", machine.features.join(", ")]);
-    rows.push(...Object.entries(backends).map(([name, version]) => [name, version || "no version"]));
-    if (tuning && tuning.records) rows.push(["tuning records", `${tuning.records} (${tuning.kinds.join(", ")})`]);
+    rows.push(
+      ["CPU", machine.cpu],
+      ["threads", String(machine.threads)],
+      ["vector instructions", machine.features.join(", ")],
+    );
+    rows.push(
+      ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
+    );
+    if (tuning && tuning.records)
+      rows.push(["tuning records", `${tuning.records} (${tuning.kinds.join(", ")})`]);
   }
-  root.append(html("dl", { class: "facts" }, ...rows.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)])));
+  root.append(
+    html(
+      "dl",
+      { class: "facts" },
+      ...rows.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]),
+    ),
+  );
 }

@@ -21,9 +21,17 @@ class Details {
     const dearest = [...boxes].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
     return [
       html("h3", {}, "No part is selected"),
-      html("p", { class: "muted" }, "Click a part to see its operators, what each backend would take for it, and why the others lost or could not."),
+      html(
+        "p",
+        { class: "muted" },
+        "Click a part to see its operators, what each backend would take for it, and why the others lost or could not.",
+      ),
       dearest.length ? html("h4", {}, "The dearest parts") : null,
-      html("ul", { class: "links" }, ...dearest.map((box) => this._link(this.view.plan.boxes.indexOf(box)))),
+      html(
+        "ul",
+        { class: "links" },
+        ...dearest.map((box) => this._link(this.view.plan.boxes.indexOf(box))),
+      ),
     ].filter(Boolean);
   }
 
@@ -33,35 +41,76 @@ class Details {
     const isPart = part.kind === "part" || part.kind === "rest";
     return [
       this._head(k, part, node),
-      ...(isPart ? [html("h4", {}, "Cost on every backend"), this._costs(part, box, node != null)] : []),
-      ...(isPart ? [html("h4", {}, counted(part.nodes.length, "operator")), this._operators(part.nodes)] : []),
+      ...(isPart
+        ? [html("h4", {}, "Cost on every backend"), this._costs(part, box, node != null)]
+        : []),
+      ...(isPart
+        ? [html("h4", {}, counted(part.nodes.length, "operator")), this._operators(part.nodes)]
+        : []),
       ...(box.kind === "input" ? [html("p", {}, facts.nodes.get(box.nodes[0]).type)] : []),
-      ...this._neighbours(k, "Reads from", "into", "source"),
-      ...this._neighbours(k, "Read by", "outOf", "target"),
+      ...(node == null
+        ? [
+            ...this._neighbours(k, "Reads from", "into", "source"),
+            ...this._neighbours(k, "Read by", "outOf", "target"),
+          ]
+        : [
+            ...this._operatorLinks("Reads from", facts.sources(node)),
+            ...this._operatorLinks("Read by", facts.readers(node)),
+          ]),
     ];
   }
 
   /** One operator of a box, as if it were one. */
   _operator(box, index) {
     const node = this.view.facts.nodes.get(index);
-    return { ...box, kind: "part", nodes: [index], label: node.op || node.kind, type: node.type, seconds: null };
+    return {
+      ...box,
+      kind: "part",
+      nodes: [index],
+      label: node.op || node.kind,
+      type: node.type,
+      seconds: null,
+    };
   }
 
   _head(k, part, node) {
     const { view } = this;
     const title = html("div", { class: "title" }, html("h3", {}, part.label));
-    title.append(html("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => this.actions.select(null) }, "×"));
+    title.append(
+      html(
+        "button",
+        {
+          type: "button",
+          class: "quiet",
+          "aria-label": "Close",
+          onclick: () => this.actions.select(null),
+        },
+        "×",
+      ),
+    );
     const words = [];
-    if (part.seconds != null) words.push(`${formatSeconds(part.seconds)}, ${formatShare(part.seconds / view.total)} of the sum of parts`);
+    if (part.seconds != null)
+      words.push(
+        `${formatSeconds(part.seconds)}, ${formatShare(part.seconds / view.total)} of the sum of parts`,
+      );
     else if (part.kind === "rest") words.push("in no part: TVM fuses it with what is beside it");
     else if (node != null) words.push(`operator #${node} of this part`);
     const head = html("div", { class: "part-head" }, title);
-    if (part.backend) head.append(html("p", {}, chip(part.backend), " ", html("span", { class: "muted" }, words.join(""))));
+    if (part.backend)
+      head.append(
+        html("p", {}, chip(part.backend), " ", html("span", { class: "muted" }, words.join(""))),
+      );
     if (part.type) head.append(html("p", { class: "mono" }, part.type));
     if (part.rule) head.append(html("p", { class: "muted" }, `found by ${part.rule}`));
     if (view.plan.boxes[k].inside != null) {
       const isOpen = view.open.has(k);
-      head.append(html("button", { type: "button", id: "open-part", onclick: () => this.actions.toggle(k) }, isOpen ? "Close the part" : "Show its operators in the graph"));
+      head.append(
+        html(
+          "button",
+          { type: "button", id: "open-part", onclick: () => this.actions.toggle(k) },
+          isOpen ? "Close the part" : "Show its operators in the graph",
+        ),
+      );
     }
     return head;
   }
@@ -77,15 +126,24 @@ class Details {
     const rows = facts.backends.map((backend) => {
       const isHere = backend === part.backend && !isOperator;
       const found = facts.elsewhere(part, backend);
-      if (isOperator && backend === part.backend) return { backend, isHere: true, kind: "within", text: this._within(box) };
-      return isHere && part.seconds != null ? { backend, isHere, kind: "same", seconds: part.seconds, text: "" } : { backend, isHere, ...found };
+      if (isOperator && backend === part.backend)
+        return { backend, isHere: true, kind: "within", text: this._within(box) };
+      return isHere && part.seconds != null
+        ? { backend, isHere, kind: "same", seconds: part.seconds, text: "" }
+        : { backend, isHere, ...found };
     });
     const same = rows.filter((row) => row.kind === "same");
     const longest = Math.max(...same.map((row) => row.seconds), 1e-12);
     const fastest = Math.min(...same.map((row) => row.seconds));
     const order = { within: 0, same: 0, larger: 1, pieces: 2 };
-    rows.sort((a, b) => (order[a.kind] ?? 3) - (order[b.kind] ?? 3) || (a.seconds || 0) - (b.seconds || 0));
-    return html("ul", { class: "costs" }, ...rows.map((row) => this._cost(row, part, plan, longest, fastest)));
+    rows.sort(
+      (a, b) => (order[a.kind] ?? 3) - (order[b.kind] ?? 3) || (a.seconds || 0) - (b.seconds || 0),
+    );
+    return html(
+      "ul",
+      { class: "costs" },
+      ...rows.map((row) => this._cost(row, part, plan, longest, fastest)),
+    );
   }
 
   _cost(row, part, plan, longest, fastest) {
@@ -100,17 +158,25 @@ class Details {
       item.append(bar, html("p", { class: "why" }, this._whySame(row, part, fastest)));
     } else if (row.kind === "larger") {
       item.append(html("p", { class: "why" }, this._whyLarger(row, plan)));
-    } else item.append(html("p", { class: "why" }, `${WHY[row.kind]}${row.text}`));
+    } else
+      item.append(
+        html("p", { class: "why" }, `${row.kind === "failed" ? "failed: " : ""}${row.text}`),
+      );
     return item;
   }
 
   _whySame(row, part, fastest) {
     const words = [];
-    const ratio = part.seconds ? row.seconds / part.seconds : row.seconds / fastest;
-    if (row.isHere) {
-      if (row.seconds > fastest * 1.0001) words.push("not the fastest alone: the plan as a whole is");
-    } else if (ratio >= 1) words.push(`lost: ${ratio.toFixed(2)} times as long`);
-    else words.push(`faster alone, ${ratio.toFixed(2)} of the time, but not in the plan as a whole`);
+    const ratio = row.seconds / (part.seconds || fastest);
+    const isFastest = row.seconds <= fastest * 1.0001;
+    if (row.isHere && !isFastest) words.push("not the fastest alone, but in the plan as a whole");
+    if (!row.isHere && !part.seconds && !isFastest)
+      words.push(`${ratio.toFixed(2)} times the fastest`);
+    if (!row.isHere && part.seconds) {
+      if (ratio >= 1) words.push(`lost: ${ratio.toFixed(2)} times as long`);
+      else
+        words.push(`faster alone, ${ratio.toFixed(2)} of the time, but not in the plan as a whole`);
+    }
     if (row.noisy) words.push("noisy: the machine was busy");
     if (row.text) words.push(row.text);
     return words.join("; ");
@@ -126,29 +192,76 @@ class Details {
 
   _operators(nodes) {
     const { facts } = this.view;
-    return html("ul", { class: "operators" }, ...nodes.map((index) => {
-      const node = facts.nodes.get(index);
-      const attributes = Object.entries(node.attrs).map(([name, value]) => [name, Array.isArray(value) ? `[${value.join(", ")}]` : String(value)]);
-      const head = [html("span", { class: "op" }, node.op || node.kind), html("span", { class: "mono" }, shapeText(node.type)), html("span", { class: "muted" }, `#${index}`)];
-      const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
-      if (!attributes.length) return html("li", {}, html("div", { class: "op-line" }, ...head), name);
-      return html("li", {}, html("details", {}, html("summary", { class: "op-line" }, ...head), table(["attribute", "value"], attributes, { class: "small" })), name);
-    }));
+    return html(
+      "ul",
+      { class: "operators" },
+      ...nodes.map((index) => {
+        const node = facts.nodes.get(index);
+        const attributes = Object.entries(node.attrs).map(([name, value]) => [
+          name,
+          Array.isArray(value) ? `[${value.join(", ")}]` : String(value),
+        ]);
+        const head = [
+          html("span", { class: "op" }, node.op || node.kind),
+          html("span", { class: "mono" }, shapeText(node.type)),
+          html("span", { class: "muted" }, `#${index}`),
+        ];
+        const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
+        if (!attributes.length)
+          return html("li", {}, html("div", { class: "op-line" }, ...head), name);
+        return html(
+          "li",
+          {},
+          html(
+            "details",
+            {},
+            html("summary", { class: "op-line" }, ...head),
+            table(["attribute", "value"], attributes, { class: "small" }),
+          ),
+          name,
+        );
+      }),
+    );
   }
 
   _neighbours(k, title, side, end) {
     const edges = this.view.arrangement[side].get(k);
     if (!edges.length) return [];
-    return [html("h4", {}, title), html("ul", { class: "links" }, ...edges.map((edge) => this._link(edge[end])))];
+    return [
+      html("h4", {}, title),
+      html("ul", { class: "links" }, ...edges.map((edge) => this._link(edge[end]))),
+    ];
+  }
+
+  _operatorLinks(title, indexes) {
+    if (!indexes.length) return [];
+    const links = indexes.map((index) => {
+      const node = this.view.facts.nodes.get(index);
+      const words = html("span", { class: "grow" }, node.op || node.name || node.kind);
+      const shape = html("span", { class: "muted" }, shapeText(node.type));
+      const onclick = () => this.actions.node(index);
+      return html(
+        "li",
+        {},
+        html("button", { type: "button", class: "link", onclick }, words, shape),
+      );
+    });
+    return [html("h4", {}, title), html("ul", { class: "links" }, ...links)];
   }
 
   _link(k) {
     const box = this.view.plan.boxes[k];
     const time = box.seconds == null ? "" : formatSeconds(box.seconds);
-    const button = html("button", { type: "button", class: "link", onclick: () => this.actions.select(k) });
-    button.append(...(box.backend ? [swatch(box.backend)] : []), html("span", { class: "grow" }, box.label), html("span", { class: "muted" }, time));
+    const button = html("button", {
+      type: "button",
+      class: "link",
+      onclick: () => this.actions.select(k),
+    });
+    button.append(
+      ...(box.backend ? [swatch(box.backend)] : []),
+      html("span", { class: "grow" }, box.label),
+      html("span", { class: "muted" }, time),
+    );
     return html("li", {}, button);
   }
 }
-
-const WHY = { failed: "failed: ", refused: "refused: ", within: "", pieces: "", unasked: "", none: "" };

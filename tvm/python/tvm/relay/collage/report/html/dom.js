@@ -31,7 +31,12 @@ function svg(tag, attributes = {}, ...children) {
 /** Three significant digits with a unit: 1.23 ms. */
 function formatSeconds(seconds) {
   if (seconds == null) return "–";
-  for (const [unit, scale] of [["s", 1], ["ms", 1e-3], ["us", 1e-6], ["ns", 1e-9]]) {
+  for (const [unit, scale] of [
+    ["s", 1],
+    ["ms", 1e-3],
+    ["us", 1e-6],
+    ["ns", 1e-9],
+  ]) {
     if (seconds >= scale || unit === "ns") return `${threeDigits(seconds / scale)} ${unit}`;
   }
 }
@@ -68,7 +73,14 @@ function table(columns, rows, attributes = {}) {
   const isRight = columns.map((name) => name.startsWith(">"));
   const cells = (tag, texts) =>
     texts.map((text, k) => html(tag, isRight[k] ? { class: "right" } : {}, text));
-  const head = html("tr", {}, ...cells("th", columns.map((name) => name.replace(/^>/, ""))));
+  const head = html(
+    "tr",
+    {},
+    ...cells(
+      "th",
+      columns.map((name) => name.replace(/^>/, "")),
+    ),
+  );
   const body = rows.map((row) => html("tr", {}, ...cells("td", row)));
   return html(
     "div",
@@ -81,7 +93,12 @@ function table(columns, rows, attributes = {}) {
 function swatch(backend) {
   const area = svg("rect", { width: 16, height: 16, rx: 4, class: "swatch-colour" });
   const lines = svg("rect", { width: 16, height: 16, rx: 4, fill: patternOf(backend) });
-  const picture = svg("svg", { class: "swatch", width: 16, height: 16, "aria-hidden": "true" }, area, lines);
+  const picture = svg(
+    "svg",
+    { class: "swatch", width: 16, height: 16, "aria-hidden": "true" },
+    area,
+    lines,
+  );
   picture.style.setProperty("--c", colourOf(backend));
   return picture;
 }

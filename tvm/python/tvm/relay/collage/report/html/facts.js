@@ -3,6 +3,8 @@
 
 const REPORT = DATA.report;
 const TVM = "tvm";
+const MOST_REASONS = 4;
+const KNOWN = new Set(["measured", "estimated"]);
 const HOST_KINDS = new Set([REPORT.host.split(" ", 1)[0], "host"]);
 
 function colourOf(backend) {
@@ -21,8 +23,7 @@ class Facts {
     this.graph = this.row.graph;
     this.nodes = new Map(this.graph.nodes.map((node) => [node.index, node]));
     this.candidatesOf = this._byNode([...this.graph.costed, ...this._placedElsewhere(name)]);
-    this.refusalsOf = this._byNode(this.graph.refusals);
-    this.notAskedOf = this._byNode(this.graph.not_asked);
+    this.reasonsOf = this._byNode(this.graph.reasons);
     const names = this.graph.backends.map((row) => row.name).filter((n) => !HOST_KINDS.has(n));
     this.backends = [...new Set([...names, TVM])];
   }
@@ -30,7 +31,8 @@ class Facts {
   /** Parts of all plans are candidates with costs, too: so those of TVM are known. */
   _placedElsewhere(name) {
     const rows = REPORT.placements.functions.find((row) => row.name === name);
-    return (rows ? rows.parts : []).map((part) => ({
+    const parts = (rows ? rows.parts : []).filter((part) => KNOWN.has(part.cost.status));
+    return parts.map((part) => ({
       backend: HOST_KINDS.has(part.backend) ? TVM : part.backend,
       rule: part.rule,
       nodes: part.nodes,
@@ -58,6 +60,25 @@ class Facts {
     return [...found];
   }
 
+  /** The operators and variables that a node reads, through tuples. */
+  sources(index) {
+    const seesThrough = (value) => {
+      const node = this.nodes.get(value);
+      if (!node || node.kind === "const") return [];
+      return ["tuple", "projection"].includes(node.kind)
+        ? node.inputs.flatMap(seesThrough)
+        : [value];
+    };
+    return [...new Set(this.nodes.get(index).inputs.flatMap(seesThrough))];
+  }
+
+  /** The operators that read what a node gives. */
+  readers(index) {
+    return this._operators([...this.nodes.keys()]).filter((other) =>
+      this.sources(other).includes(index),
+    );
+  }
+
   /** The operators among nodes: what two sets must agree in to be the same computation. */
   _operators(nodes) {
     return nodes.filter((index) => {
@@ -68,8 +89,8 @@ class Facts {
 
   /**
    * What a backend would make of a box: {kind, seconds, text, candidate}. kind: "same" for the same
-   * operators, "larger" for the smallest region that holds them, "pieces" for parts of them,
-   * "failed", "refused", "unasked" or "none".
+   * operators, "larger" for the smallest region that holds them, "failed", "reason" as the search
+   * gave it, "pieces" for parts of them, or "none".
    */
   elsewhere(box, backend) {
     const wanted = new Set(box.nodes);
@@ -80,7 +101,11 @@ class Facts {
     });
     const isUsable = ({ row }) => row.cost.seconds != null && row.cost.status !== "failed";
     const cheapest = (list) =>
-      list.filter(isUsable).sort((a, b) => a.nodes.length - b.nodes.length || a.row.cost.seconds - b.row.cost.seconds)[0];
+      list
+        .filter(isUsable)
+        .sort(
+          (a, b) => a.nodes.length - b.nodes.length || a.row.cost.seconds - b.row.cost.seconds,
+        )[0];
     const same = rows.filter((one) => one.holdsAll && one.isInside);
     const found = cheapest(same);
     if (found) return this._known("same", found);
@@ -88,31 +113,67 @@ class Facts {
     const failed = same.find(({ row }) => row.cost.seconds == null);
     if (failed) {
       const { status, message } = failed.row.cost;
-      return { kind: "failed", text: `${status.replaceAll("_", " ")}${message ? `: ${message}` : ""}` };
+      return {
+        kind: "failed",
+        text: `${status.replaceAll("_", " ")}${message ? `: ${message}` : ""}`,
+      };
     }
     if (larger) return this._known("larger", larger);
-    const refusal = this._rowsOf(this.refusalsOf, box.nodes, backend)[0];
-    if (refusal) {
-      return { kind: "refused", text: `${refusal.rule} does not take ${refusal.ops.join(", ")}: ${refusal.reason}` };
-    }
+    const reasons = this._rowsOf(this.reasonsOf, box.nodes, backend);
+    if (reasons.length) return { kind: "reason", text: this._reasonsText(reasons, box) };
     const pieces = rows.filter((one) => one.isInside && isUsable(one));
     if (pieces.length) {
       const held = new Set(pieces.flatMap((one) => one.nodes)).size;
-      return { kind: "pieces", text: `takes ${held} of these ${wanted.size} operators, in smaller parts` };
+      return {
+        kind: "pieces",
+        text: `takes ${held} of these ${wanted.size} operators, in smaller parts`,
+      };
     }
-    const unasked = this._rowsOf(this.notAskedOf, box.nodes, backend)[0];
-    if (unasked) {
-      return { kind: "unasked", text: unasked.message || "not measured: no plan with it could have won" };
+    return { kind: "none", text: "nothing is known of these operators there" };
+  }
+
+  /** Why the plan by operators did not give these to a backend: a line a reason. */
+  _reasonsText(reasons, box) {
+    const operators = new Map();
+    for (const row of reasons) {
+      const held = row.nodes.filter((index) => box.nodes.includes(index));
+      const line = this._reasonText(row);
+      operators.set(line, [...(operators.get(line) || []), ...held]);
     }
-    return {
-      kind: "none",
-      text: backend === TVM ? "not measured as one part" : `no pattern of ${backend} matches these operators`,
-    };
+    const lines = [...operators].sort((a, b) => b[1].length - a[1].length);
+    const shown = lines.slice(0, MOST_REASONS).map(([line, held]) => {
+      if (new Set(held).size === box.nodes.length) return line;
+      const names = new Set(held.map((index) => shortName(this.nodes.get(index))));
+      return `${held.length === 1 ? [...names][0] : `${held.length} of ${[...names].join(", ")}`}: ${line}`;
+    });
+    const left = lines.length - shown.length;
+    return [...shown, ...(left > 0 ? [`and ${counted(left, "other reason")}`] : [])].join("\n");
+  }
+
+  _reasonText({ why, message, rule, candidate, instead_seconds }) {
+    if (why === "refused" && rule) return `${rule} refused: ${message}`;
+    if (why === "slower" && candidate != null) {
+      const { cost, nodes } = this.graph.costed[candidate];
+      const size = counted(this._operators(nodes).length, "operator");
+      const here = instead_seconds
+        ? `, the plan by operators ${formatSeconds(instead_seconds)} there`
+        : "";
+      return `slower: a part of ${size} takes ${formatSeconds(cost.seconds)}${here}`;
+    }
+    const words = why.replaceAll("_", " ");
+    return message ? `${words}: ${message}` : words;
   }
 
   _known(kind, { row, nodes }) {
     const noisy = (row.cost.flags || []).includes("noisy");
-    return { kind, seconds: row.cost.seconds, nodes, noisy, rule: row.rule, text: row.cost.message || "" };
+    return {
+      kind,
+      seconds: row.cost.seconds,
+      nodes,
+      noisy,
+      rule: row.rule,
+      text: row.cost.message || "",
+    };
   }
 
   /** What the boxes of a plan spend on these operators; null where a box holds others too. */

@@ -18,7 +18,12 @@ class GraphView {
     this.hits = new Set();
     this.open = new Set();
     this.choice = null;
-    this.view = new View(stage, () => this.arrangement.bounds, covered, () => this._moved());
+    this.view = new View(
+      stage,
+      () => this.arrangement.bounds,
+      covered,
+      () => this._moved(),
+    );
     stage.addEventListener("click", (event) => this._click(event));
     stage.addEventListener("dblclick", (event) => this._doubleClick(event));
     stage.addEventListener("keydown", (event) => this._key(event));
@@ -87,6 +92,11 @@ class GraphView {
     this.view.fitAll();
   }
 
+  /** After a change of the page's colours. */
+  recolour() {
+    this._drawMap();
+  }
+
   _arrange() {
     this.arrangement = new Arrangement(this.plan, this.insides, this.open);
   }
@@ -116,8 +126,13 @@ class GraphView {
     const seen = this.view.seen();
     const drawn = this.drawn;
     const isDrawn =
-      drawn && drawn.of === this.arrangement && drawn.detail === this._detail() &&
-      drawn.left <= seen.left && drawn.right >= seen.right && drawn.top <= seen.top && drawn.bottom >= seen.bottom;
+      drawn &&
+      drawn.of === this.arrangement &&
+      drawn.detail === this._detail() &&
+      drawn.left <= seen.left &&
+      drawn.right >= seen.right &&
+      drawn.top <= seen.top &&
+      drawn.bottom >= seen.bottom;
     if (!isDrawn) this._draw();
     this._drawMap();
   }
@@ -130,7 +145,12 @@ class GraphView {
   _draw() {
     const seen = this.view.seen();
     const [dx, dy] = [AHEAD * (seen.right - seen.left), AHEAD * (seen.bottom - seen.top)];
-    const area = { left: seen.left - dx, right: seen.right + dx, top: seen.top - dy, bottom: seen.bottom + dy };
+    const area = {
+      left: seen.left - dx,
+      right: seen.right + dx,
+      top: seen.top - dy,
+      bottom: seen.bottom + dy,
+    };
     const detail = this._detail();
     this.drawn = { ...area, of: this.arrangement, detail };
     const { layers, places } = this.arrangement;
@@ -139,7 +159,8 @@ class GraphView {
       if (layer.bottom < area.top || layer.top > area.bottom) continue;
       for (const k of layer.boxes) {
         const { x, width } = places[k];
-        if (x + width / 2 >= area.left && x - width / 2 <= area.right) boxes.push(this._box(k, detail));
+        if (x + width / 2 >= area.left && x - width / 2 <= area.right)
+          boxes.push(this._box(k, detail));
       }
     }
     this.boxLayer.replaceChildren(...boxes);
@@ -175,17 +196,26 @@ class GraphView {
     if (place.inside) classes.push("open");
     const { left, top } = this.arrangement.area(k);
     const { width, height } = place;
-    const group = svg("g", { class: classes.join(" "), "data-box": k, transform: `translate(${round(left)} ${round(top)})` });
+    const group = svg("g", {
+      class: classes.join(" "),
+      "data-box": k,
+      transform: `translate(${round(left)} ${round(top)})`,
+    });
     group.append(svg("rect", { class: "face", width, height, rx: isNamed ? height / 2 : 9 }));
     if (isNamed) {
-      if (detail !== "blocks") group.append(text(width / 2, height / 2 + 5, fitted(box.label, width - 24, FONTS.name), "name middle"));
+      if (detail !== "blocks")
+        group.append(
+          text(width / 2, height / 2 + 5, fitted(box.label, width - 24, FONTS.name), "name middle"),
+        );
       return group;
     }
     group.style.setProperty("--c", colourOf(box.backend));
     group.append(svg("rect", { class: "band", x: 1, y: 1, width: 12, height: height - 2, rx: 8 }));
     const pattern = patternOf(box.backend);
     if (detail === "all" && pattern !== "none") {
-      group.append(svg("rect", { x: 1, y: 1, width: 12, height: height - 2, rx: 8, fill: pattern }));
+      group.append(
+        svg("rect", { x: 1, y: 1, width: 12, height: height - 2, rx: 8, fill: pattern }),
+      );
     }
     if (detail === "blocks") return group;
     const hasInside = box.inside != null;
@@ -221,13 +251,19 @@ class GraphView {
     const long = width - 32;
     group.append(svg("rect", { class: "track", x: 22, y: 51, width: long, height: 4, rx: 2 }));
     const share = Math.max(2, (long * box.seconds) / this.slowest);
-    group.append(svg("rect", { class: "spent", x: 22, y: 51, width: round(share), height: 4, rx: 2 }));
+    group.append(
+      svg("rect", { class: "spent", x: 22, y: 51, width: round(share), height: 4, rx: 2 }),
+    );
   }
 
   _inside(group, place, detail) {
     const inside = place.inside;
     const corner = `translate(${round((place.width - inside.width) / 2)} ${HEAD_HEIGHT})`;
-    const inner = svg("g", { transform: corner }, svg("path", { class: "edge inner", d: inside.lines().join("") }));
+    const inner = svg(
+      "g",
+      { transform: corner },
+      svg("path", { class: "edge inner", d: inside.lines().join("") }),
+    );
     inside.nodes.forEach((index, k) => {
       const { x, width, top, height } = inside.places[k];
       const node = this.facts.nodes.get(index);
@@ -236,11 +272,23 @@ class GraphView {
       if (this.choice && this.choice.node === index) classes.push("chosen");
       const one = svg(
         "g",
-        { class: classes.join(" "), "data-node": index, transform: `translate(${round(x - width / 2)} ${top})` },
+        {
+          class: classes.join(" "),
+          "data-node": index,
+          transform: `translate(${round(x - width / 2)} ${top})`,
+        },
         svg("rect", { class: "face", width, height, rx: 7 }),
         text(width / 2, 18, fitted(shortName(node), width - 12, FONTS.name), "name middle"),
       );
-      if (detail === "all") one.append(text(width / 2, 33, fitted(shapeText(node.type), width - 12, FONTS.small), "small middle"));
+      if (detail === "all")
+        one.append(
+          text(
+            width / 2,
+            33,
+            fitted(shapeText(node.type), width - 12, FONTS.small),
+            "small middle",
+          ),
+        );
       inner.append(one);
     });
     group.append(inner);
@@ -265,7 +313,12 @@ class GraphView {
 
   _key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = { ArrowDown: [0, -80], ArrowUp: [0, 80], ArrowLeft: [80, 0], ArrowRight: [-80, 0] }[event.key];
+    const step = {
+      ArrowDown: [0, -80],
+      ArrowUp: [0, 80],
+      ArrowLeft: [80, 0],
+      ArrowRight: [-80, 0],
+    }[event.key];
     if (step) {
       if (event.shiftKey) this.view.pan(...step);
       else this._step(event.key);
@@ -286,7 +339,11 @@ class GraphView {
     if (!this.choice) return this.select(this._first());
     const { k } = this.choice;
     const nearest = (edges, side) =>
-      edges.map((edge) => edge[side]).sort((a, b) => Math.abs(places[a].x - places[k].x) - Math.abs(places[b].x - places[k].x))[0];
+      edges
+        .map((edge) => edge[side])
+        .sort(
+          (a, b) => Math.abs(places[a].x - places[k].x) - Math.abs(places[b].x - places[k].x),
+        )[0];
     let next;
     if (key === "ArrowDown") next = nearest(outOf.get(k), "target");
     else if (key === "ArrowUp") next = nearest(into.get(k), "source");
@@ -309,12 +366,18 @@ class GraphView {
     const { clientWidth: width, clientHeight: height } = this.map;
     if (!width) return;
     const ratio = window.devicePixelRatio || 1;
-    const { bounds, places } = this.arrangement;
+    const { bounds } = this.arrangement;
     const scaleX = width / (bounds.right - bounds.left);
     const scaleY = Math.min(height / (bounds.bottom - bounds.top), 1);
     Object.assign(this, { mapScale: [scaleX, scaleY] });
-    if (this.map.width !== Math.round(width * ratio) || this.map.height !== Math.round(height * ratio)) {
-      Object.assign(this.map, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+    if (
+      this.map.width !== Math.round(width * ratio) ||
+      this.map.height !== Math.round(height * ratio)
+    ) {
+      Object.assign(this.map, {
+        width: Math.round(width * ratio),
+        height: Math.round(height * ratio),
+      });
     }
     const style = getComputedStyle(this.map);
     const pen = this.map.getContext("2d");
@@ -327,7 +390,12 @@ class GraphView {
       pen.globalAlpha = this.hidden.has(box.backend) || (this.hits.size && !isHit) ? 0.15 : 1;
       pen.fillStyle = colourOf(box.backend);
       const tall = Math.max(1, (bottom - top) * scaleY - 0.5);
-      pen.fillRect((left - bounds.left) * scaleX, top * scaleY, Math.max(2, (right - left) * scaleX - 1), tall);
+      pen.fillRect(
+        (left - bounds.left) * scaleX,
+        top * scaleY,
+        Math.max(2, (right - left) * scaleX - 1),
+        tall,
+      );
     });
     pen.globalAlpha = 1;
     const seen = this.view.seen();
@@ -343,7 +411,9 @@ class GraphView {
     const seen = this.view.seen();
     const { left } = this.arrangement.bounds;
     const isWide = seen.right - seen.left < this.arrangement.bounds.right - left;
-    const x = isWide ? left + (event.clientX - box.left) / this.mapScale[0] : (seen.left + seen.right) / 2;
+    const x = isWide
+      ? left + (event.clientX - box.left) / this.mapScale[0]
+      : (seen.left + seen.right) / 2;
     this.view.lookAt(x, (event.clientY - box.top) / this.mapScale[1]);
   }
 }

@@ -3,16 +3,22 @@
 
 const PAGE = { function: DATA.functions[0], plan: "", hidden: new Set(), hits: [], hit: -1 };
 
+const BUTTONS_HEIGHT = 48;
+
 function begin() {
   byId("made-for").textContent = REPORT.host;
-  ["line-ships", "line-latency", "line-next"].forEach((id, k) => (byId(id).textContent = DATA.head[k]));
+  ["line-ships", "line-latency", "line-next"].forEach(
+    (id, k) => (byId(id).textContent = DATA.head[k]),
+  );
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
   drawSearch(byId("search-body"));
   drawReasons(byId("reasons-body"));
   drawEnvironment(byId("environment-body"));
   beginTheme();
-  byId("save-report").addEventListener("click", () => saveFile("report.json", JSON.stringify(REPORT)));
+  byId("save-report").addEventListener("click", () =>
+    saveFile("report.json", JSON.stringify(REPORT)),
+  );
   const drawable = new Set(PAGE.function ? Object.keys(PAGE.function.plans) : []);
   drawPlans(byId("plan-chart"), byId("plans-note"), drawable, (name) => {
     showPlan(name);
@@ -25,10 +31,12 @@ function begin() {
   PAGE.details = new Details(byId("details"), {
     toggle: (k) => PAGE.view.toggle([k], !PAGE.view.open.has(k)),
     select: (k) => PAGE.view.select(k),
+    node: (index) => PAGE.view.selectNode(index),
   });
   PAGE.view = new GraphView(byId("stage"), byId("map"), coveredHeight, showChoice);
   beginControls();
-  showFunction(PAGE.function.function);
+  PAGE.plan = DATA.first.plan || "";
+  showFunction(DATA.first.function || PAGE.function.function);
 }
 
 function beginControls() {
@@ -38,9 +46,15 @@ function beginControls() {
     byId(id).addEventListener("change", (event) => changed(event.target.value));
   };
   choose("plan", Object.keys(PAGE.function.plans), showPlan);
-  choose("function", DATA.functions.map((row) => row.function), showFunction);
+  choose(
+    "function",
+    DATA.functions.map((row) => row.function),
+    showFunction,
+  );
   byId("function-label").hidden = DATA.functions.length < 2;
-  byId("save-placement").addEventListener("click", () => saveFile(`${PAGE.plan}.placement.json`, placementText(PAGE.plan)));
+  byId("save-placement").addEventListener("click", () =>
+    saveFile(`${PAGE.plan}.placement.json`, placementText(PAGE.plan)),
+  );
   byId("zoom-in").addEventListener("click", () => view.view.zoom(1.25));
   byId("zoom-out").addEventListener("click", () => view.view.zoom(0.8));
   byId("zoom-all").addEventListener("click", () => view.fit());
@@ -62,6 +76,7 @@ function beginControls() {
 
 function showFunction(name) {
   PAGE.function = DATA.functions.find((row) => row.function === name);
+  byId("function").value = name;
   PAGE.facts = new Facts(name);
   const plans = Object.keys(PAGE.function.plans);
   showPlan(plans.includes(PAGE.plan) ? PAGE.plan : plans[0]);
@@ -92,17 +107,30 @@ function drawFilters() {
     rows.set(box.backend, { parts: row.parts + 1, seconds: row.seconds + (box.seconds || 0) });
   }
   const sorted = [...rows].sort((a, b) => b[1].seconds - a[1].seconds);
-  byId("filters").replaceChildren(...sorted.map(([backend, { parts, seconds }]) => {
-    const share = seconds ? `, ${formatShare(seconds / PAGE.view.total)}` : "";
-    const button = html("button", { type: "button", class: "filter", "data-backend": backend, "aria-pressed": String(!PAGE.hidden.has(backend)) }, swatch(backend), html("b", {}, backend), html("span", { class: "muted" }, `${counted(parts, "part")}${share}`));
-    button.addEventListener("click", () => {
-      if (PAGE.hidden.has(backend)) PAGE.hidden.delete(backend);
-      else PAGE.hidden.add(backend);
-      button.setAttribute("aria-pressed", String(!PAGE.hidden.has(backend)));
-      PAGE.view.hide(PAGE.hidden);
-    });
-    return button;
-  }));
+  byId("filters").replaceChildren(
+    ...sorted.map(([backend, { parts, seconds }]) => {
+      const share = seconds ? `, ${formatShare(seconds / PAGE.view.total)}` : "";
+      const button = html(
+        "button",
+        {
+          type: "button",
+          class: "filter",
+          "data-backend": backend,
+          "aria-pressed": String(!PAGE.hidden.has(backend)),
+        },
+        swatch(backend),
+        html("b", {}, backend),
+        html("span", { class: "muted" }, `${counted(parts, "part")}${share}`),
+      );
+      button.addEventListener("click", () => {
+        if (PAGE.hidden.has(backend)) PAGE.hidden.delete(backend);
+        else PAGE.hidden.add(backend);
+        button.setAttribute("aria-pressed", String(!PAGE.hidden.has(backend)));
+        PAGE.view.hide(PAGE.hidden);
+      });
+      return button;
+    }),
+  );
 }
 
 function expandAll(isOpen) {
@@ -118,7 +146,8 @@ function find(words) {
   if (wanted) {
     for (const node of PAGE.facts.nodes.values()) {
       if (!PAGE.view.boxOf.has(node.index)) continue;
-      const about = `${node.op} ${node.name} ${node.type} ${shapeText(node.type)} #${node.index}`.toLowerCase();
+      const about =
+        `${node.op} ${node.name} ${node.type} ${shapeText(node.type)} #${node.index}`.toLowerCase();
       const isHit = /^#\d+$/.test(wanted) ? wanted === `#${node.index}` : about.includes(wanted);
       if (isHit) PAGE.hits.push(node.index);
     }
@@ -146,10 +175,12 @@ function showChoice(choice) {
   byId("said").textContent = `${box.label}${box.backend ? ` on ${box.backend}` : ""}${time}`;
 }
 
-/** How much of the stage the details hide, where they are a sheet above the page. */
+/** How much of the stage the buttons hide, or the details where they are a sheet above the page. */
 function coveredHeight() {
-  if (getComputedStyle(byId("details")).position !== "fixed") return 0;
-  const [stage, sheet] = [byId("stage"), byId("details")].map((node) => node.getBoundingClientRect());
+  if (getComputedStyle(byId("details")).position !== "fixed") return BUTTONS_HEIGHT;
+  const [stage, sheet] = [byId("stage"), byId("details")].map((node) =>
+    node.getBoundingClientRect(),
+  );
   return Math.min(stage.height / 2, Math.max(0, stage.bottom - sheet.top));
 }
 
@@ -160,7 +191,7 @@ function beginTheme() {
   const set = (isDark) => {
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
     button.textContent = isDark ? "Light" : "Dark";
-    if (PAGE.view) PAGE.view._drawMap();
+    if (PAGE.view) PAGE.view.recolour();
   };
   set(system.matches);
   system.addEventListener("change", (event) => set(event.matches));
@@ -179,7 +210,13 @@ function drawPatterns(defs) {
   };
   for (const [name, shape] of Object.entries(shapes)) {
     const path = svg("path", { stroke: "#fff", "stroke-width": 1.5, fill: "none", ...shape });
-    defs.append(svg("pattern", { id: `pattern-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" }, path));
+    defs.append(
+      svg(
+        "pattern",
+        { id: `pattern-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+        path,
+      ),
+    );
   }
 }
 

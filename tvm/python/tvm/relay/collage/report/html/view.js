@@ -36,7 +36,12 @@ class View {
   /** What of the drawing is seen, in its own coordinates. */
   seen() {
     const { k, x, y } = this;
-    return { left: -x / k, top: -y / k, right: (this.width - x) / k, bottom: (this.height - y) / k };
+    return {
+      left: -x / k,
+      top: -y / k,
+      right: (this.width - x) / k,
+      bottom: (this.height - y) / k,
+    };
   }
 
   set(k, x, y) {
@@ -80,7 +85,8 @@ class View {
 
   /** Move as little as shows an area, larger only if nothing of it could be read. */
   show(area, readable) {
-    if (this.k < readable) this._centre(readable, (area.left + area.right) / 2, (area.top + area.bottom) / 2);
+    if (this.k < readable)
+      this._centre(readable, (area.left + area.right) / 2, (area.top + area.bottom) / 2);
     const seen = this.seen();
     seen.bottom -= this.covered() / this.k;
     const gap = MARGIN / this.k;
@@ -110,7 +116,11 @@ class View {
     const box = this.stage.getBoundingClientRect();
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), event.clientX - box.left, event.clientY - box.top);
+      this.zoom(
+        Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)),
+        event.clientX - box.left,
+        event.clientY - box.top,
+      );
       return;
     }
     const scale = event.deltaMode ? 20 : 1;

@@ -10,11 +10,10 @@ import itertools
 from typing import Any, Protocol
 
 from ...costs.cost import format_seconds
-from ...errors import CollageError
 from .arranged import lay_out_boxes
 from .layers import Layout
 from .palette import Look, looks_of
-from .parts import Box, BoxGraph, Net, box_graph, functions_of, plan_names, short_name
+from .parts import Box, BoxGraph, Net, box_graph, chosen, short_name
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
@@ -61,6 +60,7 @@ class Picture:
     title: str
     width: float
     height: float
+    aside: float
 
     def draw(self, pen: Pen) -> None:
         """All of it; edges lie below boxes."""
@@ -99,7 +99,7 @@ class Picture:
         return drawn
 
     def _x(self, item: int) -> float:
-        return _MARGIN + self.layout.x[item]
+        return self.aside + self.layout.x[item]
 
     def _box(self, pen: Pen, k: int, box: Box, looks: dict[str, Look]) -> None:
         width, height = self.layout.widths[k], self.heights[k]
@@ -115,7 +115,9 @@ class Picture:
         pen.text(x + width - 9, y + 18, time, 12, is_bold=True, anchor="end")
         room = width - 32 - 7 * len(time)
         pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room)
-        pen.text(x + 18, y + 33, shape_text(box.type), 11, MUTED, room=width - 26)
+        share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
+        words = box.rule if box.seconds is None else f"{share:.1%} of the parts' time"
+        pen.text(x + 18, y + 33, words, 11, MUTED, room=width - 26)
         for row, (words, shape) in enumerate(self._rows(box)):
             at = y + _HEAD + _ROW * row + 9
             pen.text(x + 18, at, words, 11, room=width - 30 - 5.6 * len(shape))
@@ -128,12 +130,7 @@ class Picture:
 def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") -> Picture:
     """What a report says of a plan, or of what ships; of the function `name`, or the largest.
     CollageError where the report has none."""
-    rows = functions_of(report)
-    function = next((row for row in rows if row["function"] == name or not name), None)
-    names = plan_names(report)
-    if function is None or not names:
-        raise CollageError(_nothing_to_draw(report))
-    plan = plan or names[0]
+    function, plan = chosen(report, plan, name)
     graph = box_graph(report, function, plan)
     net = Net(function["graph"])
     layout = lay_out_boxes(graph)
@@ -150,19 +147,20 @@ def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") 
         for item in layer:
             tops[item], bottoms[item] = y, y + tall
         y += tall + _LAYER_GAP
-    ships = "ships" if plan == report["plan"] else "was compared"
-    title = f"Plan {plan}, which {ships}"
-    if function["function"] != "main":
-        title += f": @{function['function']}"
+    title = _title(report, function["function"], plan)
     width = max(layout.width, 480.0) + 2 * _MARGIN
     height = y - _LAYER_GAP + _MARGIN
-    return Picture(graph, net, layout, tops, heights, bottoms, title, width, height)
+    aside = (width - layout.width) / 2
+    return Picture(graph, net, layout, tops, heights, bottoms, title, width, height, aside)
 
 
-def _nothing_to_draw(report: dict[str, Any]) -> str:
-    skipped = next((row["skipped"] for row in report["functions"] if row["skipped"]), "")
-    why = f": {skipped}" if skipped else ": it has no graph of a function, or no plan's placement"
-    return f"there is nothing to draw in the report{why}"
+def _title(report: dict[str, Any], function: str, plan: str) -> str:
+    """Whose picture it is, and how fast that is."""
+    title = f"Plan {plan}" if function == "main" else f"Plan {plan} of @{function}"
+    row = next((row for row in report["plans"] if row["name"] == plan and row["seconds"]), None)
+    if row:
+        title += f": {format_seconds(row['seconds'])} a run"
+    return f"{title}, which ships" if plan == report["plan"] else title
 
 
 def _rows(net: Net, box: Box) -> list[tuple[str, str]]:

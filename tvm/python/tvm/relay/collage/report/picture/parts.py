@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...errors import CollageError
@@ -19,7 +20,8 @@ _SHOWN = ("call", "call_other", "function", "other")
 _SEEN_THROUGH = ("tuple", "projection")
 _FREE = "host"  # as a placement calls who runs what launches no kernel
 _MOST_OPS = 4
-KNOWN = ("measured", "estimated")
+_LONGEST_KERNEL = 16  # operators that TVM fuses in a row, about
+_KNOWN = ("measured", "estimated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +144,34 @@ def plan_names(report: dict[str, Any]) -> list[str]:
     return sorted(names, key=lambda name: name != report["plan"])
 
 
+def check_names(report: dict[str, Any], plan: str | None, function: str) -> None:
+    """CollageError for a plan, or a function unless it is "", that the report cannot draw."""
+    known = {"plan": plan_names(report), "function": [f["function"] for f in functions_of(report)]}
+    for what, name in (("plan", plan), ("function", function)):
+        if name and name not in known[what]:
+            names = ", ".join(known[what]) or "none"
+            raise CollageError(f"the report has no {what} {name!r} to draw: it has {names}")
+
+
+def chosen(
+    report: dict[str, Any], plan: str | None, function: str
+) -> tuple[dict[str, Any], str]:
+    """The row of a function and a plan: what ships unless one is named, the largest function.
+    CollageError where there is none."""
+    check_names(report, plan, function)
+    rows = [row for row in functions_of(report) if function in ("", row["function"])]
+    names = plan_names(report)
+    if not rows or not names:
+        raise CollageError(nothing_to_draw(report))
+    return rows[0], plan or names[0]
+
+
+def nothing_to_draw(report: dict[str, Any]) -> str:
+    """Why, as one line."""
+    skipped = next((row["skipped"] for row in report["functions"] if row["skipped"]), "")
+    return f"there is nothing to draw: {skipped or 'no function was searched for this report'}"
+
+
 def functions_of(report: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of functions that can be drawn, those with the most nodes first."""
     rows = [row for row in report["functions"] if row["graph"]["nodes"]]
@@ -149,10 +179,11 @@ def functions_of(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> BoxGraph:
-    """A plan of a function. CollageError where the report has no such plan."""
+    """A plan of a function. Precondition: the report has both."""
     net = Net(function["graph"])
     parts = _parts_of(report, function["function"], plan)
     host = {str(report["host"]).split(" ", 1)[0], _FREE}
+    times = _Times(net, function["graph"]["costed"])
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
@@ -169,10 +200,12 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
         if nodes:
             backend = TVM_ALONE if part["backend"] in host else part["backend"]
             cost = part["cost"]
-            seconds = cost["seconds"] if cost["status"] in KNOWN else None
+            seconds = cost["seconds"] if cost["status"] in _KNOWN else times.of(backend, nodes)
             add("part", backend, nodes, net.label(nodes), rule=part["rule"], seconds=seconds)
-    for nodes in _chains(net, set(box_of)):
-        add("rest", TVM_ALONE, nodes, net.label(nodes))
+    for chain in _chains(net, set(box_of)):
+        for nodes in times.pieces(chain):
+            seconds = times.of(TVM_ALONE, nodes)
+            add("rest", TVM_ALONE, nodes, net.label(nodes), seconds=seconds)
     edges: dict[tuple[int, int], dict[int, None]] = {}
     for index, target in box_of.items():
         if net.is_shown(index):
@@ -187,16 +220,47 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
     return BoxGraph(boxes, [Edge(*pair, tuple(values)) for pair, values in edges.items()])
 
 
+class _Times:
+    """What candidates were measured at, by backend and operators."""
+
+    def __init__(self, net: Net, costed: Iterable[dict[str, Any]]) -> None:
+        self._seconds: dict[tuple[str, frozenset[int]], float] = {}
+        for row in costed:
+            if row["cost"]["status"] in _KNOWN:
+                key = (row["backend"], frozenset(filter(net.is_shown, row["nodes"])))
+                known = self._seconds.get(key, math.inf)
+                self._seconds[key] = min(known, row["cost"]["seconds"])
+
+    def of(self, backend: str, nodes: Iterable[int]) -> float | None:
+        """None where nobody measured just these operators there."""
+        return self._seconds.get((backend, frozenset(nodes)))
+
+    def pieces(self, chain: list[int]) -> Iterator[list[int]]:
+        """A chain of TVM's operators as the longest kernels that were measured, one after the
+        other; what was not measured stays together between them."""
+        start = unknown = 0
+        while start < len(chain):
+            longest = min(len(chain), start + _LONGEST_KERNEL)
+            ends = range(longest, start, -1)
+            end = next((e for e in ends if self.of(TVM_ALONE, chain[start:e]) is not None), None)
+            if end is None:
+                start += 1
+                continue
+            if unknown < start:
+                yield chain[unknown:start]
+            yield chain[start:end]
+            start = unknown = end
+        if unknown < len(chain):
+            yield chain[unknown:]
+
+
 def _types(net: Net, values: Iterable[int]) -> list[str]:
     return [net.nodes[value]["type"] for value in values]
 
 
 def _parts_of(report: dict[str, Any], function: str, plan: str) -> list[dict[str, Any]]:
     placements = report["placements"]
-    found = next((row for row in placements["plans"] if row["plan"] == plan), None)
-    if found is None:
-        known = ", ".join(plan_names(report)) or "none"
-        raise CollageError(f"the report has no plan {plan!r} to draw: it has {known}")
+    found = next(row for row in placements["plans"] if row["plan"] == plan)
     rows = next((row for row in placements["functions"] if row["name"] == function), None)
     return [rows["parts"][k] for k in found["parts"].get(function, ())] if rows else []
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forms that a full report is written in, by name, beside its JSON and the terminal's tables.
+
+Docs: docs/report.md. Test: report/test_forms.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import CollageError, OptionError
+from ..files import write_whole
+from .html import to_html
+from .netron import to_netron
+from .picture import picture_of, to_pdf, to_svg
+from .picture.parts import check_names
+from .trace import to_trace
+
+# Form -> (what it is, what makes its contents of a report, a plan and a function). A plan that is
+# None is what ships, a function that is "" the one with the most nodes.
+FORMS: Mapping[str, tuple[str, Callable[[dict[str, Any], str | None, str], str | bytes]]] = {
+    "html": ("a page for a browser, which needs no network", to_html),
+    "svg": ("a picture of the placed graph", lambda *of: to_svg(picture_of(*of))),
+    "pdf": ("the same as PDF; needs reportlab", lambda *of: to_pdf(picture_of(*of))),
+    "trace": (
+        "its parts on a time line, for chrome://tracing or Perfetto",
+        lambda report, plan, function: json.dumps(to_trace(report, plan, function)),
+    ),
+    "netron": ("the placed graph as ONNX, for Netron to show", to_netron),
+}
+_PICTURES = {".svg": "svg", ".pdf": "pdf"}
+
+
+def write_form(
+    report: dict[str, Any],
+    form: str,
+    path: str | os.PathLike,
+    plan: str | None = None,
+    function: str = "",
+) -> None:
+    """Write a full report in one of FORMS, at once or not at all. CollageError for a plan or a
+    function that it has not, for what cannot be drawn; OSError."""
+    check_names(report, plan, function)
+    write_whole(os.fspath(path), FORMS[form][1](report, plan, function))
+
+
+def write_picture(report: dict[str, Any], path: str | os.PathLike, plan: str | None) -> None:
+    """Write SVG or PDF, as the file's ending says. OptionError for another ending."""
+    ending = Path(path).suffix.lower()
+    if ending not in _PICTURES:
+        raise OptionError(f"a picture's file ends in {' or '.join(_PICTURES)}, not {str(path)!r}")
+    write_form(report, _PICTURES[ending], path, plan)
+
+
+def check_is_full(report: dict[str, Any]) -> None:
+    """CollageError for a report of before graphs were in it."""
+    if "placements" not in report or any("graph" not in row for row in report["functions"]):
+        raise CollageError(
+            "it was written by an older version and has no graph to draw; build again with the "
+            "option report"
+        )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes with places for the page: all that refers to another item is there."""
+
+import json
+
+import pytest
+from made_reports import made_report
+from tvm.relay.collage.report.picture.arranged import arrange
+
+
+@pytest.fixture(scope="module")
+def function():
+    [found] = json.loads(json.dumps(arrange(made_report(3)), default=list))
+    return found
+
+
+def test_every_plan_has_all_operators_once(function):
+    assert function["function"] == "main" and next(iter(function["plans"])) == "collage"
+    sizes = set()
+    for plan in function["plans"].values():
+        nodes = [index for box in plan["boxes"] for index in box["nodes"]]
+        assert len(nodes) == len(set(nodes))
+        sizes.add(len(nodes))
+        items = [item for layer in plan["layers"] for item in layer]
+        assert sorted(items) == list(range(len(plan["x"]))) and len(plan["widths"]) == len(items)
+        assert all(bend in items for edge in plan["edges"] for bend in edge["bends"])
+    assert sizes == {3 * 7 + 4 + 1}
+
+
+def test_boxes_of_several_operators_share_insides(function):
+    insides = function["insides"]
+    for plan in function["plans"].values():
+        for box in plan["boxes"]:
+            assert (box["inside"] is None) == (len(box["nodes"]) < 2)
+            if box["inside"] is not None:
+                assert insides[box["inside"]]["nodes"] == box["nodes"]
+    with_bias = [row for row in insides if len(row["nodes"]) == 3]
+    assert len(with_bias) == 6, "plans do not share what is inside equal boxes"
+
+
+def test_ports_stand_at_the_upper_and_lower_side(function):
+    for inside in function["insides"]:
+        first = len(inside["nodes"])
+        comes = set(range(first, first + len(inside["comes"])))
+        goes = set(range(first + len(comes), len(inside["x"]))) & set(
+            range(first + len(comes) + len(inside["goes"]))
+        )
+        assert comes <= set(inside["layers"][0]) and goes <= set(inside["layers"][-1])
+        assert comes and goes
+        assert {edge["source"] for edge in inside["edges"]} >= comes

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of plans as SVG and PDF."""
+
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from made_reports import made_report
+from tvm.relay.collage.errors import CollageError
+from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
+from tvm.relay.collage.report.picture.draw import mixed, shape_text
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg):
+    root = ElementTree.fromstring(svg)
+    return [element.text for element in root.iter(f"{SPACE}text")]
+
+
+def test_a_picture_says_plan_backends_times_operators_and_shapes():
+    report = made_report(2)
+    found = texts(to_svg(picture_of(report)))
+    assert found[0].startswith("Plan collage: ") and found[0].endswith("a run, which ships")
+    for words in ("alpha", "conv2d", "bias_add", "1x64x56x56", "data", "output"):
+        assert words in found
+    assert sum(words.endswith("of the parts' time") for words in found) == 10
+    other = texts(to_svg(picture_of(report, "beta")))
+    assert other[0].startswith("Plan beta: ") and "alpha" not in other
+    assert "which ships" not in other[0]
+
+
+def test_boxes_lie_on_the_page_and_on_nothing_else():
+    picture = picture_of(made_report(4))
+    boxes = range(len(picture.graph.boxes))
+    for layer in picture.layout.layers:
+        for k in layer:
+            assert 0 < picture.tops[k] and picture.bottoms[k] < picture.height
+    areas = sorted((picture.tops[k], picture.tops[k] + picture.heights[k]) for k in boxes)
+    tall = {}
+    for top, bottom in areas:
+        tall[top] = max(bottom, tall.get(top, 0))
+    rows = sorted(tall.items())
+    assert all(rows[k][1] < rows[k + 1][0] for k in range(len(rows) - 1))
+
+
+def test_names_are_text_and_long_ones_are_cut_with_the_whole_beside():
+    report = made_report(1)
+    node = report["functions"][0]["graph"]["nodes"][0]
+    node["name"] = 'a<b>&"c" which is far too long for its box'
+    root = ElementTree.fromstring(to_svg(picture_of(report)))
+    [cut] = [e for e in root.iter(f"{SPACE}text") if (e.text or "").startswith("a<b>")]
+    assert cut.text.endswith("…") and cut[0].text == node["name"]
+
+
+def test_a_pdf_has_one_page_with_the_same_texts():
+    pytest.importorskip("reportlab")
+    found = to_pdf(picture_of(made_report(2)))
+    assert found.startswith(b"%PDF-") and found.count(b"/Type /Page\n") == 1
+    assert to_pdf(picture_of(made_report(2))) == found, "the same report gives another file"
+
+
+def test_a_net_of_many_layers_fits_the_largest_page():
+    pytest.importorskip("reportlab")
+    report = made_report(100)
+    assert picture_of(report).height > 14400
+    found = to_pdf(picture_of(report))
+    box = found.split(b"/MediaBox [ ")[1].split(b"]")[0].split()
+    assert max(map(float, box)) <= 14400
+
+
+def test_without_reportlab_it_is_said_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "reportlab.pdfgen.canvas", None)
+    with pytest.raises(CollageError, match=r"tvm-collage\[pdf\]"):
+        to_pdf(picture_of(made_report(1)))
+
+
+@pytest.mark.parametrize(
+    ("types", "text"),
+    [
+        ("float32[1, 3]", "1x3"),
+        ("float32[]", "scalar"),
+        ("int8[2, ?]", "int8 2x?"),
+        ("float32[1, 3] int64[2]", "1x3 int64 2"),
+        ("", ""),
+    ],
+)
+def test_shapes_are_short(types, text):
+    assert shape_text(types) == text
+
+
+def test_colours_are_thinned():
+    assert mixed("#000000", 0.0) == "#ffffff" and mixed("#123456", 1.0) == "#123456"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a report: by their form, of a searched net, and the errors of who asks for them."""
+
+import json
+
+import onnx
+import pytest
+from made_reports import made_report
+from placement_nets import optimized
+from tvm.relay.collage.errors import CollageError, OptionError
+from tvm.relay.collage.report import FORMS, check_is_full, write_form
+
+BEGINS = {"html": b"<!DOCTYPE html>", "svg": b"<svg", "pdf": b"%PDF-", "trace": b'{"traceEvents"'}
+
+
+@pytest.fixture(scope="module")
+def result():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield optimized(monkeypatch)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_searched_net(form, result, tmp_path):
+    path = tmp_path / "out"
+    write_form(json.loads(json.dumps(result.to_json())), form, path)
+    contents = path.read_bytes()
+    assert contents.startswith(BEGINS.get(form, b""))
+    if form == "netron":
+        onnx.checker.check_model(onnx.load_from_string(contents))
+    assert list(tmp_path.iterdir()) == [path], "a temporary file is left"
+
+
+def test_a_result_saves_a_page_and_pictures_of_any_plan(result, tmp_path):
+    result.save_html(tmp_path / "report.html")
+    assert f"Plan {result.plan} ships" in (tmp_path / "report.html").read_text()
+    result.save_picture(tmp_path / "net.SVG", plan="tvm")
+    assert "Plan tvm" in (tmp_path / "net.SVG").read_text()
+    with pytest.raises(OptionError, match=r"ends in .svg or .pdf, not .*net.png"):
+        result.save_picture(tmp_path / "net.png")
+    with pytest.raises(CollageError, match="no plan 'nobody'"):
+        result.save_picture(tmp_path / "net.svg", plan="nobody")
+    assert not (tmp_path / "net.svg").exists()
+
+
+def test_a_notebook_has_the_page_in_a_frame(result):
+    frame = result._repr_html_()
+    assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;') and frame.count("<") == 2
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(OSError, match="absent"):
+        write_form(made_report(1), "svg", tmp_path / "absent" / "net.svg")
+
+
+def test_a_report_of_before_graphs_is_refused():
+    check_is_full(made_report(1))
+    old = made_report(1)
+    del old["functions"][0]["graph"]
+    with pytest.raises(CollageError, match="older version .* build again with the option report"):
+        check_is_full(old)
+    del old["placements"], old["functions"][:]
+    with pytest.raises(CollageError, match="older version"):
+        check_is_full(old)
