@@ -4,7 +4,9 @@
 import json
 
 import pytest
+from made_reports import made_report
 from tvm.relay.collage.cli import main
+from tvm.relay.collage.report import FORMS
 
 REPORT = {
     "plan": "dnnl",
@@ -54,4 +56,61 @@ def test_another_file_is_refused_by_name(text, tmp_path, capsys):
     error = capsys.readouterr().err
     assert "other.json is no report" in error and "option report" in error
     assert main(["report", str(tmp_path / "absent")]) == 1
+    assert "absent" in capsys.readouterr().err
+
+
+@pytest.fixture
+def full(tmp_path):
+    path = tmp_path / "full.json"
+    path.write_text(json.dumps(made_report(1)))
+    return path
+
+
+def test_all_forms_are_written_at_once(full, tmp_path, capsys):
+    paths = {form: tmp_path / f"out.{form}" for form in FORMS}
+    wanted = [word for form, path in paths.items() for word in (f"--{form}", str(path))]
+    assert main(["report", str(full), *wanted]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"wrote {path}" for path in paths.values()]
+    assert all(path.stat().st_size > 1000 for path in paths.values())
+    assert main(["report", str(full), *wanted[:2], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] == {"html": str(paths["html"])}
+
+
+def test_any_plan_that_was_seen_is_drawn(full, tmp_path, capsys):
+    path = tmp_path / "beta.svg"
+    wanted = ["--svg", str(path), "--plan", "beta", "--function", "main"]
+    assert main(["report", str(full), *wanted]) == 0
+    assert "Plan beta" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--plan", "gamma"], "no plan 'gamma' to draw: it has collage, alpha, beta, tvm"),
+        (["--function", "f"], "no function 'f' to draw: it has main"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_names_that_are_not_there_are_refused(form, arguments, message, full, tmp_path, capsys):
+    path = tmp_path / "out"
+    assert main(["report", str(full), f"--{form}", str(path), *arguments]) == 1
+    assert message in capsys.readouterr().err and not path.exists()
+
+
+def test_what_to_draw_needs_a_file(full, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(full), "--plan", "beta"])
+    assert ended.value.code == 2 and "--html, --svg" in capsys.readouterr().err
+
+
+def test_an_older_report_has_no_graph(file, tmp_path, capsys):
+    assert main(["report", str(file), "--html", str(tmp_path / "out.html")]) == 1
+    error = capsys.readouterr().err
+    assert "report.json: it was written by an older version" in error
+    assert main(["report", str(file), "--svg", str(tmp_path / "absent" / "x"), "--json"]) == 1
+    assert "older version" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_a_folder_that_is_not_there_is_named(full, tmp_path, capsys):
+    assert main(["report", str(full), "--svg", str(tmp_path / "absent" / "net.svg")]) == 1
     assert "absent" in capsys.readouterr().err

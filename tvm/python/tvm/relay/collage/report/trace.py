@@ -17,9 +17,7 @@ _MICRO = 1e6
 _WHOLE = "end to end"
 
 
-def to_trace(
-    report: dict[str, Any], plan: str | None = None, function: str = ""
-) -> dict[str, Any]:
+def to_trace(report: dict[str, Any], plan: str | None = None, function: str = "") -> dict[str, Any]:
     """The JSON values of a trace: a process for each function, or for the one that is named, a
     thread for each backend, and the whole run; of what ships unless a plan is named."""
     rows = [row for row in functions_of(report) if function in ("", row["function"])]

@@ -35,7 +35,7 @@ def test_boxes_lie_on_the_page_and_on_nothing_else():
     boxes = range(len(picture.graph.boxes))
     for layer in picture.layout.layers:
         for k in layer:
-            assert 0 < picture.tops[k] and picture.bottoms[k] < picture.height
+            assert picture.tops[k] > 0 and picture.bottoms[k] < picture.height
     areas = sorted((picture.tops[k], picture.tops[k] + picture.heights[k]) for k in boxes)
     tall = {}
     for top, bottom in areas:

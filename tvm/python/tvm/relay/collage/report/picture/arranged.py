@@ -46,7 +46,12 @@ def _function(report: dict[str, Any], function: dict[str, Any]) -> dict[str, Any
                 for k, box in enumerate(graph.boxes)
             ],
             "edges": [
-                {"source": edge.source, "target": edge.target, "values": edge.values, "bends": bends}
+                {
+                    "source": edge.source,
+                    "target": edge.target,
+                    "values": edge.values,
+                    "bends": bends,
+                }
                 for edge, bends in zip(graph.edges, layout.routes)
             ],
             **_places(layout),

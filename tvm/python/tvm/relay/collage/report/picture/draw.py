@@ -106,7 +106,9 @@ class Picture:
         x, y = self._x(k) - width / 2, self.tops[k]
         if box.kind in ("input", "output"):
             pen.box(x, y, width, height, PAPER, LINE, height / 2)
-            pen.text(x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16)
+            pen.text(
+                x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
+            )
             return
         look = looks[box.backend]
         pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)

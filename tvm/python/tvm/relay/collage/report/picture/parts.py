@@ -153,9 +153,7 @@ def check_names(report: dict[str, Any], plan: str | None, function: str) -> None
             raise CollageError(f"the report has no {what} {name!r} to draw: it has {names}")
 
 
-def chosen(
-    report: dict[str, Any], plan: str | None, function: str
-) -> tuple[dict[str, Any], str]:
+def chosen(report: dict[str, Any], plan: str | None, function: str) -> tuple[dict[str, Any], str]:
     """The row of a function and a plan: what ships unless one is named, the largest function.
     CollageError where there is none."""
     check_names(report, plan, function)

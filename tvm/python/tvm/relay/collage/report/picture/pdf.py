@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture as a PDF of one page, by reportlab (the extra `pdf`). Test: report/picture/test_draw.py."""
+"""A picture as a PDF of one page, by reportlab (the extra `pdf`).
+
+Test: report/picture/test_draw.py.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +103,7 @@ class _PdfPen:
         draws[anchor](x, self._height - y, words)
 
 
-def _hatch(
-    canvas: Any, pattern: str, x: float, bottom: float, width: float, height: float
-) -> None:
+def _hatch(canvas: Any, pattern: str, x: float, bottom: float, width: float, height: float) -> None:
     """The strokes of a pattern over an area to which the canvas is clipped."""
     step = 6.0
     count = int((width + height) / step) + 1

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a headless Chromium: real clicks and keys, sizes, colours, large nets."""
+
+import json
+import time
+
+import pytest
+from browser import browser, save_screenshot, set_screen
+from made_reports import made_report
+from PIL import Image
+from tvm.relay.collage.placement import load_placement
+from tvm.relay.collage.report.html import to_html
+
+LARGE = 285  # blocks: 1,999 operators
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def chrome(folder):
+    with browser(folder) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def pages(folder):
+    """Addresses of a small and of a large net's page."""
+    addresses = {}
+    for name, blocks in (("small", 2), ("large", LARGE)):
+        path = folder / f"{name}.html"
+        path.write_text(to_html(made_report(blocks)))
+        addresses[name] = path.as_uri()
+    return addresses
+
+
+@pytest.fixture
+def show(chrome, pages):
+    """Open a page; what it said on the console, or asked the network for, fails the test."""
+
+    def opened(name="small", width=1280, height=900, scheme="light"):
+        set_screen(chrome, width, height, scheme)
+        chrome.get(pages.get(name, name))
+        chrome.execute_script("document.getElementById('graph')?.scrollIntoView()")
+
+    yield opened
+    assert chrome.get_log("browser") == []
+    messages = [json.loads(row["message"])["message"] for row in chrome.get_log("performance")]
+    asked = [m for m in messages if m["method"] == "Network.requestWillBeSent"]
+    addresses = {m["params"]["request"]["url"].split(":", 1)[0] for m in asked}
+    assert addresses <= {"file", "blob", "data"}
+
+
+def find(chrome, selector):
+    return chrome.find_element("css selector", selector)
+
+
+def text_of(chrome, selector):
+    return find(chrome, selector).text
+
+
+def box_named(chrome, words):
+    """The first drawn box whose label begins so."""
+    for box in chrome.find_elements("css selector", "g.box"):
+        if box.text.startswith(words):
+            return box
+    raise AssertionError(f"no box {words!r} is drawn")
+
+
+def press(chrome, *keys):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(chrome).send_keys(*keys).perform()
+
+
+def test_three_lines_come_first(chrome, show):
+    show()
+    assert text_of(chrome, "#line-ships").startswith("Plan collage ships: operators")
+    assert "as fast as the best backend alone, alpha" in text_of(chrome, "#line-latency")
+    assert text_of(chrome, "#line-next").startswith("Click a part")
+    assert "1.21×" in text_of(chrome, "#tiles") and "95 %:" in text_of(chrome, "#tiles")
+
+
+def test_a_click_says_what_each_backend_takes_and_why_others_could_not(chrome, show):
+    show()
+    box_named(chrome, "add").click()
+    assert text_of(chrome, "#details h3") == "add"
+    rows = {
+        row.get_attribute("data-backend"): row.text
+        for row in chrome.find_elements("css selector", ".costs li")
+    }
+    assert set(rows) == {"tvm", "alpha", "beta", "gamma"}
+    assert "runs here" in rows["beta"] and " us" in rows["beta"]
+    assert "lost: 1.28 times as long" in rows["alpha"]
+    assert "gamma.add refused: attribute layout is NCHW8c" in rows["gamma"]
+    assert "float32[1, 64, 56, 56]" in text_of(chrome, "#details")
+    find(chrome, "#details .quiet").click()
+    assert text_of(chrome, "#details h3") == "No part is selected"
+
+
+def test_a_part_is_opened_and_its_operators_are_looked_at(chrome, show):
+    show()
+    box = box_named(chrome, "conv2d + bias_add + relu")
+    box.find_element("css selector", ".toggle").click()
+    operators = chrome.find_elements("css selector", "g.operator")
+    assert [one.text.split()[0] for one in operators] == ["conv2d", "bias_add", "relu"]
+    operators[0].click()
+    assert text_of(chrome, "#details h3") == "nn.conv2d"
+    assert "within this part of 3 operators" in text_of(chrome, ".costs .here")
+    find(chrome, ".operators summary").click()
+    assert "[1, 1, 1, 1]" in text_of(chrome, ".operators table")
+    find(chrome, "#open-part").click()
+    assert not chrome.find_elements("css selector", "g.operator")
+
+
+def test_all_of_it_works_by_keys(chrome, show):
+    from selenium.webdriver.common.keys import Keys
+
+    show()
+    chrome.execute_script("document.getElementById('stage').focus()")
+    press(chrome, Keys.ARROW_DOWN)
+    assert text_of(chrome, "#details h3") == "data"
+    press(chrome, Keys.ARROW_DOWN)
+    assert text_of(chrome, "#details h3") == "conv2d + bias_add + relu"
+    assert "on beta, 116 us" in find(chrome, "#said").get_attribute("textContent")
+    press(chrome, Keys.ENTER)
+    assert len(chrome.find_elements("css selector", "g.operator")) == 3
+    press(chrome, Keys.ARROW_UP)
+    assert text_of(chrome, "#details h3") == "data"
+    before = find(chrome, ".drawing > g").get_attribute("transform")
+    press(chrome, "+")
+    assert find(chrome, ".drawing > g").get_attribute("transform") != before
+    press(chrome, Keys.ESCAPE)
+    assert text_of(chrome, "#details h3") == "No part is selected"
+    press(chrome, "/", "softmax", Keys.ENTER)
+    assert text_of(chrome, "#details h3") == "softmax"
+    assert text_of(chrome, "#found") == "1 of 1"
+
+
+def test_words_shapes_and_numbers_are_found(chrome, show):
+    show()
+    field = find(chrome, "#find")
+    for words, count in (("CONV2D", 4), ("/layer2", 2), ("1×1000", 2), ("#11", 1), ("nothing", 0)):
+        field.clear()
+        field.send_keys(words)
+        assert text_of(chrome, "#found") == f"{count} found", words
+    field.clear()
+    field.send_keys("Conv")
+    hits = chrome.find_elements("css selector", "g.box.hit")
+    assert hits and all("conv2d" in box.get_attribute("textContent") for box in hits)
+
+
+def test_a_backend_is_hidden(chrome, show):
+    show()
+    button = find(chrome, '.filter[data-backend="beta"]')
+    assert "5 parts" in button.text
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    off = chrome.find_elements("css selector", "g.box.off")
+    assert off and all("beta" in box.get_attribute("textContent") for box in off)
+    button.click()
+    assert not chrome.find_elements("css selector", "g.box.off")
+
+
+def test_any_plan_is_drawn_and_saved(chrome, show, folder):
+    from selenium.webdriver.support.select import Select
+
+    show()
+    Select(find(chrome, "#plan")).select_by_value("beta")
+    drawn = chrome.find_elements("css selector", "g.box.part")
+    boxes = [box.get_attribute("textContent") for box in drawn]
+    assert boxes and all("beta" in words for words in boxes)
+    find(chrome, "#save-placement").click()
+    path = folder / "beta.placement.json"
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    placement = load_placement(path)
+    assert placement.plan == "beta"
+    assert {part.backend for part in placement.functions[0].parts} == {"beta"}
+    chrome.execute_script("document.getElementById('plans').scrollIntoView()")
+    find(chrome, '[data-plan="tvm"]').click()
+    assert find(chrome, "#plan").get_property("value") == "tvm"
+    assert not find(chrome, '[data-plan="gamma"]').is_enabled(), "it failed, and has no placement"
+    assert "crashed: signal 11 <in> gamma's code" in text_of(chrome, "#plan-chart")
+
+
+def test_dragging_moves_and_is_no_click(chrome, show):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show("large")
+    stage = find(chrome, "#stage")
+    before = chrome.execute_script("return PAGE.view.view.y")
+    chain = ActionChains(chrome).move_to_element(box_named(chrome, "conv2d")).click_and_hold()
+    chain.move_by_offset(0, -60).move_by_offset(0, -60).release().perform()
+    assert chrome.execute_script("return PAGE.view.view.y") == pytest.approx(before - 120, abs=2)
+    assert text_of(chrome, "#details h3") == "No part is selected"
+    from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+
+    origin = ScrollOrigin.from_element(stage)
+    ActionChains(chrome).scroll_from_origin(origin, 0, 200).perform()
+    assert chrome.execute_script("return PAGE.view.view.y") == pytest.approx(before - 320, abs=2)
+
+
+def test_the_map_leads_anywhere(chrome, show):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show("large")
+    place = find(chrome, "#map")
+    middle = place.size["height"] // 2
+    ActionChains(chrome).move_to_element_with_offset(place, 0, middle - 2).click().perform()
+    assert box_named(chrome, "softmax").is_displayed()
+
+
+@pytest.mark.parametrize("name", ["small", "large"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_fits_the_screen(name, scheme, width, chrome, show, tmp_path):
+    show(name, width, 844, scheme)
+    fits = "return document.documentElement.scrollWidth <= window.innerWidth"
+    assert chrome.execute_script(fits), "the page is wider than the screen"
+    ground = chrome.execute_script("return getComputedStyle(document.body).backgroundColor")
+    dark = max(map(int, ground[4:-1].split(","))) < 64
+    assert dark == (scheme == "dark")
+    for part in ("search", "reasons", "environment"):
+        chrome.execute_script(f"document.getElementById('{part}').open = true")
+    assert chrome.execute_script(fits), "what was opened is wider than the screen"
+    assert texts_outside_boxes(chrome) == []
+    save_screenshot(chrome, tmp_path / "page.png")
+    with Image.open(tmp_path / "page.png") as picture:
+        assert len(picture.convert("RGB").getcolors(1 << 20)) > 50, "the page is empty"
+
+
+def texts_outside_boxes(chrome):
+    """Texts of boxes that reach out of them, or lie on another text of the same line."""
+    return chrome.execute_script("""
+        const wrong = [];
+        for (const box of document.querySelectorAll("g.box")) {
+          const face = box.querySelector(".face").getBoundingClientRect();
+          const place = (text) => [text, text.getBoundingClientRect()];
+          const texts = [...box.querySelectorAll("text")].map(place);
+          for (const [text, area] of texts) {
+            if (area.left < face.left || area.right > face.right + 1) wrong.push(text.textContent);
+            for (const [other, its] of texts) {
+              const apart = area.right <= its.left || its.right <= area.left ||
+                area.bottom <= its.top + 3 || its.bottom <= area.top + 3;
+              if (other !== text && !apart) wrong.push(text.textContent + "|" + other.textContent);
+            }
+          }
+        }
+        return wrong;
+    """)
+
+
+def test_a_sheet_of_details_leaves_the_part_to_be_seen(chrome, show):
+    show("small", 390, 844)
+    box_named(chrome, "conv2d").click()
+    assert find(chrome, "#details").rect["width"] == 390
+    assert "runs here" in text_of(chrome, "#details .costs")
+    chosen = chrome.execute_script(
+        "return document.querySelector('g.chosen').getBoundingClientRect().bottom"
+    )
+    top = chrome.execute_script(
+        "return document.getElementById('details').getBoundingClientRect().top"
+    )
+    assert chosen <= top
+
+
+def test_the_button_changes_the_colours(chrome, show):
+    show(scheme="dark")
+    assert text_of(chrome, "#theme") == "Light"
+    find(chrome, "#theme").click()
+    assert chrome.execute_script("return document.documentElement.dataset.theme") == "light"
+
+
+def test_of_a_large_net_only_what_is_near_is_drawn(chrome, show):
+    show("large")
+    drawn = "return document.querySelectorAll('.drawing *').length"
+    assert len(chrome.find_elements("css selector", "g.box")) < 60
+    assert chrome.execute_script(drawn) < 800
+    find(chrome, "#zoom-all").click()
+    assert find(chrome, "#stage").get_attribute("data-detail") == "blocks"
+    assert chrome.execute_script(drawn) < 3000
+    find(chrome, "#expand-all").click()
+    assert chrome.execute_script("return PAGE.view.open.size") == 2 * LARGE
+    chrome.execute_script("PAGE.view.selectNode(PAGE.facts.row.nodes - 1)")
+    assert text_of(chrome, "#details h3") == "softmax"
+    assert box_named(chrome, "softmax").is_displayed()
+
+
+def test_where_the_time_goes(chrome, show):
+    show("large")
+    chrome.execute_script("document.getElementById('time').scrollIntoView()")
+    assert len(chrome.find_elements("css selector", ".time-group")) == 3
+    rows = chrome.find_elements("css selector", "#time-table tbody tr")
+    assert len(rows) == 12
+    rows[0].find_element("css selector", "button").click()
+    assert text_of(chrome, "#details h3") == "conv2d + bias_add + relu"
+    chrome.execute_script("document.querySelector('#time-table > button').click()")
+    assert len(chrome.find_elements("css selector", "#time-table tbody tr")) == 859
+
+
+def test_names_are_never_markup(chrome, show, folder):
+    report = made_report(1)
+    name = "</script><b id=bad>x</b>"
+    report["functions"][0]["graph"]["nodes"][2]["name"] = name
+    report["functions"][0]["graph"]["nodes"][0]["name"] = name
+    path = folder / "names.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    box_named(chrome, "conv2d").click()
+    assert name in text_of(chrome, "#details")
+    assert not chrome.find_elements("css selector", "#bad")
+
+
+def test_a_page_without_a_graph_says_the_rest(chrome, show, folder):
+    report = made_report(1, functions=[], placements={"functions": [], "plans": []}, plans=[])
+    report["guard_skipped"] = "the module has open dimensions"
+    path = folder / "empty.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    assert "the module has open dimensions" in text_of(chrome, "#line-latency")
+    assert not chrome.find_elements("css selector", "#graph, #time")
