@@ -2,6 +2,7 @@
 """Reports made by hand, in the form of `full_report`: residual nets of any length on four backends
 whose costs are made up, so that pictures of them can be looked at without a search."""
 
+import json
 import random
 
 HOST = "llvm -keys=cpu -mcpu=x86-64-v3"
@@ -75,8 +76,9 @@ def residual_net(blocks):
     return net.nodes, groups
 
 
-def made_report(blocks=2, seed=0, **changes):
-    """A report of the plans PLANS; 7 operators a block, 4 beside."""
+def made_report(blocks=2, seed=0, trials=0, **changes):
+    """A report of the plans PLANS, and of so many that a search of whole plans tried; 7 operators a
+    block, 4 beside."""
     nodes, groups = residual_net(blocks)
     draw = random.Random(seed)
     costed = _costed(nodes, groups, draw)
@@ -88,6 +90,7 @@ def made_report(blocks=2, seed=0, **changes):
             if part is not None:
                 places[plan].append(len(parts))
                 parts.append(part)
+    places.update((f"trial-{k + 1}", places["alpha"]) for k in range(trials))
     total = sum(part["cost"]["seconds"] for part in (parts[k] for k in places["collage"]))
     report = {
         "summary": "plan collage",
@@ -258,7 +261,8 @@ def _graph_search(total):
         best = min(best, seconds or best)
         trials.append(
             {
-                **{"plan": f"{number} alpha", "status": "measured" if seconds else "crashed"},
+                **{"name": f"trial-{number + 1}", "plan": f"{number} alpha"},
+                **{"status": "measured" if seconds else "crashed"},
                 **{"seconds": seconds, "after_seconds": 4.0 * number, "best_seconds": best},
                 **{"message": "" if seconds else "signal 11", "is_stored": False},
             }
@@ -284,3 +288,7 @@ def _seen_plan(plan, places):
         "kernels": [],
         "parts": {"main": places},
     }
+
+
+if __name__ == "__main__":
+    print(json.dumps(made_report()))

@@ -142,7 +142,7 @@ def test_all_of_it_works_by_keys(chrome, show):
 def test_words_shapes_and_numbers_are_found(chrome, show):
     show()
     field = find(chrome, "#find")
-    for words, count in (("CONV2D", 4), ("/layer2", 2), ("1×1000", 2), ("#11", 1), ("nothing", 0)):
+    for words, count in (("CONV2D", 4), ("/layer2", 2), ("1×1000", 2), ("1x64x1", 1), ("#11", 1), ("nothing", 0)):
         field.clear()
         field.send_keys(words)
         assert text_of(chrome, "#found") == f"{count} found", words
@@ -288,6 +288,18 @@ def test_of_a_large_net_only_what_is_near_is_drawn(chrome, show):
     chrome.execute_script("PAGE.view.selectNode(PAGE.facts.row.nodes - 1)")
     assert text_of(chrome, "#details h3") == "softmax"
     assert box_named(chrome, "softmax").is_displayed()
+
+
+def test_a_plan_that_a_search_tried_is_drawn(chrome, show, folder):
+    path = folder / "trials.html"
+    path.write_text(to_html(made_report(1, trials=30)))
+    show(path.as_uri())
+    find(chrome, "#search summary").click()
+    assert "evolutionary, 12 genes, 30 plans, 3 failed" in text_of(chrome, "#search-body")
+    dots = chrome.find_elements("css selector", ".trial.drawn")
+    assert len(dots) == 12
+    dots[0].click()
+    assert find(chrome, "#plan").get_property("value").startswith("trial-")
 
 
 def test_where_the_time_goes(chrome, show):

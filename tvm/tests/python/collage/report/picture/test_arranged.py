@@ -5,7 +5,7 @@ import json
 
 import pytest
 from made_reports import made_report
-from tvm.relay.collage.report.picture.arranged import arrange
+from tvm.relay.collage.report.picture.arranged import arrange, page_plans
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,18 @@ def test_every_plan_has_all_operators_once(function):
         assert sorted(items) == list(range(len(plan["x"]))) and len(plan["widths"]) == len(items)
         assert all(bend in items for edge in plan["edges"] for bend in edge["bends"])
     assert sizes == {3 * 7 + 4 + 1}
+
+
+def test_a_page_holds_all_plans_that_were_compared_and_the_fastest_that_were_tried():
+    report = made_report(1, trials=30)
+    seconds = {row["name"]: row["seconds"] for row in report["graph_search"]["trials"]}
+    names = page_plans(report)
+    assert names[:4] == ["collage", "alpha", "beta", "tvm"] and len(names) == 16
+    tried = [seconds[name] for name in names[4:]]
+    assert tried == sorted(filter(None, seconds.values()))[:12]
+    assert page_plans(report, "trial-5")[0] == "trial-5"  # asked for, though it failed
+    report["graph_search"] = None
+    assert len(page_plans(report)) == 34
 
 
 def test_boxes_of_several_operators_share_insides(function):

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from made_reports import made_report
+from tree import ROOT
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
 from tvm.relay.collage.report.picture.draw import mixed, shape_text
@@ -28,6 +29,14 @@ def test_a_picture_says_plan_backends_times_operators_and_shapes():
     other = texts(to_svg(picture_of(report, "beta")))
     assert other[0].startswith("Plan beta: ") and "alpha" not in other
     assert "which ships" not in other[0]
+
+
+def test_the_picture_in_the_docs_is_what_is_drawn():
+    """Else: python tvm/tests/python/support/made_reports.py > made.json, then collage report
+    made.json --svg docs/pictures/placed_graph.svg."""
+    assert (ROOT / "docs/pictures/placed_graph.svg").read_text() == to_svg(
+        picture_of(made_report())
+    )
 
 
 def test_boxes_lie_on_the_page_and_on_nothing_else():

@@ -33,7 +33,7 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
         "report": report,
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in looks_of(backends).items()},
-        "functions": arrange(report),
+        "functions": arrange(report, plan),
         "first": {"plan": plan, "function": function},
         "placement_format": {"format": FORMAT, "version": VERSION},
     }

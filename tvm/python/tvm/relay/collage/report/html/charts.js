@@ -126,7 +126,7 @@ function drawTime(bar, tableRoot, note, view, select) {
     (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
   ).length;
   note.textContent = boxes.length
-    ? `${counted(boxes.length, "part")}, each measured alone, take ${formatSeconds(total)} together` +
+    ? `${counted(boxes.length, "part")}, measured alone: ${formatSeconds(total)} in all` +
       `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above.`
     : "No part of this plan has a time of its own.";
   const sums = new Map();
@@ -195,7 +195,7 @@ function drawTime(bar, tableRoot, note, view, select) {
 }
 
 /** The search: its words, counts, time spent, kernels, and the search of whole plans. */
-function drawSearch(root) {
+function drawSearch(root, drawable, pick) {
   for (const row of REPORT.functions) {
     if (row.skipped)
       root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
@@ -216,7 +216,10 @@ function drawSearch(root) {
     );
   }
   if (REPORT.graph_search)
-    root.append(html("h3", {}, "Whole plans that were tried"), ...historyOf(REPORT.graph_search));
+    root.append(
+      html("h3", {}, "Whole plans that were tried"),
+      ...historyOf(REPORT.graph_search, drawable, pick),
+    );
   const counts = Object.entries(REPORT.costs).flatMap(([name, value]) =>
     typeof value === "object" ? Object.entries(value) : [[name, value]],
   );
@@ -249,7 +252,7 @@ function drawSearch(root) {
 }
 
 /** Trials of the search of whole plans: latency of each, the best so far, the plan by operators. */
-function historyOf(search) {
+function historyOf(search, drawable, pick) {
   const { trials } = search;
   const ran = trials.filter((row) => row.seconds != null);
   const failed = trials.length - ran.length;
@@ -290,12 +293,18 @@ function historyOf(search) {
     const title = svg(
       "title",
       {},
-      `${k + 1}: ${row.plan}: ${row.seconds == null ? row.status : formatSeconds(row.seconds)}`,
+      `${row.name}: ${row.plan}: ${row.seconds == null ? row.status : formatSeconds(row.seconds)}`,
     );
     if (row.seconds == null)
       picture.append(svg("path", { class: "failed", d: `M${x(k) - 4} 6l8 8m0 -8l-8 8` }, title));
-    else
-      picture.append(svg("circle", { class: "trial", cx: x(k), cy: y(row.seconds), r: 4 }, title));
+    else {
+      const isDrawable = drawable.has(row.name);
+      const onclick = () => isDrawable && pick(row.name);
+      const place = { cx: x(k), cy: y(row.seconds), r: isDrawable ? 5 : 3, onclick };
+      picture.append(
+        svg("circle", { class: isDrawable ? "trial drawn" : "trial", ...place }, title),
+      );
+    }
   });
   picture.append(svg("path", { class: "best", d: best }));
   picture.append(
@@ -304,7 +313,7 @@ function historyOf(search) {
   const key = html(
     "p",
     { class: "muted key" },
-    "● a plan   ✕ failed   ━ the best so far   ┄ the plan by operators",
+    "● a plan (large: a click draws it)   ✕ failed   ━ the best so far   ┄ the plan by operators",
   );
   return [html("p", {}, words), html("div", { class: "scroll" }, picture), key];
 }

@@ -12,7 +12,6 @@ function begin() {
   );
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
-  drawSearch(byId("search-body"));
   drawReasons(byId("reasons-body"));
   drawEnvironment(byId("environment-body"));
   beginTheme();
@@ -20,10 +19,12 @@ function begin() {
     saveFile("report.json", JSON.stringify(REPORT)),
   );
   const drawable = new Set(PAGE.function ? Object.keys(PAGE.function.plans) : []);
-  drawPlans(byId("plan-chart"), byId("plans-note"), drawable, (name) => {
+  const pick = (name) => {
     showPlan(name);
-    byId("graph").scrollIntoView({ behavior: "smooth" });
-  });
+    byId("graph").scrollIntoView();
+  };
+  drawPlans(byId("plan-chart"), byId("plans-note"), drawable, pick);
+  drawSearch(byId("search-body"), drawable, pick);
   if (!drawable.size) {
     for (const id of ["graph", "time"]) byId(id).remove();
     return;
@@ -94,7 +95,7 @@ function showPlan(name) {
   drawFilters();
   drawTime(byId("time-bar"), byId("time-table"), byId("time-note"), PAGE.view, (k) => {
     PAGE.view.select(k);
-    byId("graph").scrollIntoView({ behavior: "smooth" });
+    byId("graph").scrollIntoView();
   });
   find(byId("find").value);
 }
@@ -140,14 +141,14 @@ function expandAll(isOpen) {
 
 /** Mark the operators whose name, layer, shape or #index has these words. */
 function find(words) {
-  const wanted = words.trim().toLowerCase();
+  const wanted = words.trim().toLowerCase().replaceAll("×", "x");
   PAGE.hits = [];
   PAGE.hit = -1;
   if (wanted) {
     for (const node of PAGE.facts.nodes.values()) {
       if (!PAGE.view.boxOf.has(node.index)) continue;
-      const about =
-        `${node.op} ${node.name} ${node.type} ${shapeText(node.type)} #${node.index}`.toLowerCase();
+      const shape = shapeText(node.type).replaceAll("×", "x");
+      const about = `${node.op} ${node.name} ${node.type} ${shape} #${node.index}`.toLowerCase();
       const isHit = /^#\d+$/.test(wanted) ? wanted === `#${node.index}` : about.includes(wanted);
       if (isHit) PAGE.hits.push(node.index);
     }

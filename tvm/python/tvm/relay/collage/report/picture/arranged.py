@@ -6,6 +6,7 @@ what the page draws. Test: report/picture/test_arranged.py.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from .layers import Layout, lay_out
@@ -15,12 +16,25 @@ BOX_WIDTH = 248.0
 _NAMED_WIDTH = 132.0  # of inputs and outputs
 _OPERATOR_WIDTH = 156.0
 _PORT_WIDTH = 2.0
+_MOST_PLANS = 16  # half a megabyte each, of a net of 2,000 operators
 
 
-def arrange(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each function that can be drawn: its name, each plan's graph, and the insides of boxes,
-    which plans share."""
-    return [_function(report, function) for function in functions_of(report)]
+def arrange(report: dict[str, Any], first: str | None = None) -> list[dict[str, Any]]:
+    """For each function that can be drawn: its name, the graph of each plan of `page_plans`, and
+    the insides of boxes, which plans share."""
+    plans = page_plans(report, first)
+    return [_function(report, function, plans) for function in functions_of(report)]
+
+
+def page_plans(report: dict[str, Any], first: str | None = None) -> list[str]:
+    """The plans that a page holds: `first`, those that were compared end to end, and of those that
+    a search of whole plans tried the fastest, as many as a page may have."""
+    search = report["graph_search"] or {"trials": []}
+    seconds = {row["name"]: row["seconds"] or math.inf for row in search["trials"]}
+    names = sorted(plan_names(report), key=lambda name: (name != first, seconds.get(name, 0.0)))
+    compared = [name for name in names if name not in seconds or name == first]
+    tried = [name for name in names if name not in compared]
+    return [*compared, *tried[: max(0, _MOST_PLANS - len(compared))]]
 
 
 def box_width(box: Box) -> float:
@@ -33,11 +47,11 @@ def lay_out_boxes(graph: BoxGraph) -> Layout:
     return lay_out(widths, [(edge.source, edge.target) for edge in graph.edges])
 
 
-def _function(report: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
+def _function(report: dict[str, Any], function: dict[str, Any], names: list[str]) -> dict[str, Any]:
     net = Net(function["graph"])
     insides = _Insides(net)
     plans = {}
-    for name in plan_names(report):
+    for name in names:
         graph = box_graph(report, function, name)
         layout = lay_out_boxes(graph)
         plans[name] = {
