@@ -142,7 +142,14 @@ def test_all_of_it_works_by_keys(chrome, show):
 def test_words_shapes_and_numbers_are_found(chrome, show):
     show()
     field = find(chrome, "#find")
-    for words, count in (("CONV2D", 4), ("/layer2", 2), ("1×1000", 2), ("1x64x1", 1), ("#11", 1), ("nothing", 0)):
+    for words, count in (
+        ("CONV2D", 4),
+        ("/layer2", 2),
+        ("1×1000", 2),
+        ("1x64x1", 1),
+        ("#11", 1),
+        ("nothing", 0),
+    ):
         field.clear()
         field.send_keys(words)
         assert text_of(chrome, "#found") == f"{count} found", words
