@@ -9,8 +9,8 @@ from ..costs.cost import format_seconds
 from .facts import busy_text, operators_by_backend, ratio_text
 
 MORE = (
-    "All plans, parts and reasons: show(details=True), or save_html(FILE) as a page; of a report's "
-    "file: collage report FILE --details, or --html PAGE."
+    "All plans, parts, reasons: show(details=True), save_html(PAGE); of a file: collage report FILE "
+    "--details, --html PAGE."
 )
 
 
