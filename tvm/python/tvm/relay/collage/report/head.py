@@ -9,8 +9,8 @@ from ..costs.cost import format_seconds
 from .facts import busy_text, operators_by_backend, ratio_text
 
 MORE = (
-    "All plans, parts, reasons: show(details=True), save_html(PAGE); of a file: collage report FILE "
-    "--details, --html PAGE."
+    "All plans, parts, reasons: show(details=True), save_html(PAGE); "
+    "of a file: collage report FILE --details, --html PAGE."
 )
 
 
