@@ -1,64 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frameworks that a user could pick instead, as contestants of measure.compare.
-
-Factories are called in a process of their own, with the ONNX file and the inputs (.npz, arrays by
-name). What is not installed is found out without importing it. Test: bench/test_peers.py.
+"""Contestants of measure.compare that a benchmark has beside those of the package: PyTorch's
+compiler, stock TVM, onnxruntime as a program calls it. Test: bench/test_peers.py.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import importlib.util
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
+from tvm.relay.collage import peers
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Contestant
+from tvm.relay.collage.peers import Peer, Runnable, arrays_of, open_session, untouched_variables
 
 from .served import stock_library
 
-
-@dataclasses.dataclass(frozen=True)
-class Peer:
-    """A framework: the package it needs, the factory of its contestant."""
-
-    name: str
-    package: str
-    factory: str
-
-    def is_installed(self) -> bool:
-        return importlib.util.find_spec(self.package) is not None
-
-    def contestant(self, model: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
-        """The environment's TVM_NUM_THREADS says how many threads it takes."""
-        threads = int(environment["TVM_NUM_THREADS"])
-        arguments = {"model": model, "inputs": inputs, "threads": threads}
-        environment = {**environment, **untouched_variables()}
-        return Contestant(self.name, f"{__name__}:{self.factory}", arguments, environment)
-
-
-PEERS = {
-    peer.name: peer
-    for peer in (
-        Peer("onnxruntime", "onnxruntime", "onnxruntime_session"),
-        Peer("openvino", "openvino", "openvino_model"),
-        Peer("inductor", "torch", "inductor_model"),
-    )
-}
-
-
-# Variables that our `import tvm` sets where the user has not, with the libraries' own defaults:
-# OpenMP's spins (the one of torch), TVM's binding of its threads to CPUs (stock TVM).
-_DEFAULTS = {"GOMP_SPINCOUNT": "300000", "TVM_BIND_THREADS": "1"}
-
-
-def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
-    """For who is not ours: _DEFAULTS, or what the user had set when this process started."""
-    pairs = (item.partition("=") for item in Path(file).read_text().split("\0"))
-    users = {name: value for name, _, value in pairs}
-    return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
+PEERS = {**peers.PEERS, "inductor": Peer("inductor", "torch", f"{__name__}:inductor_model")}
 
 
 def stock(name: str, library: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
@@ -70,54 +27,9 @@ def stock(name: str, library: str, inputs: str, environment: Mapping[str, str]) 
 
 def onnxruntime_called(model: str, inputs: str, threads: int) -> Any:
     """onnxruntime as its `run` is called, with arrays and for arrays."""
-    session = _session(model, threads)
+    session = open_session(model, threads)
     values = arrays_of(inputs)
     return Runnable(lambda: session.run(None, values), lambda answer: answer)
-
-
-def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
-    """onnxruntime on its own CPU provider, on arrays that are bound once: a run neither takes nor
-    gives any, as nobody's does."""
-    session = _session(model, threads)
-    binding = session.io_binding()
-    for name, value in arrays_of(inputs).items():
-        binding.bind_cpu_input(name, value)
-    for output in session.get_outputs():
-        binding.bind_output(output.name)
-    return Runnable(
-        lambda: session.run_with_iobinding(binding), lambda _: binding.copy_outputs_to_cpu()
-    )
-
-
-def _session(model: str, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def openvino_model(model: str, inputs: str, threads: int) -> Any:
-    """OpenVINO set up for latency, in fp32 (on some CPUs it would choose bf16)."""
-    import openvino
-
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
-        "INFERENCE_NUM_THREADS": threads,
-    }
-    core = openvino.Core()
-    compiled = core.compile_model(core.read_model(model), "CPU", settings)
-    request = compiled.create_infer_request()
-    for name, value in arrays_of(inputs).items():
-        request.set_tensor(name, openvino.Tensor(value))
-
-    def outputs(_: Any) -> list[np.ndarray]:
-        return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
-
-    # Shared: its outputs are not copied in each run, as nobody's are.
-    return Runnable(lambda: request.infer(share_outputs=True), outputs)
 
 
 def inductor_model(model: str, inputs: str, threads: int) -> Any:
@@ -143,20 +55,3 @@ def inductor_model(model: str, inputs: str, threads: int) -> Any:
             return compiled(*tensors)
 
     return Runnable(run, lambda answer: [item.numpy() for item in answer])
-
-
-class Runnable:
-    """What measuring wants: run() and outputs()."""
-
-    def __init__(self, run: Any, outputs: Any) -> None:
-        self.run = run
-        self._outputs = outputs
-
-    def outputs(self) -> list[np.ndarray]:
-        return self._outputs(self.run())
-
-
-def arrays_of(file: str) -> dict[str, np.ndarray]:
-    """What an .npz file holds, by name."""
-    with np.load(file, allow_pickle=False) as values:
-        return {name: values[name] for name in values.files}

@@ -18,6 +18,7 @@ from harness import contestants, records
 from harness.served import stock_library
 from models.graph import Graph
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.peers import onnxruntime_session
 
 
 def comparison(name, seconds, error=0.0):
@@ -147,7 +148,7 @@ def small_files(tmp_path):
 def test_contestants_answer_what_onnxruntime_does(name, small_files):
     peer = contestants.PEERS[name]
     pytest.importorskip(peer.package)
-    (expected,) = contestants.onnxruntime_session(*small_files, threads=1).outputs()
+    (expected,) = onnxruntime_session(*small_files, threads=1).outputs()
     (found,) = getattr(contestants, peer.factory)(*small_files, threads=1).outputs()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -161,7 +162,7 @@ def test_the_torch_form_answers_what_onnxruntime_does(name, tmp_path):
     model = net.build(1)
     inputs = models.random_inputs(net, model)
     files = models.save(net, model, tmp_path)
-    expected = contestants.onnxruntime_session(*files, threads=1).outputs()
+    expected = onnxruntime_session(*files, threads=1).outputs()
     found = to_torch(model)(*map(torch.from_numpy, inputs.values()))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a.numpy(), b, rtol=1e-3, atol=1e-4 * np.abs(b).max())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -12,10 +13,11 @@ from typing import Any
 import tvm
 from tvm_collage.runner import Runner
 
+from .attached import attach_report
 from .built import Built
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, OptionError, PlacementError
-from .files import write_whole
+from .files import check_file_path, write_whole
 from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
 from .placement import Placement, SeenPlans
@@ -130,6 +132,21 @@ class Result:
         of another runtime, ModuleError for a VM's function without fixed shapes.
         """
         return self._built.runner()
+
+    def save_library(self, path: str | os.PathLike) -> None:
+        """Write the library of what ships to a file (.so) that carries its report: `collage.load`
+        reads both, and the file goes wherever a library of TVM's does. OptionError."""
+        path = os.fspath(path)
+        check_file_path(path, "the library")
+        # The ending tells TVM what to write.
+        temporary = f"{path}.{os.getpid()}.so"
+        try:
+            self._built.module.export_library(temporary)
+            attach_report(temporary, self.to_json())
+            os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
 
     def to_json(self) -> dict[str, Any]:
         """Plan, measurements, parts, the graph with all that was known of each node, and the

@@ -58,6 +58,9 @@ def test_stores(tmp_path):
         store.put(row())
     assert machine._read_store(str(file)) == (str(file), 1, "", False)
     assert machine._read_store("none") == (None, None, "", False)
+    mistyped = tmp_path / "mistyped" / "folder" / "costs.sqlite"
+    path, costs, error, _ = machine._read_store(str(mistyped))
+    assert (path, costs) == (str(mistyped), None) and f"no folder {mistyped.parent.parent}" in error
     file.write_text("no database at all, but long enough to be taken for one" * 99)
     path, costs, error, is_older = machine._read_store(str(file))
     assert (path, costs, is_older) == (str(file), None, False) and str(file) in error

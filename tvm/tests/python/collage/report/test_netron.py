@@ -25,7 +25,8 @@ def test_parts_are_nodes_of_their_backend_with_time_and_rule():
     first = notes_of(nodes[0])
     assert first["backend"] == nodes[0].domain == "beta" and first["time alone"].endswith("us")
     assert first["rule"] == "combine.beta"
-    assert [i.name for i in model.graph.input] == ["%0"]
+    assert nodes[2].op_type == "beta: add"
+    assert [value.name for value in model.graph.input] == ["data"]
     assert model.graph.output[0].type.tensor_type.shape.dim[1].dim_value == 1000
 
 
@@ -40,6 +41,7 @@ def test_a_part_of_several_operators_is_a_function():
     assert attributes == {"strides": [1, 1], "padding": [1, 1, 1, 1], "groups": 1}
     assert notes_of(conv)["constants"] == "float32[64, 64, 3, 3]"
     assert conv.name == "#2 /layer0/Conv"
+    assert call.op_type == "beta: conv2d + bias_add + relu (1)"
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,12 @@ def test_types_that_onnx_lacks_are_left_open():
     nodes = report["functions"][0]["graph"]["nodes"]
     nodes[2]["type"], nodes[3]["type"] = "custom[posit]8[1]", "float32[?, 4] int8[2]"
     assert len(loaded(report).graph.value_info) == 11
+
+
+def test_inputs_of_the_same_name_are_told_apart():
+    report = made_report(1)
+    nodes = report["functions"][0]["graph"]["nodes"]
+    nodes.append({**nodes[0], "index": len(nodes)})
+    nodes[-2]["inputs"] = [*nodes[-2]["inputs"], len(nodes) - 1]
+    nodes[0]["name"] = nodes[-1]["name"] = ""
+    assert [value.name for value in loaded(report).graph.input] == ["%0", f"%{len(nodes) - 1}"]

@@ -7,28 +7,50 @@ Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong argum
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import tvm_collage
 
 from ..errors import CollageError
-from . import backends, doctor, report, store, tt
+from . import (
+    backends,
+    bench,
+    cache,
+    compile,
+    completion,
+    doctor,
+    explain,
+    report,
+    run,
+    store,
+    tt,
+)
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
-_COMMANDS = (backends, doctor, report, store, tt)
+_COMMANDS = (compile, run, report, explain, bench, doctor, backends, store, cache, tt)
 
+
+# Advice of TVM's, once a build, to tune what was not: `collage` says what is to be done.
+_TVMS_LOGGERS = ("te_compiler", "autotvm")
 
 INTERRUPTED = 130  # as shells have it for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
+    for name in _TVMS_LOGGERS:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    is_silent = options.quiet and not options.json
     try:
-        code = options.run(options)
+        with contextlib.redirect_stdout(io.StringIO()) if is_silent else contextlib.nullcontext():
+            code = options.run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -57,4 +79,21 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)
+    completion.add_parser(commands, make_parser)
+    for leaf in _leaves(parser):
+        leaf.add_argument(
+            "--quiet",
+            action="store_true",
+            help="print neither progress nor, without --json, results",
+        )
     return parser
+
+
+def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of commands that have no commands below them, each once."""
+    inner = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    if not inner:
+        yield parser
+    for action in inner:
+        for child in action.choices.values():
+            yield from _leaves(child)

@@ -13,18 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError
-from ..files import parse_json
 from ..report import FORMS, check_is_full, head_lines, print_report, write_form
-
-# What every report has; another file of JSON has none of it.
-_FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
+from .decisions import read_report
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "report", help="what ships and how fast, of a report that a build wrote"
-    )
-    parser.add_argument("file", type=Path, help="what the option `report` wrote")
+    parser = commands.add_parser("report", help="what ships and how fast, of a report or a library")
+    parser.add_argument("file", type=Path, help="what the option `report` wrote, or a library")
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )
@@ -41,7 +36,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if (options.plan or options.function) and not wanted:
         names = ", ".join(f"--{form}" for form in FORMS)
         parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
-    report = _read(options.file)
+    report = read_report(options.file)
     if wanted:
         _write(report, wanted, options)
     if options.json:
@@ -49,7 +44,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         written = {"written": {form: str(path) for form, path in wanted.items()}} if wanted else {}
         lines = {"ships": ships, "latency": latency, "next": advice, **written}
         print(json.dumps(lines, indent=1))
-    elif not wanted:
+    elif not wanted or options.details:
         print_report(report, details=options.details)
     return 0
 
@@ -63,17 +58,3 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
         write_form(report, form, path, options.plan, options.function)
         if not options.json:
             print(f"wrote {path}")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """CollageError for what is no report."""
-    try:
-        report = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CollageError(f"{path} is no report: {error}; {_SHOULD_BE}") from error
-    if not isinstance(report, dict) or not report.keys() >= _FIELDS:
-        raise CollageError(f"{path} is no report; {_SHOULD_BE}")
-    return report
-
-
-_SHOULD_BE = "name what a build with the option report, or tvmc --collage-report, wrote"

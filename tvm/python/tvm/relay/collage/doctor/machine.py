@@ -26,7 +26,14 @@ from ..denormals import thread_pool
 from ..machine.compiler import find_compiler, why_it_does_not_link
 from ..machine.environment import cpu_model
 from ..machine.load import LoadMeter
-from ..store import CostStore, StoreError, StoreOlderError, store_path
+from ..store import (
+    CostStore,
+    StoreError,
+    StoreFolderError,
+    StoreOlderError,
+    missing_folder,
+    store_path,
+)
 from .noise import Noise, measure_noise, measure_sharing
 
 _CPU = "sys/devices/system/cpu"
@@ -147,7 +154,9 @@ def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
     if path is None:
         return None, None, "", False
     if not path.exists():
-        return str(path), None, "", False
+        missing = missing_folder(path)
+        fault = StoreFolderError(path, f"there is no folder {missing}") if missing else ""
+        return str(path), None, str(fault), False
     try:
         with CostStore(path, create=False, write=False) as store:
             return str(path), len(store.rows()), "; ".join(store.problems()), False

@@ -17,6 +17,7 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..machine.flocks import keep, let_go
@@ -63,13 +64,28 @@ class ScratchFolder:
 def remove_stale() -> int:
     """Remove the folders of this user's processes that are gone; how many that were."""
     count = 0
+    for lock, held in _stale_locks():
+        _remove(lock.with_suffix(""), lock, held)
+        count += 1
+    return count
+
+
+def stale_folders() -> list[Path]:
+    """The folders that `remove_stale` would remove now."""
+    found = []
+    for lock, held in _stale_locks():
+        found.append(lock.with_suffix(""))
+        let_go(held)
+    return found
+
+
+def _stale_locks() -> Iterator[tuple[Path, int]]:
+    """Lock files of this user's processes that are gone, each held."""
     for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"):
         with contextlib.suppress(OSError):  # another user's, or another's sweep was faster
             held = _try_lock(lock)
             if held is not None:
-                _remove(lock.with_suffix(""), lock, held)
-                count += 1
-    return count
+                yield lock, held
 
 
 def _try_lock(lock: Path, flags: int = 0) -> int | None:

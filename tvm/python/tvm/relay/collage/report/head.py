@@ -8,7 +8,10 @@ from typing import Any
 from ..costs.cost import format_seconds
 from .facts import busy_text, operators_by_backend, ratio_text
 
-MORE = "All plans, parts and reasons: show(details=True); of a file: collage report FILE --details."
+MORE = (
+    "All plans, parts, reasons: show(details=True), save_html(PAGE); "
+    "of a file: collage report FILE --details, --html PAGE."
+)
 
 
 def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:

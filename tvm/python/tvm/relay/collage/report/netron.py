@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,6 +35,7 @@ class _Model:
     def __init__(self, net: Net, graph: BoxGraph) -> None:
         self._net, self._graph = net, graph
         self._functions: list[onnx.FunctionProto] = []
+        self._names = Counter(row["name"] for row in net.nodes.values() if row["kind"] == "var")
 
     def make(self, report: dict[str, Any], plan: str) -> onnx.ModelProto:
         boxes = self._graph.boxes
@@ -63,13 +65,14 @@ class _Model:
         """One operator as a node, several as the call of a function."""
         if len(box.nodes) == 1:
             node = self._operator(box.nodes[0], box.backend)
+            node.op_type = f"{box.backend}: {node.op_type}"
         else:
             inside = set(box.nodes)
             reads = [v for node in box.nodes for v in self._net.sources(node) if v not in inside]
             gives = [v for edge in self._graph.edges if edge.source == k for v in edge.values]
-            comes = [_value(v) for v in dict.fromkeys(reads)]
-            goes = [_value(v) for v in dict.fromkeys(gives or box.nodes[-1:])]
-            kind = f"{box.label} ({k})"
+            comes = [self._value(v) for v in dict.fromkeys(reads)]
+            goes = [self._value(v) for v in dict.fromkeys(gives or box.nodes[-1:])]
+            kind = f"{box.backend}: {box.label} ({k})"
             self._functions.append(
                 helper.make_function(
                     box.backend,
@@ -91,8 +94,8 @@ class _Model:
         row = self._net.nodes[index]
         node = helper.make_node(
             short_name(row),
-            [_value(value) for value in self._net.sources(index)],
-            [_value(index)],
+            [self._value(value) for value in self._net.sources(index)],
+            [self._value(index)],
             name=f"#{index} {row['name']}".strip(),
             domain=backend,
         )
@@ -108,11 +111,15 @@ class _Model:
         return node
 
     def _values(self, indexes: Iterable[int]) -> list[onnx.ValueInfoProto]:
-        return [_value_info(_value(index), self._net.nodes[index]["type"]) for index in indexes]
+        return [
+            _value_info(self._value(index), self._net.nodes[index]["type"]) for index in indexes
+        ]
 
-
-def _value(index: int) -> str:
-    return f"%{index}"
+    def _value(self, index: int) -> str:
+        """An input's name, where it is the only one of that name; else the node's index."""
+        row = self._net.nodes[index]
+        is_named = row["kind"] == "var" and self._names[row["name"]] == 1
+        return row["name"] if is_named else f"%{index}"
 
 
 def _attribute(name: str, value: Any) -> onnx.AttributeProto:

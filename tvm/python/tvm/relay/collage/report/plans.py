@@ -19,12 +19,14 @@ def compare_plans(
     `singles` names the plans of one backend alone: the fastest of them is what the others are
     compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
     with its 95 % interval; None for a plan that failed, and a bound that the rounds were too few
-    for. `is_dependent` says that this interval, or that of the ratio to the fastest plan, is too
+    for. `ratio_to_chosen` is plan / chosen plan, above 1 where the plan is slower, likewise.
+    `is_dependent` says that the first interval, or that of the ratio to the fastest plan, is too
     narrow, since rounds depend on those before. `chosen` is the plan that ships. `same_as` names
     the equal plan that was measured for it, "" for a plan that was measured itself. `memory_bytes`
     and `library_bytes` are 0 where they are not known.
     """
     best = best_single(comparisons, singles)
+    ships = next((item for item in comparisons if item.name == chosen), None)
     return [
         {
             "name": item.name,
@@ -36,6 +38,7 @@ def compare_plans(
             "high": item.cost.high,
             "rounds": item.cost.rounds,
             "ratio_to_best_single": _ratio(best, item),
+            "ratio_to_chosen": _ratio(item, ships),
             "is_dependent": item.is_dependent or _is_dependent(best, item),
             "output_error": _finite(item.output_error),
             "message": item.cost.remarks,
@@ -54,10 +57,10 @@ def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> 
     return next((item for item in usable if order and item.name == order[0]), None)
 
 
-def _ratio(best: Comparison | None, item: Comparison) -> dict[str, float | None] | None:
-    if best is None or not _has_ratio(item):
+def _ratio(above: Comparison | None, below: Comparison | None) -> dict[str, float | None] | None:
+    if above is None or below is None or not (_has_ratio(above) and _has_ratio(below)):
         return None
-    return paired_ratio(best.samples, item.samples).to_json()
+    return paired_ratio(above.samples, below.samples).to_json()
 
 
 def _is_dependent(best: Comparison | None, item: Comparison) -> bool:

@@ -131,11 +131,10 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def plan_table(rows: list[dict[str, Any]]) -> Table:
-    """Latency of plans (rows of compare_plans) with intervals and ratios to the best backend."""
-    table = _table(
-        "plan", ">median", "95 % interval", "speed-up over best backend", ">output error", ""
-    )
+def plan_table(rows: list[dict[str, Any]], what: str = "plan", best: str = "best backend") -> Table:
+    """Latency of plans (rows of compare_plans) with intervals and ratios to the best backend, or of
+    others."""
+    table = _table(what, ">median", "95 % interval", f"speed-up over {best}", ">output error", "")
     for row in rows:
         if row["seconds"] is None:
             interval, median = row["status"], "-"

@@ -2,7 +2,7 @@
 """The persistent store of measured costs: one SQLite file that several searches may share. What
 reads and writes it during a search is StoredCosts. Docs: docs/store.md."""
 
-from .connect import NO_STORE, VARIABLE, default_path, store_path
+from .connect import NO_STORE, VARIABLE, default_path, missing_folder, store_path
 from .database import CostStore
 from .errors import (
     StoreBusyError,
@@ -39,5 +39,6 @@ __all__ = [
     "StoredCost",
     "StoredCosts",
     "default_path",
+    "missing_folder",
     "store_path",
 ]

@@ -85,10 +85,15 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
 def _make_folder(path: Path) -> None:
     """The user's cache directory is made; of a path that somebody named the last folder alone: more
     is a typing error."""
-    try:
-        path.parent.mkdir(parents=path == default_path(), exist_ok=True)
-    except FileNotFoundError:
-        raise StoreFolderError(path, f"there is no folder {path.parent.parent}") from None
+    if missing := missing_folder(path):
+        raise StoreFolderError(path, f"there is no folder {missing}")
+    path.parent.mkdir(parents=path == default_path(), exist_ok=True)
+
+
+def missing_folder(path: Path) -> Path | None:
+    """The folder that has to be there for a store to be made, and is not."""
+    above = path.absolute().parent.parent
+    return None if path == default_path() or above.is_dir() else above
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..integration import OPTION
-from ..options import PREFIX, Option, option_table
+from ..option_flags import add_flags, given_flags, shown, values_of
+from ..options import PREFIX, option_table
 from ..targets import available_targets
-from .pass_config import enables, options_in, parse_option
+from .pass_config import as_tvmc_errors, enables, options_in
 
 # What the file is for in which tvmc's --config has its defaults; it names this host.
 _DEFAULT_HOST = "llvm"
-_METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", list: "A,B"}
-_SAID_BY_METAVAR = ("a bool", "a str", "a list of str")
+_FLAGS = "collage-"
 _DESCRIPTION = (
     "Place every part of the model on the backend that was measured fastest there. --target "
     "takes external backends in any order beside the host, with their attributes, e.g. 'llvm "
@@ -41,16 +41,8 @@ def wrap(module: Any, parsers: list[Callable]) -> None:
 
 def config_of(args: argparse.Namespace) -> dict[str, Any]:
     """The options that --collage-<name> set, as a PassContext takes them. TVMCException."""
-    config = {}
-    for row in _rows():
-        value = getattr(args, _dest(row.name), None)
-        if value is not None:
-            values = value if isinstance(row.default, list) and isinstance(value, list) else [value]
-            parsed = [parse_option(row, each, _flag(row.name)) for each in values]
-            config[PREFIX + row.name] = (
-                sum(parsed, []) if isinstance(row.default, list) else parsed[0]
-            )
-    return config
+    with as_tvmc_errors():
+        return {PREFIX + name: value for name, value in values_of(args, _FLAGS).items()}
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
@@ -60,7 +52,7 @@ def is_asked_for(args: argparse.Namespace) -> bool:
     """
     if args.collage or enables(options_in(args.pass_config)):
         return True
-    given = [_flag(row.name) for row in _rows() if getattr(args, _dest(row.name), None) is not None]
+    given = given_flags(args, _FLAGS)
     given += ["--collage-save-placement"] if args.collage_save_placement else []
     given += [flag for flag, _, _ in _backend_options(args)]
     if given:
@@ -106,18 +98,7 @@ def _with_group(stock: Callable) -> Callable:
 def _add_options(group: Any) -> None:
     meaning = next(row.meaning for row in option_table() if PREFIX + row.name == OPTION)
     group.add_argument("--collage", action="store_true", help=meaning)
-    for row in _rows():
-        kind = type(row.default)
-        more: dict[str, Any] = {}
-        if kind is bool:
-            more["action"] = argparse.BooleanOptionalAction
-        else:
-            more["metavar"] = "FILE" if row.meaning.startswith("file ") else _METAVARS[kind]
-        if kind is list:
-            more["action"] = "append"
-        takes = "" if row.takes in _SAID_BY_METAVAR else f": {row.takes}"
-        help_text = f"{row.meaning}{takes} (default: {_shown(row.default)})"
-        group.add_argument(_flag(row.name), help=help_text.replace("%", "%%"), **more)
+    add_flags(group, _FLAGS)
     group.add_argument(
         "--collage-save-placement",
         metavar="FILE",
@@ -148,9 +129,7 @@ def _add_backend_options(group: Any) -> None:
                 f"--target-{backend.name}-{name}",
                 dest=f"{_BACKEND_OPTION}{backend.name} {name}",
                 metavar="VALUE",
-                help=f"target {backend.name} {name} (default: {_shown(default)})".replace(
-                    "%", "%%"
-                ),
+                help=f"target {backend.name} {name} (default: {shown(default)})".replace("%", "%%"),
             )
 
 
@@ -166,24 +145,3 @@ def _backend_options(args: argparse.Namespace) -> list[tuple[str, str, str]]:
             backend, name = dest.removeprefix(_BACKEND_OPTION).split()
             found.append((f"--target-{backend}-{name}", backend, f"-{name}={value}"))
     return found
-
-
-def _rows() -> list[Option]:
-    return [row for row in option_table() if PREFIX + row.name != OPTION]
-
-
-def _flag(name: str) -> str:
-    return "--collage-" + name.replace("_", "-")
-
-
-def _dest(name: str) -> str:
-    return f"collage_{name}"
-
-
-def _shown(value: Any) -> str:
-    """A default as a command line has it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list):
-        return ",".join(value) or "none"
-    return str(value) or "empty"

@@ -6,15 +6,16 @@ tvmc takes no bool, int, float or list of options that are not TVM's own. Test: 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ..errors import OptionError
 from ..integration import OPTION
-from ..options import PREFIX, Option, check_options, option_table
+from ..option_flags import parse_option
+from ..options import PREFIX, option_table
 from .compilation import current
-
-_BOOLS = {"0": False, "1": True, "false": False, "true": True}
 
 
 def wrap(module: Any) -> None:
@@ -32,7 +33,8 @@ def options_in(configs: Iterable[str] | None) -> dict[str, Any]:
     for text in configs or ():
         key, has_value, value = (part.strip() for part in text.partition("="))
         if key in rows and has_value:
-            parsed = parse_option(rows[key], value, f"option {key}")
+            with as_tvmc_errors():
+                parsed = parse_option(rows[key], value, f"option {key}")
             found[key] = (
                 found[key] + parsed if isinstance(parsed, list) and key in found else parsed
             )
@@ -44,34 +46,15 @@ def enables(config: dict[str, Any]) -> bool:
     return bool(config.get(OPTION, False))
 
 
-def parse_option(row: Option, value: Any, called: str) -> Any:
-    """A text, or the value in a file of tvmc's --config, as the option's own type, checked.
-
-    TVMCException as options_in, with the option `called` as the user wrote it.
-    """
+@contextlib.contextmanager
+def as_tvmc_errors() -> Iterator[None]:
+    """An OptionError in the block is a TVMCException."""
     from tvm.driver.tvmc import TVMCException
 
-    key = PREFIX + row.name
     try:
-        parsed = _typed(row, value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise TVMCException(f"{called} takes {row.takes}, got {value!r}") from error
-    try:
-        check_options({key: parsed})
-    except (TypeError, ValueError) as error:
-        raise TVMCException(str(error).replace(f"option {key}", called)) from error
-    return parsed
-
-
-def _typed(row: Option, text: str) -> Any:
-    """The text as a value of the default's type; ValueError when it is none."""
-    if isinstance(row.default, bool):
-        if text.lower() not in _BOOLS:
-            raise ValueError(text)
-        return _BOOLS[text.lower()]
-    if isinstance(row.default, list):
-        return [item for item in map(str.strip, text.split(",")) if item]
-    return type(row.default)(text)
+        yield
+    except OptionError as error:
+        raise TVMCException(str(error)) from error
 
 
 def _with_options(stock: Callable) -> Callable:

@@ -199,16 +199,16 @@ def test_dragging_moves_and_is_no_click(chrome, show):
 
     show("large")
     stage = find(chrome, "#stage")
-    before = chrome.execute_script("return PAGE.view.view.y")
+    before = chrome.execute_script("return PAGE.graph.view.y")
     chain = ActionChains(chrome).move_to_element(box_named(chrome, "conv2d")).click_and_hold()
     chain.move_by_offset(0, -60).move_by_offset(0, -60).release().perform()
-    assert chrome.execute_script("return PAGE.view.view.y") == pytest.approx(before - 120, abs=2)
+    assert chrome.execute_script("return PAGE.graph.view.y") == pytest.approx(before - 120, abs=2)
     assert text_of(chrome, "#details h3") == "No part is selected"
     from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 
     origin = ScrollOrigin.from_element(stage)
     ActionChains(chrome).scroll_from_origin(origin, 0, 200).perform()
-    assert chrome.execute_script("return PAGE.view.view.y") == pytest.approx(before - 320, abs=2)
+    assert chrome.execute_script("return PAGE.graph.view.y") == pytest.approx(before - 320, abs=2)
 
 
 def test_the_map_leads_anywhere(chrome, show):
@@ -291,8 +291,8 @@ def test_of_a_large_net_only_what_is_near_is_drawn(chrome, show):
     assert find(chrome, "#stage").get_attribute("data-detail") == "blocks"
     assert chrome.execute_script(drawn) < 3000
     find(chrome, "#expand-all").click()
-    assert chrome.execute_script("return PAGE.view.open.size") == 2 * LARGE
-    chrome.execute_script("PAGE.view.selectNode(PAGE.facts.row.nodes - 1)")
+    assert chrome.execute_script("return PAGE.graph.open.size") == 2 * LARGE
+    chrome.execute_script("PAGE.graph.selectNode(PAGE.facts.row.nodes - 1)")
     assert text_of(chrome, "#details h3") == "softmax"
     assert box_named(chrome, "softmax").is_displayed()
 

@@ -119,10 +119,10 @@ function planRow(row, longest, drawable, pick) {
 }
 
 /** All parts side by side, as wide as they take long, those of a backend together. */
-function drawTime(bar, tableRoot, note, view, select) {
-  const boxes = view.plan.boxes.map((box, k) => ({ ...box, k })).filter((box) => box.seconds);
-  const total = view.total;
-  const unknown = view.plan.boxes.filter(
+function drawTime(bar, tableRoot, note, graph, select) {
+  const boxes = graph.plan.boxes.map((box, k) => ({ ...box, k })).filter((box) => box.seconds);
+  const total = graph.total;
+  const unknown = graph.plan.boxes.filter(
     (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
   ).length;
   note.textContent = boxes.length

@@ -9,15 +9,15 @@ class Details {
   }
 
   /** choice: of GraphView, or null. */
-  show(choice, view) {
-    this.view = view;
+  show(choice, graph) {
+    this.graph = graph;
     this.root.classList.toggle("empty", !choice);
     this.root.replaceChildren(...(choice ? this._of(choice) : this._none()));
     this.root.scrollTop = 0;
   }
 
   _none() {
-    const boxes = this.view.plan.boxes.filter((box) => box.seconds != null);
+    const boxes = this.graph.plan.boxes.filter((box) => box.seconds != null);
     const dearest = [...boxes].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
     return [
       html("h3", {}, "No part is selected"),
@@ -30,13 +30,13 @@ class Details {
       html(
         "ul",
         { class: "links" },
-        ...dearest.map((box) => this._link(this.view.plan.boxes.indexOf(box))),
+        ...dearest.map((box) => this._link(this.graph.plan.boxes.indexOf(box))),
       ),
     ].filter(Boolean);
   }
 
   _of({ k, box, node }) {
-    const { facts } = this.view;
+    const { facts } = this.graph;
     const part = node == null ? box : this._operator(box, node);
     const isPart = part.kind === "part" || part.kind === "rest";
     return [
@@ -62,7 +62,7 @@ class Details {
 
   /** One operator of a box, as if it were one. */
   _operator(box, index) {
-    const node = this.view.facts.nodes.get(index);
+    const node = this.graph.facts.nodes.get(index);
     return {
       ...box,
       kind: "part",
@@ -74,7 +74,7 @@ class Details {
   }
 
   _head(k, part, node) {
-    const { view } = this;
+    const { graph } = this;
     const title = html("div", { class: "title" }, html("h3", {}, part.label));
     title.append(
       html(
@@ -91,7 +91,7 @@ class Details {
     const words = [];
     if (part.seconds != null)
       words.push(
-        `${formatSeconds(part.seconds)}, ${formatShare(part.seconds / view.total)} of the sum of parts`,
+        `${formatSeconds(part.seconds)}, ${formatShare(part.seconds / graph.total)} of the sum of parts`,
       );
     else if (part.kind === "rest") words.push("in no part: TVM fuses it with what is beside it");
     else if (node != null) words.push(`operator #${node} of this part`);
@@ -102,8 +102,8 @@ class Details {
       );
     if (part.type) head.append(html("p", { class: "mono" }, part.type));
     if (part.rule) head.append(html("p", { class: "muted" }, `found by ${part.rule}`));
-    if (view.plan.boxes[k].inside != null) {
-      const isOpen = view.open.has(k);
+    if (graph.plan.boxes[k].inside != null) {
+      const isOpen = graph.open.has(k);
       head.append(
         html(
           "button",
@@ -122,7 +122,7 @@ class Details {
 
   /** A row a backend: a bar for what it takes, or why there is none. */
   _costs(part, box, isOperator) {
-    const { facts, plan } = this.view;
+    const { facts, plan } = this.graph;
     const rows = facts.backends.map((backend) => {
       const isHere = backend === part.backend && !isOperator;
       const found = facts.elsewhere(part, backend);
@@ -183,7 +183,7 @@ class Details {
   }
 
   _whyLarger(row, plan) {
-    const spent = this.view.facts.spentOn(plan, row.nodes);
+    const spent = this.graph.facts.spentOn(plan, row.nodes);
     const whole = `only within a region of ${row.nodes.length} operators, which takes ${formatSeconds(row.seconds)}`;
     if (!spent) return whole;
     const ratio = row.seconds / spent;
@@ -191,7 +191,7 @@ class Details {
   }
 
   _operators(nodes) {
-    const { facts } = this.view;
+    const { facts } = this.graph;
     return html(
       "ul",
       { class: "operators" },
@@ -225,7 +225,7 @@ class Details {
   }
 
   _neighbours(k, title, side, end) {
-    const edges = this.view.arrangement[side].get(k);
+    const edges = this.graph.arrangement[side].get(k);
     if (!edges.length) return [];
     return [
       html("h4", {}, title),
@@ -236,7 +236,7 @@ class Details {
   _operatorLinks(title, indexes) {
     if (!indexes.length) return [];
     const links = indexes.map((index) => {
-      const node = this.view.facts.nodes.get(index);
+      const node = this.graph.facts.nodes.get(index);
       const words = html("span", { class: "grow" }, node.op || node.name || node.kind);
       const shape = html("span", { class: "muted" }, shapeText(node.type));
       const onclick = () => this.actions.node(index);
@@ -250,7 +250,7 @@ class Details {
   }
 
   _link(k) {
-    const box = this.view.plan.boxes[k];
+    const box = this.graph.plan.boxes[k];
     const time = box.seconds == null ? "" : formatSeconds(box.seconds);
     const button = html("button", {
       type: "button",

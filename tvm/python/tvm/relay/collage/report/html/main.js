@@ -30,18 +30,18 @@ function begin() {
     return;
   }
   PAGE.details = new Details(byId("details"), {
-    toggle: (k) => PAGE.view.toggle([k], !PAGE.view.open.has(k)),
-    select: (k) => PAGE.view.select(k),
-    node: (index) => PAGE.view.selectNode(index),
+    toggle: (k) => PAGE.graph.toggle([k], !PAGE.graph.open.has(k)),
+    select: (k) => PAGE.graph.select(k),
+    node: (index) => PAGE.graph.selectNode(index),
   });
-  PAGE.view = new GraphView(byId("stage"), byId("map"), coveredHeight, showChoice);
+  PAGE.graph = new GraphView(byId("stage"), byId("map"), coveredHeight, showChoice);
   beginControls();
   PAGE.plan = DATA.first.plan || "";
   showFunction(DATA.first.function || PAGE.function.function);
 }
 
 function beginControls() {
-  const { view } = PAGE;
+  const { graph } = PAGE;
   const choose = (id, names, changed) => {
     byId(id).append(...names.map((name) => html("option", { value: name }, name)));
     byId(id).addEventListener("change", (event) => changed(event.target.value));
@@ -56,10 +56,10 @@ function beginControls() {
   byId("save-placement").addEventListener("click", () =>
     saveFile(`${PAGE.plan}.placement.json`, placementText(PAGE.plan)),
   );
-  byId("zoom-in").addEventListener("click", () => view.view.zoom(1.25));
-  byId("zoom-out").addEventListener("click", () => view.view.zoom(0.8));
-  byId("zoom-all").addEventListener("click", () => view.fit());
-  byId("expand-all").addEventListener("click", () => expandAll(view.open.size === 0));
+  byId("zoom-in").addEventListener("click", () => graph.view.zoom(1.25));
+  byId("zoom-out").addEventListener("click", () => graph.view.zoom(0.8));
+  byId("zoom-all").addEventListener("click", () => graph.fit());
+  byId("expand-all").addEventListener("click", () => expandAll(graph.open.size === 0));
   byId("find").addEventListener("input", (event) => find(event.target.value));
   byId("find").addEventListener("keydown", (event) => {
     if (event.key === "Enter") nextHit(event.shiftKey ? -1 : 1);
@@ -91,10 +91,10 @@ function showPlan(name) {
     if (button.dataset.plan === name) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
-  PAGE.view.show(PAGE.function.plans[name], PAGE.function.insides, PAGE.facts);
+  PAGE.graph.show(PAGE.function.plans[name], PAGE.function.insides, PAGE.facts);
   drawFilters();
-  drawTime(byId("time-bar"), byId("time-table"), byId("time-note"), PAGE.view, (k) => {
-    PAGE.view.select(k);
+  drawTime(byId("time-bar"), byId("time-table"), byId("time-note"), PAGE.graph, (k) => {
+    PAGE.graph.select(k);
     byId("graph").scrollIntoView();
   });
   find(byId("find").value);
@@ -103,14 +103,14 @@ function showPlan(name) {
 /** A switch a backend of the plan, which is the graph's legend too. */
 function drawFilters() {
   const rows = new Map();
-  for (const box of PAGE.view.plan.boxes.filter((one) => one.backend)) {
+  for (const box of PAGE.graph.plan.boxes.filter((one) => one.backend)) {
     const row = rows.get(box.backend) || { parts: 0, seconds: 0 };
     rows.set(box.backend, { parts: row.parts + 1, seconds: row.seconds + (box.seconds || 0) });
   }
   const sorted = [...rows].sort((a, b) => b[1].seconds - a[1].seconds);
   byId("filters").replaceChildren(
     ...sorted.map(([backend, { parts, seconds }]) => {
-      const share = seconds ? `, ${formatShare(seconds / PAGE.view.total)}` : "";
+      const share = seconds ? `, ${formatShare(seconds / PAGE.graph.total)}` : "";
       const button = html(
         "button",
         {
@@ -127,7 +127,7 @@ function drawFilters() {
         if (PAGE.hidden.has(backend)) PAGE.hidden.delete(backend);
         else PAGE.hidden.add(backend);
         button.setAttribute("aria-pressed", String(!PAGE.hidden.has(backend)));
-        PAGE.view.hide(PAGE.hidden);
+        PAGE.graph.hide(PAGE.hidden);
       });
       return button;
     }),
@@ -135,8 +135,8 @@ function drawFilters() {
 }
 
 function expandAll(isOpen) {
-  const boxes = PAGE.view.plan.boxes.map((_, k) => k);
-  PAGE.view.toggle(boxes, isOpen);
+  const boxes = PAGE.graph.plan.boxes.map((_, k) => k);
+  PAGE.graph.toggle(boxes, isOpen);
 }
 
 /** Mark the operators whose name, layer, shape or #index has these words. */
@@ -146,7 +146,7 @@ function find(words) {
   PAGE.hit = -1;
   if (wanted) {
     for (const node of PAGE.facts.nodes.values()) {
-      if (!PAGE.view.boxOf.has(node.index)) continue;
+      if (!PAGE.graph.boxOf.has(node.index)) continue;
       const shape = shapeText(node.type).replaceAll("×", "x");
       const about = `${node.op} ${node.name} ${node.type} ${shape} #${node.index}`.toLowerCase();
       const isHit = /^#\d+$/.test(wanted) ? wanted === `#${node.index}` : about.includes(wanted);
@@ -154,21 +154,21 @@ function find(words) {
     }
   }
   byId("found").textContent = wanted ? `${PAGE.hits.length} found` : "";
-  PAGE.view.mark(new Set(PAGE.hits));
+  PAGE.graph.mark(new Set(PAGE.hits));
 }
 
 function nextHit(step) {
   const count = PAGE.hits.length;
   if (!count) return;
   PAGE.hit = (PAGE.hit + step + (PAGE.hit < 0 && step < 0 ? 1 : 0) + count) % count;
-  PAGE.view.selectNode(PAGE.hits[PAGE.hit]);
+  PAGE.graph.selectNode(PAGE.hits[PAGE.hit]);
   byId("found").textContent = `${PAGE.hit + 1} of ${count}`;
 }
 
 /** A part was chosen, or let go. */
 function showChoice(choice) {
-  PAGE.details.show(choice, PAGE.view);
-  byId("expand-all").setAttribute("aria-pressed", String(PAGE.view.open.size > 0));
+  PAGE.details.show(choice, PAGE.graph);
+  byId("expand-all").setAttribute("aria-pressed", String(PAGE.graph.open.size > 0));
   byId("workspace").classList.toggle("has-choice", Boolean(choice));
   if (!choice) return;
   const { box } = choice;
@@ -192,7 +192,7 @@ function beginTheme() {
   const set = (isDark) => {
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
     button.textContent = isDark ? "Light" : "Dark";
-    if (PAGE.view) PAGE.view.recolour();
+    if (PAGE.graph) PAGE.graph.recolour();
   };
   set(system.matches);
   system.addEventListener("change", (event) => set(event.matches));

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage bench`: a model with Collage beside onnxruntime and OpenVINO on this machine, in rounds
+of all, outputs compared.
+
+Docs: docs/tools.md. Test: cli/test_bench.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+
+from ..costs.cost import format_seconds
+from ..costs.inputs import describe_inputs, random_inputs
+from ..errors import OptionError
+from ..exec.arrays import save_arrays
+from ..exec.reply import Unsupported
+from ..measure import Comparison, Contestant, compare
+from ..peers import PEERS
+from ..progress import steps
+from ..report import compare_plans, make_console, plan_table, print_titled
+from ..report.facts import ratio_text
+from ..sample_inputs import load_samples
+from .building import add_build, add_model, library_path, load_model, optimized, options_of
+
+OURS = "collage"
+
+
+def add_parser(commands: Any) -> None:
+    help = "a model with Collage beside onnxruntime and OpenVINO, interleaved"
+    parser = commands.add_parser("bench", help=help, description=help)
+    add_model(parser)
+    parser.add_argument(
+        "--library", type=library_path, metavar="LIB.so", help="of this model, compiled before"
+    )
+    parser.add_argument("--rounds", type=_rounds, default=30, help="of each contestant (30)")
+    parser.add_argument(
+        "--rtol", type=float, default=1e-3, help="largest error of outputs, of the largest (1e-3)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_build(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    chosen = options_of(options)
+    if (options.model_format or options.model.suffix.removeprefix(".")) != "onnx":
+        raise OptionError(f"{options.model}: the others read ONNX alone: name an ONNX file")
+    left_out = {
+        peer.name: f"not installed: pip install {peer.package}"
+        for peer in PEERS.values()
+        if not peer.is_installed()
+    }
+    with contextlib.ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="collage-bench-"))
+        inputs = str(Path(folder, "inputs.npz"))
+        save_arrays(inputs, _inputs(options, chosen))
+        library = options.library
+        if library is None:
+            library = str(Path(folder, "ours.so"))
+            optimized(options).save_library(library)
+        on_step = held.enter_context(steps("bench", chosen.progress))
+        found = measure(
+            str(options.model), library, inputs, options.rounds, options.rtol, chosen.seed, on_step
+        )
+    rows = compare_plans(found, [name for name in PEERS if name not in left_out])
+    if options.json:
+        print(json.dumps({"contestants": rows, "left_out": left_out}, indent=1))
+    else:
+        print("\n".join([_verdict(rows), *(f"left out: {k} ({v})" for k, v in left_out.items())]))
+        console = make_console()
+        print_titled(
+            "Each in a process of its own, in rounds",
+            plan_table(rows, "", "the fastest other"),
+            console,
+        )
+    return 0 if next(row for row in rows if row["name"] == OURS)["seconds"] else 1
+
+
+def measure(
+    model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: Any
+) -> list[Comparison]:
+    """Ours beside all peers that are installed, whose outputs are those to compare with."""
+    threads = str(tvm.runtime.num_threads())
+    environment = {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    peers = [peer for peer in PEERS.values() if peer.is_installed()]
+    contestants = [
+        Contestant.of_library(OURS, library, inputs, environment=environment),
+        *(peer.contestant(model, inputs, environment) for peer in peers),
+    ]
+    return compare(
+        contestants,
+        [peer.name for peer in peers],
+        rounds,
+        rtol,
+        seed=seed,
+        on_round=lambda done, goal: on_step("measuring", done, goal),
+    )
+
+
+def _inputs(options: argparse.Namespace, chosen: Any) -> Mapping[str, np.ndarray]:
+    """Given by the option sample_inputs, else made up. OptionError."""
+    mod, _ = load_model(options)
+    given = load_samples(chosen.sample_inputs)
+    try:
+        made_up = random_inputs(describe_inputs(mod, given), chosen.seed)
+    except Unsupported as error:
+        raise OptionError(f"{error}: give the model's inputs by --sample-inputs") from error
+    return {**made_up, **given}
+
+
+def _verdict(rows: Sequence[dict[str, Any]]) -> str:
+    """One line: how fast ours is beside the fastest other."""
+    ours = next(row for row in rows if row["name"] == OURS)
+    if ours["seconds"] is None:
+        return f"Collage failed: {ours['status']}: {ours['message']}"
+    text = f"Collage takes {format_seconds(ours['seconds'])} a run"
+    others = [row for row in rows if row["name"] != OURS and row["seconds"]]
+    if not others:
+        return f"{text}; there was nobody to compare with."
+    best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
+    beside = f"{best['name']} with {format_seconds(best['seconds'])}"
+    return f"{text}, {ratio_text(ours)} as fast as the fastest other, {beside}."
+
+
+def _rounds(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds, 1 or more")
+    return int(text)

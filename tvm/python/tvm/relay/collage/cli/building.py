@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands that build a model share: its arguments, how it is loaded, its targets, the options
+of the one table as flags. Test: cli/test_compile.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from ..compile import host_target
+from ..errors import ModelError, OptionError
+from ..importer import quick_import
+from ..messages import last_line
+from ..optimizer import optimize
+from ..option_flags import add_flags, values_of
+from ..options import CollageOptions
+from ..result import Result
+from ..targets import available_targets, parse_targets
+from ..tuner.pipeline import load_onnx
+
+_logger = logging.getLogger(__name__)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model, and what it leaves open."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, or what tvmc reads")
+    parser.add_argument(
+        "--shape",
+        metavar="INPUT=DIMS",
+        type=shape,
+        action="append",
+        default=[],
+        help="of an input that the model leaves open, as x=1,3,224,224",
+    )
+    parser.add_argument(
+        "--model-format",
+        metavar="NAME",
+        help="onnx, tflite, pytorch, keras, pb, paddle or relay (default: by the file's ending)",
+    )
+
+
+def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -> None:
+    """Targets, and a flag for each option but those left out."""
+    parser.add_argument(
+        "--backends",
+        metavar="A,B",
+        help="external backends, with attributes as in a target: 'dnnl -winograd=never, cblas' "
+        "(default: all that can run here)",
+    )
+    parser.add_argument("--host", metavar="TARGET", help="the host target (default: this CPU)")
+    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
+    group = parser.add_argument_group("options of Collage", "See docs/options.md.")
+    add_flags(group, "", left_out)
+
+
+def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
+    """Module and parameters. ModelError for what cannot be read."""
+    path, shapes = options.model, dict(options.shape)
+    if not path.is_file():
+        reason = "it is a folder" if path.is_dir() else "there is no such file"
+        raise ModelError(f"{path} cannot be read: {reason}")
+    if (options.model_format or path.suffix.removeprefix(".")) == "onnx":
+        return load_onnx(path, shapes), None
+    from tvm.driver.tvmc import TVMCException
+    from tvm.driver.tvmc.frontends import load_model as load
+
+    try:
+        with quick_import():
+            loaded = load(str(path), options.model_format, shapes or None)
+    except TVMCException as error:
+        raise ModelError(f"{path} cannot be read: {last_line(error)}") from error
+    except Exception as error:  # an importer's, of whatever kind
+        _logger.info("import of %s", path, exc_info=True)
+        kind = type(error).__name__
+        raise ModelError(f"{path} cannot be imported: {kind}: {last_line(error)}") from error
+    return loaded.mod, loaded.params
+
+
+def options_of(options: argparse.Namespace) -> CollageOptions:
+    """Those that the flags set; nothing is shown of progress where little is to be said."""
+    values = values_of(options, "")
+    if options.quiet:
+        values.setdefault("progress", "quiet")
+    return CollageOptions(**values)
+
+
+def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Target]:
+    """Host and backends; OptionError and those of parse_targets for what is none."""
+    try:
+        host = Target(options.host) if options.host else host_target()
+        if options.backends is None:
+            return [host, *available_targets(chosen.accuracy_budget)[1:]]
+        names = [name.strip() for name in options.backends.split(",") if name.strip()]
+        return parse_targets([host, *names]).all
+    except (ValueError, tvm.TVMError) as error:
+        if isinstance(error, tvm.TVMError) or not isinstance(error, OptionError):
+            raise OptionError(f"the targets: {last_line(error)}") from error
+        raise
+
+
+def optimized(options: argparse.Namespace, placement: Any = None) -> Result:
+    """The model's result; see optimize."""
+    chosen = options_of(options)
+    targets = targets_of(options, chosen)
+    mod, params = load_model(options)
+    with tvm.transform.PassContext(opt_level=options.opt_level):
+        return optimize(mod, params, targets, chosen, placement=placement)
+
+
+def library_path(text: str) -> str:
+    """The type of a library to write."""
+    if not text.endswith(".so"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a library: end it in .so")
+    return os.fspath(text)
+
+
+def shape(text: str) -> tuple[str, list[int]]:
+    """The type of an input's shape."""
+    name, equals, dims = text.rpartition("=")
+    try:
+        if name and equals:
+            return name, [int(dim) for dim in dims.split(",")]
+        raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no INPUT=DIMS, as x=1,3,224,224") from None

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage cache`: what this package keeps on disk, and removing it.
+
+Docs: docs/tools.md. Test: cli/test_cache.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import CollageError
+from ..exec.scratch import remove_stale, stale_folders
+from ..store import store_path
+
+# Beside a store's file: what SQLite has not written back yet.
+_WITH_A_STORE = ("", "-wal", "-shm")
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("cache", help="what is kept on disk: its size, removing it")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    for name, run, help in (
+        ("size", _size, "how much there is, and where"),
+        ("clear", _clear, "remove all of it: later searches measure anew"),
+    ):
+        action = actions.add_parser(name, help=help, description=help)
+        action.add_argument("--store", default="", help="the store's file, else the user's own")
+        action.add_argument("--json", action="store_true", help="print JSON")
+        action.set_defaults(run=run)
+    action.add_argument("--yes", action="store_true", help="do it: without, nothing is removed")
+
+
+def _size(options: argparse.Namespace) -> int:
+    rows = list(_rows(options.store))
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        print("\n".join(_text(row) for row in rows))
+        print(f"{_megabytes(sum(row['bytes'] for row in rows))} in all")
+    return 0
+
+
+def _clear(options: argparse.Namespace) -> int:
+    rows = [row for row in _rows(options.store) if row["bytes"]]
+    if rows and not options.yes:
+        listed = "; ".join(_text(row) for row in rows)
+        raise CollageError(f"this would remove {listed}: say --yes to do it")
+    path, _ = store_path(options.store)
+    for file in _files_of(path):
+        file.unlink(missing_ok=True)
+    remove_stale()
+    if options.json:
+        print(json.dumps({"removed": rows}, indent=1))
+    else:
+        print("\n".join(f"removed {_text(row)}" for row in rows) or "there was nothing to remove")
+    return 0
+
+
+def _rows(store: str) -> Iterator[dict[str, Any]]:
+    """What there is: the store of costs, and folders that killed processes left."""
+    path, _ = store_path(store)
+    if path is not None:
+        size = sum(file.stat().st_size for file in _files_of(path))
+        yield {"what": "store of measured costs", "path": str(path), "bytes": size}
+    left = sum(_folder_bytes(folder) for folder in stale_folders())
+    yield {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
+
+
+def _files_of(store: Path | None) -> list[Path]:
+    if store is None:
+        return []
+    files = (store.with_name(store.name + ending) for ending in _WITH_A_STORE)
+    return [file for file in files if file.exists()]
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
+
+
+def _text(row: dict[str, Any]) -> str:
+    return f"{row['what']}: {_megabytes(row['bytes'])} ({row['path']})"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage compile`, `search`, `replay`: a model to a library, to a decision alone, or to a library
+by a decision that was made before.
+
+Docs: docs/tools.md. Test: cli/test_compile.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ..files import check_file_path, json_text, write_whole
+from ..placement import Placement
+from ..report import full_report, head_lines
+from ..result import Result
+from .building import add_build, add_model, library_path, optimized
+from .decisions import placement_in, side_file
+
+
+def add_parser(commands: Any) -> None:
+    def add(name: str, run: Callable[..., int], help: str) -> argparse.ArgumentParser:
+        parser = commands.add_parser(name, help=help, description=help)
+        add_model(parser)
+        parser.set_defaults(run=run)
+        return parser
+
+    parser = add("compile", _compile, "from a model to the fastest library on this machine")
+    parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
+    _add_results(parser)
+    add_build(parser, left_out=("placement", "placement_allow"))
+    parser = add("search", _search, "the same without writing a library: plan and report")
+    _add_results(parser)
+    add_build(parser, left_out=("placement", "placement_allow"))
+    parser = add("replay", _replay, "a library by a placement, without measuring")
+    parser.add_argument("decision", metavar="PLACEMENT", help="a placement, report or library")
+    parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
+    parser.add_argument("--plan", help="of a report or library: not what ships, but this plan")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_build(parser, left_out=("placement",))
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--save-placement", metavar="FILE", help="of what ships, for replay")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _compile(options: argparse.Namespace) -> int:
+    check_file_path(options.output, "--output")
+    return _decide(options, options.output)
+
+
+def _search(options: argparse.Namespace) -> int:
+    return _decide(options, "")
+
+
+def _decide(options: argparse.Namespace, library: str) -> int:
+    placement = options.save_placement or ""
+    check_file_path(placement, "--save-placement")
+    result = optimized(options)
+    report = full_report(result)
+    written = {"report": _report_path(options)}
+    if library:
+        result.save_library(library)
+        written["library"] = library
+    if placement:
+        result.save_placement(placement)
+        write_whole(side_file(placement), json_text(report) + "\n")
+        written["placement"] = placement
+    _tell(options, report, written)
+    return 0
+
+
+def _replay(options: argparse.Namespace) -> int:
+    check_file_path(options.output, "--output")
+    placement: Placement = placement_in(options.decision, options.plan)
+    result: Result = optimized(options, placement)
+    result.save_library(options.output)
+    _tell(options, full_report(result), {"library": options.output})
+    return 0
+
+
+def _report_path(options: argparse.Namespace) -> str | None:
+    """The file of the option `report`, which the build has written."""
+    return getattr(options, "collage_report", None)
+
+
+def _tell(
+    options: argparse.Namespace, report: dict[str, Any], written: dict[str, str | None]
+) -> None:
+    files = {what: path for what, path in written.items() if path}
+    ships, latency, advice = head_lines(report)
+    if options.json:
+        facts = {"plan": report["plan"], "ships": ships, "latency": latency, "next": advice}
+        print(json.dumps({**facts, "files": files}, indent=1))
+        return
+    print(
+        "\n".join([ships, latency, *(f"Wrote the {what}: {path}" for what, path in files.items())])
+    )
+    if library := files.get("library"):
+        print(f"Next: collage run {library} --time; why: collage explain {library}")
+    else:
+        print(advice)

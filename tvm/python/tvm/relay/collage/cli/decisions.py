@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions in files, as commands take them: a report, a library that carries its report, or a
+placement with its report beside it. Test: cli/test_explain.py.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from ..attached import attached_report
+from ..errors import CollageError, PlacementError
+from ..files import parse_json
+from ..loaded import read_placements
+from ..placement import Placement, load_placement
+from ..placement.json_form import FORMAT
+
+# What every report has; another file of JSON has none of it.
+_FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
+_SHOULD_BE = (
+    "name what `collage compile`, or a build with the option report or tvmc --collage-report, wrote"
+)
+
+
+class Decision(NamedTuple):
+    """report: as Result.to_json gave it. plan: what ships, or that of a placement."""
+
+    report: dict[str, Any]
+    plan: str
+
+
+def side_file(placement: str | os.PathLike) -> str:
+    """Where the report of a placement's file lies."""
+    return f"{os.fspath(placement)}.report"
+
+
+def read_decision(path: str | os.PathLike) -> Decision:
+    """Of any of the three. CollageError that says what the file is, or lacks."""
+    path = os.fspath(path)
+    value = _read(path)
+    if value.get("format") != FORMAT:
+        return Decision(value, value["plan"])
+    beside = side_file(path)
+    if not os.path.exists(beside):
+        raise CollageError(
+            f"{path} is a placement, and its report {beside} is not there: `collage compile "
+            "--save-placement` writes both, and they are copied together; or name the report or "
+            "the library"
+        )
+    return Decision(_read(beside), str(value.get("plan")))
+
+
+def read_report(path: str | os.PathLike) -> dict[str, Any]:
+    """The report of any of the three."""
+    return read_decision(path).report
+
+
+def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
+    """A placement's own, or of a report or library that of a plan: what ships, or the one named.
+    PlacementError."""
+    path = os.fspath(path)
+    value = _read(path)
+    if value.get("format") == FORMAT:
+        if plan not in (None, value.get("plan")):
+            raise PlacementError(
+                f"{path} is the placement of plan {value.get('plan')!r} alone; --plan is for "
+                "reports and libraries, which have several",
+                "plan",
+            )
+        return load_placement(path)
+    if "placements" not in value:
+        raise PlacementError(
+            f"the report {path} is of an older version and has no placements", "file"
+        )
+    return read_placements(value["placements"]).placement(plan or value["plan"])
+
+
+def _read(path: str) -> dict[str, Any]:
+    """A placement's or a report's JSON value, also of a library."""
+    try:
+        value = attached_report(path)
+        if value is None:
+            with open(path, "rb") as file:
+                start = file.read(4)
+            if start == b"\x7fELF":
+                raise CollageError(
+                    f"the library {path} carries no report: write it by `collage compile`, or by "
+                    "Result.save_library"
+                )
+            with open(path, encoding="utf-8") as file:
+                value = parse_json(file.read())
+    except ValueError as error:
+        if isinstance(error, CollageError):
+            raise
+        raise CollageError(f"{path} is no report: {error}; {_SHOULD_BE}") from error
+    is_known = isinstance(value, dict) and (
+        value.get("format") == FORMAT or value.keys() >= _FIELDS
+    )
+    if not is_known:
+        raise CollageError(f"{path} is no report; {_SHOULD_BE}")
+    return value

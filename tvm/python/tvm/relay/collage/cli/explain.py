@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage explain`: why each part runs where it does.
+
+Docs: docs/explain.md. Test: cli/test_explain.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from ..report.explain import explain, explain_lines
+from .decisions import read_decision
+
+
+def add_parser(commands: Any) -> None:
+    help = "why each part runs where it does, and why this plan"
+    parser = commands.add_parser("explain", help=help, description=help)
+    parser.add_argument("decision", metavar="FILE", help="a library, a report or a placement")
+    parser.add_argument("--node", type=int, metavar="N", help="all of one node, by its index")
+    parser.add_argument("--op", metavar="NAME", help="all of the nodes of an operator")
+    parser.add_argument("--backend", metavar="NAME", help="on this backend alone")
+    parser.add_argument("--plan", help="another plan that was seen than the one that ships")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    report, plan = read_decision(options.decision)
+    told = explain(
+        report,
+        options.plan or plan,
+        node=options.node,
+        op=options.op,
+        backend=options.backend,
+    )
+    if options.json:
+        print(json.dumps(told, indent=1))
+    else:
+        is_long = options.node is not None or options.op is not None
+        print("\n".join(explain_lines(told, is_long)))
+    return 0

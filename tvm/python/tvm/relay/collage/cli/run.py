@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage run`: a library on given or made-up inputs, and how long it takes.
+
+Docs: docs/tools.md. Test: cli/test_run.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+import numpy as np
+from tvm_collage.runner import Runner, TensorInfo
+
+from ..costs.cost import format_seconds
+from ..costs.statistics import Interval, median_interval
+from ..errors import OptionError
+from ..exec.arrays import save_arrays
+from ..files import check_file_path
+from ..loaded import load
+from ..sample_inputs import load_samples
+
+# Timed runs: at least so many, and for so long.
+_LEAST_RUNS, _SECONDS = 10, 2.0
+_SHOWN = 6
+
+
+def add_parser(commands: Any) -> None:
+    help = "run a library on given or made-up inputs"
+    parser = commands.add_parser("run", help=help, description=help)
+    parser.add_argument("library", metavar="LIB", help="of `collage compile`, or of tvmc")
+    parser.add_argument(
+        "--inputs", default="", metavar="FILE.npz", help="arrays by name; the rest is made up"
+    )
+    parser.add_argument("--outputs", default="", metavar="FILE.npz", help="written: output_0, ...")
+    parser.add_argument("--seed", type=int, default=0, help="of inputs that are made up (0)")
+    parser.add_argument("--time", action="store_true", help="how long a run takes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    check_file_path(options.outputs, "--outputs")
+    runner = load(options.library).runner()
+    inputs = inputs_for(runner, load_samples(options.inputs), options.seed)
+    outputs = runner(inputs)
+    if options.outputs:
+        save_arrays(options.outputs, {f"output_{i}": array for i, array in enumerate(outputs)})
+    facts: dict[str, Any] = {
+        "outputs": [
+            {"name": info.name, "shape": list(info.shape), "dtype": str(info.dtype)}
+            for info in runner.outputs
+        ]
+    }
+    lines = [_shown(info, array) for info, array in zip(runner.outputs, outputs, strict=True)]
+    if options.time:
+        runs, interval = timed(runner, inputs)
+        low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
+        facts["time"] = {"seconds": interval.value, "low": low, "high": high, "runs": runs}
+        lines.append(
+            f"{format_seconds(interval.value)} a run"
+            + (f" [{format_seconds(low)}, {format_seconds(high)}]" if low and high else "")
+            + f", the median of {runs} with its 95 % interval"
+        )
+    print(json.dumps(facts, indent=1) if options.json else "\n".join(lines))
+    return 0
+
+
+def inputs_for(runner: Runner, given: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Arrays by name: those given, the others made up. OptionError for one that does not fit."""
+    generator = np.random.default_rng(seed)
+    known = {info.name: info for info in runner.inputs}
+    for name, array in given.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise OptionError(f"--inputs: {name!r} is no input of the library (inputs: {names})")
+        info = known[name]
+        if array.shape != info.shape or array.dtype != info.dtype:
+            raise OptionError(
+                f"--inputs: the library takes {info.Summary()}, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+    return {name: given.get(name, _made_up(known[name], generator)) for name in known}
+
+
+def timed(runner: Runner, inputs: dict[str, np.ndarray]) -> tuple[int, Interval]:
+    """Runs, and the median of their seconds with its interval."""
+    samples: list[float] = []
+    until = time.perf_counter() + _SECONDS
+    while len(samples) < _LEAST_RUNS or time.perf_counter() < until:
+        began = time.perf_counter()
+        runner(inputs)
+        samples.append(time.perf_counter() - began)
+    return len(samples), median_interval(samples)
+
+
+def _made_up(info: TensorInfo, generator: np.random.Generator) -> np.ndarray:
+    """Normal random numbers; of integers zeros and ones, which are good as most indices."""
+    if info.dtype.kind in "iub":
+        return generator.integers(2, size=info.shape).astype(info.dtype)
+    return generator.standard_normal(info.shape, dtype="float32").astype(info.dtype)
+
+
+def _shown(info: TensorInfo, array: np.ndarray) -> str:
+    values = ", ".join(f"{value:.4g}" for value in array.ravel()[:_SHOWN].tolist())
+    return f"{info.Summary()} = {values}{', ...' if array.size > _SHOWN else ''}"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library's file with what was decided for it: `collage.load`. Docs: docs/report.md. Test:
+test_loaded.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+from tvm_collage.runner import Runner, load_runner
+
+from .attached import attached_report
+from .errors import OptionError, PlacementError
+from .placement import SeenPlans
+from .records import RecordError, read
+from .report import print_report
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """path: the file. report: what was decided, as Result.to_json() gave it; None for a library
+    that carries none, which `export_library` writes."""
+
+    path: str
+    report: dict[str, Any] | None = dataclasses.field(repr=False)
+
+    def runner(self) -> Runner:
+        """The model as a fast function of arrays by name (docs/runner.md). OptionError for a file
+        that is no library here."""
+        try:
+            return load_runner(self.path)
+        except ValueError as error:
+            raise OptionError(str(error)) from error
+
+    @functools.cached_property
+    def placements(self) -> SeenPlans:
+        """Of every plan that was seen. PlacementError for a library without its report."""
+        return read_placements(self._report("placements"))
+
+    def save_placement(self, path: str | os.PathLike, plan: str | None = None) -> None:
+        """Write the placement of what ships, or of another plan that was seen, to a file."""
+        self.placements.placement(plan or self._report("plan")).save(path)
+
+    def show(self, details: bool = False) -> None:
+        """Print what was decided, as Result.show does."""
+        self._report("plan")
+        print_report(self.report or {}, details=details)
+
+    def _report(self, field: str) -> Any:
+        if self.report is None:
+            raise PlacementError(
+                f"the library {self.path!r} carries no report: write it by `collage compile`, or "
+                "by Result.save_library",
+                "file",
+            )
+        return self.report[field]
+
+
+def load(path: str | os.PathLike) -> Library:
+    """A library that `collage compile` or Result.save_library wrote. OptionError where there is
+    none, or its report is damaged."""
+    path = os.fspath(path)
+    try:
+        return Library(path, attached_report(path))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise OptionError(f"library {path!r} cannot be read: {reason}") from error
+
+
+def read_placements(value: Any) -> SeenPlans:
+    """The placements of a report. PlacementError for what holds none."""
+    try:
+        return read(SeenPlans, value)
+    except RecordError as error:
+        raise PlacementError(f"the report's placements: {error}", "file") from None

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why each part runs where it does: for each node what could take it, at what cost, who refused it;
+and why this plan and not another. Docs: docs/explain.md. Test: report/test_explain.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ..costs.cost import format_seconds
+from ..errors import OptionError
+from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
+from ..placement import SeenPlans
+from ..plans import OP_LEVEL, TVM_ALONE
+from ..records import RecordError, read
+from .head import head_lines
+from .layers import Difference, Layers, Part
+from .placement import label_of
+
+# Names of other nodes in a line at most.
+_MOST_NODES = 12
+
+
+def explain(
+    report: dict[str, Any],
+    plan: str,
+    *,
+    node: int | None = None,
+    op: str | None = None,
+    backend: str | None = None,
+) -> dict[str, Any]:
+    """JSON values: `plans`, why each other plan did not ship, and `nodes`, each kernel with where
+    it runs in `plan` and what is known of it on each backend.
+
+    `node` and `op` choose nodes, `backend` backends. OptionError where there is none of them, or
+    the report has no graph.
+    """
+    found = []
+    names: set[str] = set()
+    seen = _read(SeenPlans, report.get("placements"))
+    if plan not in seen.names():
+        known = ", ".join(seen.names()) or "none"
+        raise OptionError(f"there is no plan {plan!r}: the report has {known}")
+    plans = [_plan(row, report) for row in report["plans"] if row["name"] != report["plan"]]
+    for function in report["functions"]:
+        if function["skipped"]:
+            continue
+        graph = _read(FunctionGraph, function.get("graph"))
+        layers = Layers(report, seen, function["function"], graph)
+        for row in plans:
+            _add_places(row, layers, report["plan"])
+        names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
+        part_of = {index: part for part in layers.parts(plan) for index in part.nodes}
+        for each in graph.nodes:
+            is_asked = each.index == node if node is not None else each.is_kernel
+            if is_asked and (op is None or each.op == op):
+                rows = _backends(each, part_of.get(each.index), graph, backend)
+                found.append(_node(function["function"], each, part_of.get(each.index), rows))
+    if not report["functions"]:
+        raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
+    if backend is not None and backend not in names:
+        known = ", ".join(sorted(names))
+        raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
+    if not found:
+        raise OptionError(_no_node(node, op, report))
+    return {"head": list(head_lines(report)[:2]), "plan": plan, "plans": plans, "nodes": found}
+
+
+def explain_lines(told: dict[str, Any], is_long: bool) -> list[str]:
+    """The same for people: `is_long` tells all of each node, else one line a part."""
+    lines = [*told["head"]]
+    lines += [text for row in told["plans"] for text in (row["text"], *row["places"][:2])]
+    if told["plan"] != OP_LEVEL:
+        lines.append("Reasons are those against the plan by operators, by what parts take alone.")
+    if not is_long:
+        lines.append(f"Parts of plan {told['plan']}, the dearest first:")
+    if is_long:
+        for node in told["nodes"]:
+            lines += _node_lines(node)
+        return lines
+    parts: dict[tuple, list[dict[str, Any]]] = {}
+    for node in told["nodes"]:
+        parts.setdefault((node["function"], *node["part"]["nodes"]), []).append(node)
+    order = sorted(parts.values(), key=lambda nodes: -(nodes[0]["part"]["seconds"] or 0.0))
+    return [*lines, *(line for nodes in order for line in _part_lines(nodes))]
+
+
+def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+    """Why a plan did not ship."""
+    ships, name = report["plan"], row["name"]
+    ratio = row["ratio_to_chosen"]
+    is_slower = False
+    if row["same_as"]:
+        text = f"{name} is the same as {row['same_as']}."
+    elif row["seconds"] is None:
+        text = f"{name} failed: {row['status']}{': ' if row['message'] else ''}{row['message']}."
+    elif ratio and ratio["value"] <= 1:
+        text = f"{name} is no slower than {ships}, which is simpler: {_percent(row)} end to end."
+    else:
+        is_slower = True
+        text = f"{name} lost to {ships} by {_percent(row)} end to end."
+    return {"plan": name, "text": text, "is_slower": is_slower, "places": []}
+
+
+def _percent(row: dict[str, Any]) -> str:
+    """By how much slower, with the interval."""
+    ratio = row["ratio_to_chosen"]
+    if not ratio:
+        return "an unknown share"
+    text = f"{100 * (ratio['value'] - 1):.1f} %"
+    if ratio["low"] is not None and ratio["high"] is not None:
+        low, high = (100 * (ratio[bound] - 1) for bound in ("low", "high"))
+        text += f" [{low:.1f}, {high:.1f}]"
+    return text
+
+
+def _add_places(row: dict[str, Any], layers: Layers, ships: str) -> None:
+    """Where a plan that lost costs most, by what parts take alone."""
+    if not row["is_slower"]:
+        return
+    lost = [each for each in layers.differences(ships, row["plan"]) if (each.loss or 0.0) > 0]
+    words = ("mostly", "then", "then")
+    row["places"] += [_place_text(word, each) for word, each in zip(words, lost, strict=False)]
+
+
+def _place_text(word: str, place: Difference) -> str:
+    there, here = _parts_text(place.there), _parts_text(place.here)
+    return (
+        f"  {word} at {label_of(list(place.ops))} (nodes {_nodes_text(place.nodes)}): "
+        f"{there} there, {here} here, each part alone"
+    )
+
+
+def _parts_text(parts: Iterable[Part]) -> str:
+    parts = list(parts)
+    total = sum(part.seconds or 0.0 for part in parts)
+    names = Counter(part.backend for part in parts)
+    shown = ", ".join(name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items()))
+    return f"{format_seconds(total)} ({shown})"
+
+
+def _node(
+    function: str, node: GraphNode, part: Part | None, backends: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "function": function,
+        "node": node.index,
+        "op": node.op,
+        "name": node.name,
+        "type": node.type,
+        "attrs": node.attrs,
+        "part": {
+            "backend": part.backend if part else TVM_ALONE,
+            "nodes": sorted(part.nodes) if part else [node.index],
+            "seconds": part.seconds if part else None,
+        },
+        "backends": backends,
+    }
+
+
+def _backends(
+    node: GraphNode, part: Part | None, graph: FunctionGraph, only: str | None
+) -> list[dict[str, Any]]:
+    """What is known of a node on each backend."""
+    rows = []
+    for name in [
+        each.name for each in graph.backends if each.is_external or each.name == TVM_ALONE
+    ]:
+        if only is not None and name != only:
+            continue
+        costed = [r for r in graph.costed if r.backend == name and node.index in r.nodes]
+        usable = sorted(
+            (r for r in costed if r.cost.seconds is not None), key=lambda r: len(r.nodes)
+        )
+        reasons = [r for r in graph.reasons if r.backend == name and node.index in r.nodes]
+        refused = [r for r in graph.refusals if r.backend == name and node.index in r.nodes]
+        refused.sort(key=lambda r: len(r.nodes))
+        rows.append(
+            {
+                "backend": name,
+                "has_it": part is not None and part.backend == name,
+                "candidates": [_candidate(r) for r in usable],
+                "failures": [_candidate(r) for r in costed if r.cost.seconds is None],
+                "reason": _reason(reasons[0], graph) if reasons else None,
+                "refusals": list(
+                    {
+                        (r.rule, r.reason): {
+                            "rule": r.rule,
+                            "reason": r.reason,
+                            "nodes": list(r.nodes),
+                        }
+                        for r in reversed(refused)
+                    }.values()
+                )[::-1],
+            }
+        )
+    return rows
+
+
+def _candidate(row: CostedCandidate) -> dict[str, Any]:
+    return {
+        "rule": row.rule,
+        "nodes": list(row.nodes),
+        "status": str(row.cost.status),
+        "seconds": row.cost.seconds,
+        "flags": list(row.cost.flags),
+        "message": row.cost.message,
+    }
+
+
+def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
+    there = None
+    if reason.candidate is not None:
+        there = graph.costed[reason.candidate].cost.seconds
+    return {
+        "why": reason.why,
+        "message": reason.message,
+        "rule": reason.rule,
+        "seconds": there,
+        "instead_seconds": reason.instead_seconds,
+    }
+
+
+def _node_lines(node: dict[str, Any]) -> list[str]:
+    """All of one node."""
+    name = f" {node['name']}" if node["name"] else ""
+    attrs = ", ".join(f"{key}={value}" for key, value in node["attrs"].items())
+    part = node["part"]
+    others = f", with nodes {_nodes_text(part['nodes'])}" if len(part["nodes"]) > 1 else ""
+    seconds = "" if part["seconds"] is None else f", {format_seconds(part['seconds'])}"
+    lines = [
+        f"node {node['node']}{name}: {node['op']} {node['type']}",
+        *([f"  attributes: {attrs}"] if attrs else []),
+        f"  runs on {part['backend']}{others}{seconds}",
+    ]
+    for row in node["backends"]:
+        lines.append(f"  {row['backend']}: {_state(row)}")
+        for each in row["candidates"][:3]:
+            lines.append(
+                f"    {format_seconds(each['seconds'])} for nodes {_nodes_text(each['nodes'])}"
+                + (f" ({', '.join(each['flags'])})" if each["flags"] else "")
+            )
+        lines += [
+            f"    {each['status']} for nodes {_nodes_text(each['nodes'])}: {each['message']}"
+            for each in row["failures"][:2]
+        ]
+        lines += [f"    {each['rule']} refused: {each['reason']}" for each in row["refusals"][:3]]
+    return lines
+
+
+def _part_lines(nodes: list[dict[str, Any]]) -> list[str]:
+    """One line on a part, and one on each other backend."""
+    first = nodes[0]
+    part = first["part"]
+    seconds = "not measured alone" if part["seconds"] is None else format_seconds(part["seconds"])
+    ops = label_of([node["op"] or "call of a function" for node in nodes])
+    head = f"{part['backend']}: {ops} (nodes {_nodes_text([n['node'] for n in nodes])}), {seconds}"
+    lines = [head]
+    for row in first["backends"]:
+        if not row["has_it"]:
+            states = dict.fromkeys(
+                _state(other)
+                for node in nodes
+                for other in node["backends"]
+                if other["backend"] == row["backend"]
+            )
+            more = f" (and {len(states) - 1} other reasons)" if len(states) > 1 else ""
+            lines.append(f"  not {row['backend']}: {next(iter(states))}{more}")
+    return lines
+
+
+def _state(row: dict[str, Any]) -> str:
+    """Why a backend does not have a node, or that it has."""
+    if row["has_it"]:
+        return "has it"
+    reason = row["reason"]
+    if reason is None:
+        return "has it in the plan by operators"
+    if reason["why"] == "slower":
+        there, here = reason["seconds"], reason["instead_seconds"]
+        ratio = f", {there / here:.2f} times as long" if here else ""
+        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{ratio}"
+    rule = f"{reason['rule']}: " if reason["why"] == "refused" and reason["rule"] else ""
+    return f"{reason['why'].replace('_', ' ')}: {rule}{reason['message']}".removesuffix(": ")
+
+
+def _nodes_text(nodes: Iterable[int]) -> str:
+    """3-7, 9: runs of neighbours."""
+    runs: list[list[int]] = []
+    for node in sorted(nodes):
+        if runs and node == runs[-1][1] + 1:
+            runs[-1][1] = node
+        else:
+            runs.append([node, node])
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:_MOST_NODES]]
+    return ", ".join([*shown, "..."] if len(runs) > _MOST_NODES else shown)
+
+
+def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
+    names: Counter[str] = Counter()
+    for function in report["functions"]:
+        graph = function.get("graph") or {"nodes": []}
+        names.update(each["op"] for each in graph["nodes"] if each["is_kernel"])
+    known = ", ".join(sorted(name for name in names if name)) or "none"
+    if node is not None:
+        return f"the graph has no node {node}" + (f" that is {op}" if op else "")
+    return f"no node is {op or 'a kernel'}: the operators are {known}"
+
+
+def _read(kind: Any, value: Any) -> Any:
+    try:
+        return read(kind, value)
+    except RecordError as error:
+        raise OptionError(
+            f"the report is of another version of tvm-collage and cannot be explained ({error}): "
+            "make it again"
+        ) from None

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan over the graph of a report: which part has which node, what parts cost alone, and where
+two plans differ. For explanations and pictures. Test: report/test_explain.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..function_report import FunctionGraph, GraphNode
+from ..placement import SeenPlans
+from ..plans import TVM_ALONE
+
+# Where a placement has what launches no kernel.
+_FREE = "host"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Nodes that run together in a plan; seconds alone, None where nobody measured that."""
+
+    backend: str
+    nodes: frozenset[int]
+    seconds: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Kernels that two plans split into other parts, or give to others; seconds of these parts."""
+
+    ops: tuple[str, ...]
+    nodes: tuple[int, ...]
+    here: tuple[Part, ...]
+    there: tuple[Part, ...]
+
+    @property
+    def loss(self) -> float | None:
+        """By how many seconds the parts there take longer; None where a part was not measured."""
+        seconds = [_sum(self.there), _sum(self.here)]
+        return None if None in seconds else seconds[0] - seconds[1]  # type: ignore[operator]
+
+
+class Layers:
+    """The parts of a report's plans over the graph of one function."""
+
+    def __init__(
+        self, report: dict[str, Any], seen: SeenPlans, function: str, graph: FunctionGraph
+    ):
+        self.graph = graph
+        self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
+        self._kernels = [node.index for node in graph.nodes if node.is_kernel]
+        self._host = report["host"].split()[0]
+        self._seen, self._function = seen, function
+        self._seconds: dict[tuple[str, frozenset[int]], float] = {}
+        for row in graph.costed:
+            if row.cost.seconds is not None:
+                self._seconds[row.backend, frozenset(row.nodes)] = row.cost.seconds
+        self._tvms = sorted(
+            (nodes for backend, nodes in self._seconds if backend == TVM_ALONE),
+            key=lambda nodes: (-len(nodes), min(nodes)),
+        )
+
+    def parts(self, plan: str) -> list[Part]:
+        """Those of a plan with kernels. PlacementError for no plan."""
+        placement = self._seen.placement(plan)
+        found: list[Part] = []
+        left = set(self._kernels)
+        for part in placement.function(self._function).parts:
+            is_tvms = part.backend in (self._host, _FREE)
+            nodes = frozenset(part.nodes)
+            kernels = nodes & set(self._kernels)
+            if is_tvms and not (part.cost.is_usable and kernels):
+                continue  # tiled below, by what is known of TVM's kernels
+            seconds = part.cost.seconds if part.cost.is_usable else None
+            backend = TVM_ALONE if is_tvms else part.backend
+            found.append(Part(backend, nodes, seconds or self._seconds.get((backend, nodes))))
+            left -= kernels
+        return [*found, *self._tiled(left)]
+
+    def differences(self, here: str, there: str) -> list[Difference]:
+        """Where two plans differ, the places that cost the second one most first."""
+        mine, others = self.parts(here), self.parts(there)
+        found = []
+        for nodes in _components([*mine, *others]):
+            parts = [[p for p in side if p.nodes & nodes] for side in (mine, others)]
+            if set(parts[0]) == set(parts[1]):
+                continue
+            kernels = tuple(sorted(nodes & set(self._kernels)))
+            ops = tuple(self.op_of(node) for node in kernels)
+            found.append(Difference(ops, kernels, tuple(parts[0]), tuple(parts[1])))
+        return sorted(found, key=lambda item: -(item.loss or 0.0))
+
+    def op_of(self, node: int) -> str:
+        return self.node_of[node].op or "call of a function"
+
+    def _tiled(self, kernels: set[int]) -> Iterator[Part]:
+        """TVM's kernels for nodes that no part holds: the largest of known cost, then the rest."""
+        left = set(kernels)
+        known = set(self._kernels)
+        for nodes in self._tvms:
+            mine = nodes & known
+            if mine and mine <= left:
+                left -= mine
+                yield Part(TVM_ALONE, nodes, self._seconds[TVM_ALONE, nodes])
+        for node in sorted(left):
+            yield Part(TVM_ALONE, frozenset({node}), None)
+
+
+def _components(parts: Iterable[Part]) -> list[frozenset[int]]:
+    """The smallest sets of nodes that no part lies across the border of."""
+    sets: list[set[int]] = []
+    of_node: dict[int, set[int]] = {}
+    for part in parts:
+        whole = set(part.nodes)
+        for other in {id(of_node[n]): of_node[n] for n in part.nodes if n in of_node}.values():
+            whole |= other
+        for node in whole:
+            of_node[node] = whole
+    for node in sorted(of_node):
+        if not any(of_node[node] is each for each in sets[-1:]) and min(of_node[node]) == node:
+            sets.append(of_node[node])
+    return [frozenset(each) for each in sets]
+
+
+def _sum(parts: Iterable[Part]) -> float | None:
+    seconds = [part.seconds for part in parts]
+    return None if None in seconds else sum(seconds)  # type: ignore[arg-type]

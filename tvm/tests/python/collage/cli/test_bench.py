@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage bench`: ours beside the others on a small net; nobody is judged by its speed."""
+
+import json
+
+import pytest
+from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from tvm.relay.collage.cli import bench
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return write_net(tmp_path_factory.mktemp("bench") / "net.onnx")
+
+
+def test_all_that_are_installed_run_and_agree(net, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    with_made_up_costs(monkeypatch)
+    assert call("bench", net, "--rounds", 6, "--json", *QUICK) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in told["contestants"]}
+    assert set(rows) | set(told["left_out"]) == {"collage", "onnxruntime", "openvino"}
+    assert rows["collage"]["status"] == "measured" and rows["collage"]["output_error"] < 1e-4
+    assert rows["collage"]["ratio_to_best_single"]["value"] > 0
+
+
+def test_wrong_outputs_end_with_1_and_no_time(net, monkeypatch, capsys, tmp_path):
+    pytest.importorskip("onnxruntime")
+    with_made_up_costs(monkeypatch)
+    other = write_net(tmp_path / "other.onnx", scale=2.0)
+    assert call("compile", other, "-o", tmp_path / "other.so", *QUICK) == 0
+    assert call("bench", net, "--library", tmp_path / "other.so", "--rounds", 2, *QUICK) == 1
+    assert "Collage failed: wrong_result" in capsys.readouterr().out
+
+
+def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
+    with_made_up_costs(monkeypatch)
+    monkeypatch.setattr(bench, "PEERS", {})
+    assert call("bench", net, "--rounds", 2, *QUICK) == 0
+    assert "there was nobody to compare with" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("net.pt",), "the others read ONNX alone"),
+        (("open.onnx",), "give the model's inputs by --sample-inputs"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    write_net(tmp_path / "open.onnx", batch="N")
+    assert call("bench", *arguments, *QUICK) == 1
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1 and SHAPE
+
+
+def test_rounds_are_a_number(net, capsys):
+    with pytest.raises(SystemExit):
+        call("bench", net, "--rounds", 0)
+    assert "is no number of rounds" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage cache`: what is on disk, and removing it."""
+
+import json
+import tempfile
+
+import pytest
+from cli_nets import call
+from store_rows import row
+from tvm.relay.collage.store import CostStore
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / "costs.sqlite"
+    with CostStore(path) as found:
+        found.put(row())
+    # As a killed process leaves it.
+    (tmp_path / "collage-dead").mkdir()
+    (tmp_path / "collage-dead" / "big").write_bytes(b"x" * 2_000_000)
+    (tmp_path / "collage-dead.lock").touch()
+    return path
+
+
+def test_size_names_what_there_is(store, capsys):
+    assert call("cache", "size", "--store", store, "--json") == 0
+    costs, left = json.loads(capsys.readouterr().out)
+    assert costs["path"] == str(store) and costs["bytes"] >= store.stat().st_size
+    assert left["bytes"] == 2_000_000
+    assert call("cache", "size", "--store", store) == 0
+    assert "left by killed processes: 2.0 MB" in capsys.readouterr().out
+
+
+def test_nothing_is_removed_without_yes(store, capsys):
+    assert call("cache", "clear", "--store", store) == 1
+    assert "say --yes" in capsys.readouterr().err and store.exists()
+    assert call("cache", "clear", "--store", store, "--yes") == 0
+    assert "removed store of measured costs" in capsys.readouterr().out
+    assert not list(store.parent.iterdir())
+    assert call("cache", "clear", "--store", store, "--yes") == 0
+    assert "nothing to remove" in capsys.readouterr().out
+
+
+def test_no_store_is_no_row(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert call("cache", "size", "--store", "none", "--json") == 0
+    assert [row["bytes"] for row in json.loads(capsys.readouterr().out)] == [0]

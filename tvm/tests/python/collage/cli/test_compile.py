@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage compile`, `search`, `replay`: from an ONNX file to a library; costs are made up."""
+
+import json
+
+import numpy as np
+import pytest
+from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from tvm.relay import collage
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compile")
+    write_net(path / "net.onnx")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        with_made_up_costs(monkeypatch)
+        arguments = ("--report", path / "report.json", "--save-placement", path / "placement.json")
+        code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *QUICK)
+    assert code == 0
+    return path
+
+
+def outputs(library):
+    x = np.random.default_rng(1).standard_normal(SHAPE).astype("float32")
+    return collage.load(library).runner()(x=x)
+
+
+def test_the_library_runs_and_carries_its_report(folder):
+    library = collage.load(folder / "net.so")
+    assert library.report["plan"] == "collage"
+    assert library.report == json.loads((folder / "report.json").read_text())
+    (output,) = outputs(folder / "net.so")
+    assert output.shape == tuple(SHAPE) and np.isfinite(output).all()
+
+
+def test_a_placement_is_replayed_without_measuring(folder, capsys):
+    replayed = folder / "again.so"
+    made = (folder / "net.onnx", folder / "placement.json", "-o", replayed)
+    assert call("replay", *made, "--backends", "dnnl", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["files"] == {"library": str(replayed)}
+    np.testing.assert_array_equal(outputs(replayed)[0], outputs(folder / "net.so")[0])
+
+
+def test_any_plan_of_a_library_is_replayed(folder):
+    replayed = folder / "tvm.so"
+    made = (folder / "net.onnx", folder / "net.so", "--plan", "tvm", "-o", replayed)
+    assert call("replay", *made, "--backends", "dnnl", "--quiet") == 0
+    assert collage.load(replayed).report["plan"] == "tvm"
+    np.testing.assert_allclose(outputs(replayed)[0], outputs(folder / "net.so")[0], rtol=1e-4)
+
+
+def test_a_search_writes_no_library(folder, capsys, monkeypatch):
+    with_made_up_costs(monkeypatch)
+    before = set(folder.iterdir())
+    assert call("search", folder / "net.onnx", *QUICK) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Plan collage ships") and set(folder.iterdir()) == before
+    assert call("search", folder / "net.onnx", *QUICK, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search", "absent.onnx"], "there is no such file"),
+        (["search", "."], "it is a folder"),
+        (["search", "broken.onnx"], "cannot be read as an ONNX model"),
+        (["search", "net.onnx", "--backends", "nope"], "unknown backend"),
+        (["search", "net.onnx", "--host", "llvm -nope=1"], "the targets: "),
+        (["search", "net.onnx", "--guard-rounds", "x"], "--guard-rounds takes an int"),
+        (["search", "net.onnx", "--save-placement", "/no/such/p"], "there is no folder"),
+        (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
+        (["compile", "net.onnx", "-o", "l.so", "--report", "/no/such/r"], "there is no folder"),
+        (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
+        (["replay", "net.onnx", "net.onnx", "-o", "l.so"], "is no report"),
+        (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
+        (["replay", "net.onnx", "placement.json", "--plan", "tvm", "-o", "l.so"], "alone; --plan"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folder, capsys, monkeypatch, arguments, says):
+    monkeypatch.chdir(folder)
+    (folder / "broken.onnx").write_bytes(b"\xff\x00nothing")
+    assert call(*arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("collage: ") and says in err and err.count("\n") == 1
+    assert not (folder / "l.so").exists()
+
+
+def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
+    with pytest.raises(SystemExit) as caught:
+        call("compile", folder / "net.onnx", "-o", folder / "net.tar")
+    assert caught.value.code == 2 and "end it in .so" in capsys.readouterr().err
+
+
+def test_an_open_dimension_is_fixed_by_shape(tmp_path, monkeypatch, capsys):
+    with_made_up_costs(monkeypatch)
+    write_net(tmp_path / "open.onnx", batch="N")
+    shape = "x=" + ",".join(map(str, SHAPE))
+    assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 0
+    with pytest.raises(SystemExit):
+        call("search", tmp_path / "open.onnx", "--shape", "x:1")
+    assert "is no INPUT=DIMS" in capsys.readouterr().err

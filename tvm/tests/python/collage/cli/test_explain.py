@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage explain`, and where it finds reports: in files, libraries, beside placements."""
+
+import json
+import shutil
+
+import pytest
+from cli_nets import QUICK, call, with_made_up_costs, write_net
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("explain")
+    write_net(path / "net.onnx")
+    files = ("--save-placement", path / "placement.json", "--report", path / "report.json")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        with_made_up_costs(monkeypatch)
+        assert call("compile", path / "net.onnx", "-o", path / "net.so", *files, *QUICK) == 0
+    return path
+
+
+@pytest.mark.parametrize("name", ["net.so", "report.json", "placement.json"])
+def test_a_node_is_explained_from_any_of_the_files(folder, capsys, name):
+    assert call("explain", folder / name, "--op", "cos") == 0
+    out = capsys.readouterr().out
+    assert "cos1: cos float32[1, 4, 8, 8]" in out and "  runs on tvm" in out
+    assert "  dnnl: no pattern: the backend has no pattern for it here" in out
+
+
+def test_a_library_is_copied_with_its_reasons(folder, tmp_path, capsys):
+    shutil.copy(folder / "net.so", tmp_path / "other.so")
+    assert call("explain", tmp_path / "other.so", "--backend", "dnnl", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["backend"] for node in told["nodes"] for row in node["backends"]} == {"dnnl"}
+    assert call("explain", tmp_path / "other.so", "--plan", "tvm") == 0
+    assert "Parts of plan tvm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["net.so", "report.json"])
+def test_report_shows_a_library_too(folder, capsys, name):
+    assert call("report", folder / name) == 0
+    assert capsys.readouterr().out.startswith("Plan collage ships")
+
+
+def test_a_placement_without_its_report_says_what_is_missing(folder, tmp_path, capsys):
+    shutil.copy(folder / "placement.json", tmp_path)
+    assert call("explain", tmp_path / "placement.json") == 1
+    err = capsys.readouterr().err
+    assert "placement.json.report is not there" in err and err.count("\n") == 1
+
+
+def test_a_library_without_a_report_says_how_to_write_one(folder, tmp_path, capsys):
+    whole = (folder / "net.so").read_bytes()
+    (tmp_path / "bare.so").write_bytes(whole[:-9])
+    assert call("explain", tmp_path / "bare.so") == 1
+    assert "carries no report: write it by `collage compile`" in capsys.readouterr().err
+    (tmp_path / "damaged.so").write_bytes(whole[:-200] + b"\0" * 100 + whole[-100:])
+    assert call("explain", tmp_path / "damaged.so") == 1
+    assert "is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--node", "999"), "no node 999"),
+        (("--op", "nope"), "no node is nope"),
+        (("--backend", "nope"), "no backend 'nope'"),
+        (("--plan", "nope"), "no plan 'nope'"),
+    ],
+)
+def test_what_is_not_there_is_one_line(folder, capsys, arguments, says):
+    assert call("explain", folder / "net.so", *arguments) == 1
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage run`: a library on given or made-up inputs."""
+
+import json
+
+import numpy as np
+import pytest
+import tvm
+from cli_nets import call
+from relay_text import parse, plain_host
+from tvm.relay.collage.cli import run as command
+
+TEXT = """def @main(%x: Tensor[(2, 4), float32], %rows: Tensor[(3), int32]) {
+  (take(%x, %rows, axis=0), nn.relu(%x))
+}"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "net.so"
+    tvm.relay.build(parse(TEXT), target=plain_host()).export_library(str(path))
+    return path
+
+
+def test_given_inputs_give_outputs(library, tmp_path, capsys):
+    x = np.arange(-4, 4, dtype="float32").reshape(2, 4)
+    np.savez(tmp_path / "in.npz", x=x, rows=np.array([1, 0, 1], "int32"))
+    files = ("--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    assert call("run", library, *files) == 0
+    with np.load(tmp_path / "out.npz") as outputs:
+        np.testing.assert_array_equal(outputs["output_0"], x[[1, 0, 1]])
+        np.testing.assert_array_equal(outputs["output_1"], np.maximum(x, 0))
+    assert capsys.readouterr().out.startswith("'output_0': float32[3, 4] = 0, 1, 2, 3, -4, -3, ...")
+
+
+def test_inputs_are_made_up_and_runs_timed(library, capsys, monkeypatch):
+    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    assert call("run", library, "--time", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["time"]["runs"] == 10 and facts["time"]["seconds"] > 0
+    assert [row["shape"] for row in facts["outputs"]] == [[3, 4], [2, 4]]
+    assert call("run", library, "--time") == 0
+    assert "the median of 10 with its 95 % interval" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({"y": np.zeros(2)}, "'y' is no input of the library (inputs: x, rows)"),
+        ({"x": np.zeros((2, 4))}, "takes 'x': float32[2, 4], got float64"),
+    ],
+)
+def test_an_input_that_does_not_fit_is_one_line(library, tmp_path, capsys, arrays, says):
+    np.savez(tmp_path / "in.npz", **arrays)
+    assert call("run", library, "--inputs", tmp_path / "in.npz") == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_library_is_one_line(tmp_path, capsys):
+    (tmp_path / "net.so").write_text("nothing")
+    for name in ("net.so", "absent.so"):
+        assert call("run", tmp_path / name) == 1
+        err = capsys.readouterr().err
+        assert name in err and err.count("\n") == 1, err

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations: why each kernel is where it is, on a search with made-up costs, and why not another
+plan, with figures made by hand."""
+
+import dataclasses
+import json
+
+import pytest
+from relay_text import make_backend, parse
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
+from tvm.relay.collage.graph_search import GuardResult
+from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.report.explain import explain, explain_lines
+from tvm.relay.collage.report.layers import Layers
+from tvm.relay.dataflow_pattern import is_op, wildcard
+
+NAME = "explain_test"
+TEXT = "def @main(%x: $T) { exp(nn.relu(sort(sigmoid(nn.relu(%x))))) }"
+COSTS = {"llvm": 10, NAME: 1}
+
+
+def no_axis_one(expr):
+    return "its axis is 3, not 1"
+
+
+@pytest.fixture(scope="module")
+def result():
+    table = [
+        (f"{NAME}.relu", is_op("nn.relu")(wildcard())),
+        (f"{NAME}.exp", is_op("exp")(wildcard()), no_axis_one),
+    ]
+    target = make_backend(NAME, table)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(COSTS))
+        yield collage.optimize(
+            parse(TEXT), None, ["llvm", target], CollageOptions(guard=False, progress="quiet")
+        )
+
+
+@pytest.fixture(scope="module")
+def report(result):
+    return json.loads(json.dumps(result.to_json()))
+
+
+def compared(result, **milliseconds):
+    """The report of a guard that measured these plans, the first of which ships."""
+    found = [
+        Comparison(
+            name, Cost.given(ms * 1e-3), samples=tuple(ms * 1e-3 + 1e-7 * k for k in range(9))
+        )
+        for name, ms in milliseconds.items()
+    ]
+    guard = GuardResult(found, found[0].name, {})
+    return dataclasses.replace(result, guard=guard, plan=found[0].name).to_json()
+
+
+def test_a_node_is_told_with_all_that_is_known_of_it(report):
+    told = explain(report, "collage", op="exp")
+    [node] = told["nodes"]
+    assert node["part"]["backend"] == "tvm" and node["type"] == "float32[2, 4]"
+    rows = {row["backend"]: row for row in node["backends"]}
+    assert rows["tvm"]["has_it"] and rows["tvm"]["candidates"][0]["seconds"] == 10
+    assert rows[NAME]["reason"]["why"] == "refused" and not rows[NAME]["candidates"]
+    assert rows[NAME]["refusals"][0]["reason"] == "its axis is 3, not 1"
+    text = "\n".join(explain_lines(told, is_long=True))
+    assert f"{NAME}.exp refused: its axis is 3, not 1" in text
+    assert f"{NAME}: refused: {NAME}.exp: its axis is 3, not 1" in text
+
+
+def test_a_nodes_index_chooses_one_and_a_backend_its_own_reasons(report):
+    [first, second] = explain(report, "collage", op="nn.relu")["nodes"]
+    told = explain(report, "collage", node=second["node"], backend="tvm")
+    assert [node["node"] for node in told["nodes"]] == [second["node"]] != [first["node"]]
+    [row] = told["nodes"][0]["backends"]
+    assert (row["backend"], row["has_it"], row["reason"]["why"]) == ("tvm", False, "slower")
+    assert "slower: 19 s there, 11 s here, 1.73 times as long" in "\n".join(
+        explain_lines(told, is_long=True)
+    )
+
+
+def test_all_parts_are_told_the_dearest_first(report):
+    lines = explain_lines(explain(report, "collage"), is_long=False)
+    heads = [line for line in lines if " (nodes " in line]
+    # Nobody measures what TVM cannot fuse either: sort.
+    assert [line.split(":")[0] for line in heads] == ["tvm", "tvm", NAME, NAME, "tvm"]
+    assert heads[2].endswith(", 1 s") and heads[-1].endswith(", not measured alone")
+    assert f"  not {NAME}: no pattern: the backend has no pattern for it here" in lines
+
+
+def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
+    report = compared(result, collage=1.0, tvm=1.1)
+    told = explain(report, "collage")
+    [row] = told["plans"]
+    assert row["text"] == "tvm lost to collage by 10.0 % [10.0, 10.0] end to end."
+    first, second = row["places"]
+    assert first.startswith("  mostly at nn.relu, sigmoid (nodes ") and "  then at " in second
+    assert first.endswith(f": 19 s (tvm) there, 11 s ({NAME}, tvm) here, each part alone")
+    lines = explain_lines(explain(report, "tvm"), is_long=False)
+    assert "Reasons are those against the plan by operators" in "\n".join(lines)
+
+
+def test_plans_that_failed_or_are_no_slower_say_so(result):
+    failed = Comparison("dnnl", Cost.failed("crashed", "signal 11"))
+    faster = Comparison("collage", Cost.given(0.9), samples=(0.9,) * 9)
+    ships = Comparison("tvm", Cost.given(1.0), samples=(1.0,) * 9)
+    same = dataclasses.replace(ships, name="other", same_as="tvm")
+    guard = GuardResult([faster, ships, failed, same], "tvm", {})
+    report = dataclasses.replace(result, guard=guard, plan="tvm").to_json()
+    texts = [row["text"] for row in explain(report, "tvm")["plans"]]
+    assert texts == [
+        "collage is no slower than tvm, which is simpler: -10.0 % [-10.0, -10.0] end to end.",
+        "dnnl failed: crashed: signal 11.",
+        "other is the same as tvm.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"node": 999}, "the graph has no node 999"),
+        ({"op": "nn.dense"}, "no node is nn.dense: the operators are exp, nn.relu, sigmoid, sort"),
+        ({"backend": "nope"}, f"no backend 'nope' in the search: {NAME}, tvm were"),
+    ],
+)
+def test_what_is_not_there_is_an_error_that_says_what_is(report, asked, says):
+    with pytest.raises(OptionError) as caught:
+        explain(report, "collage", **asked)
+    assert says in str(caught.value)
+
+
+def test_another_plan_and_an_older_report_are_refused(report):
+    with pytest.raises(OptionError, match="no plan 'nope': the report has tvm, "):
+        explain(report, "nope")
+    older = {key: value for key, value in report.items() if key != "placements"}
+    with pytest.raises(OptionError, match="make it again"):
+        explain(older, "collage")
+    with pytest.raises(OptionError, match="no search"):
+        explain({**report, "functions": []}, "collage")
+
+
+def test_plans_differ_where_their_parts_do(report, result):
+    layers = Layers(report, result.placements, "main", result.partitioned[0].graph)
+    assert layers.differences("collage", "collage") == []
+    # On TVM sigmoid is one kernel with the relu before it, so the plans differ there in both.
+    found = layers.differences("collage", "tvm")
+    assert {op for each in found for op in each.ops} >= {"nn.relu"}
+    assert all("sort" not in each.ops for each in found)
+    kernels = {node.index for node in result.partitioned[0].graph.nodes if node.is_kernel}
+    for plan in ("collage", "tvm"):
+        held = [node for part in layers.parts(plan) for node in part.nodes if node in kernels]
+        assert sorted(held) == sorted(kernels)

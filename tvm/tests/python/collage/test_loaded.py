@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collage.load: a library's file and the report at its end."""
+
+import pytest
+from tvm.relay import collage
+from tvm.relay.collage import OptionError, PlacementError
+from tvm.relay.collage.attached import attach_report, attached_report
+
+REPORT = {"plan": "tvm", "text": "é" * 1000, "numbers": [1.5, None]}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "net.so"
+    path.write_bytes(b"\x7fELF and so on")
+    return path
+
+
+def test_a_report_goes_with_the_file(file):
+    assert attached_report(file) is None
+    attach_report(file, REPORT)
+    assert attached_report(file) == REPORT
+    assert file.read_bytes().startswith(b"\x7fELF and so on")
+    assert collage.load(file).report == REPORT
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_file_shorter_than_a_mark_has_none(tmp_path, size):
+    (tmp_path / "short").write_bytes(b"x" * size)
+    assert attached_report(tmp_path / "short") is None
+
+
+def test_a_damaged_report_is_an_error_that_names_the_file(file):
+    attach_report(file, REPORT)
+    whole = file.read_bytes()
+    for damaged in (whole[:20] + b"\0\0" + whole[22:], whole[18:]):
+        file.write_bytes(damaged)
+        with pytest.raises(OptionError, match=r"net\.so.*(damaged|cut off)"):
+            collage.load(file)
+
+
+def test_what_is_not_there_says_so(file, tmp_path):
+    with pytest.raises(OptionError, match=r"absent\.so.*No such file"):
+        collage.load(tmp_path / "absent.so")
+    bare = collage.load(file)
+    with pytest.raises(OptionError, match=r"net\.so is no library|cut off"):
+        bare.runner()
+    for ask in (bare.show, lambda: bare.placements, lambda: bare.save_placement("x")):
+        with pytest.raises(
+            PlacementError, match="carries no report: write it by `collage compile`"
+        ):
+            ask()
