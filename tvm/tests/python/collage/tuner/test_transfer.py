@@ -19,6 +19,7 @@ from tvm.relay.collage.transfer.log import (
     steps_of,
 )
 from tvm.relay.collage.tuner import transfer_trial
+from tvm.relay.collage.tuner.budget import Budget
 from tvm.relay.collage.tuner.session import tuning_session
 from tvm.relay.collage.tuner.transfer import Transfer, Trial, best_of, outcomes
 from tvm.relay.collage.tuning import TuningLogError, load_records
@@ -151,25 +152,25 @@ def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
     far, near = source([], size=64), source([], size=9)
     transfer = faked(workers, tmp_path, far, source([], dense), near)
     assert transfer.sources_for(kernel(conv)) == [near, far]
-    assert transfer.to_kernel(candidate(conv()), kernel(conv), 0.0) == []
-    trials = transfer.to_kernel(candidate(conv()), kernel(conv), 60.0)
+    assert transfer.to_kernel(candidate(conv()), kernel(conv), Budget(0.0)) == []
+    trials = transfer.to_kernel(candidate(conv()), kernel(conv), Budget(60.0))
     assert [trial.source for trial in trials] == [near, far]
     # Another run has them all from the log, with how they ended.
     workers = None
-    again = faked(workers, tmp_path, far, near).to_kernel(candidate(conv()), kernel(conv), 1.0)
+    again = faked(workers, tmp_path, far, near).to_kernel(candidate(conv()), kernel(conv), Budget(1.0))
     assert again == trials
 
 
 def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
     killing, fine = source([["crash", 0]]), source([["CI", 5]])
     trials = faked(workers, tmp_path, killing, fine).to_kernel(
-        candidate(conv()), kernel(conv), 120.0
+        candidate(conv()), kernel(conv), Budget(120.0)
     )
     assert [trial.outcome for trial in trials] == ["died", "adapted"]
     assert outcomes(trials) == {"died": 1, "adapted": 1}
     assert best_of(trials) == Trial(fine, "adapted", 2e-3, "") and best_of(trials[:1]) is None
     # It is not asked for again, and its reason stays known.
-    assert faked(None, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), 1.0) == [
+    assert faked(None, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), Budget(1.0)) == [
         trials[0]
     ]
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
@@ -119,7 +120,9 @@ def _print_rows(rows: Sequence[StoredCost]) -> None:
     for row in rows:
         key = row.key
         backend = f"{key.backend} {key.backend_version}".strip()
-        print(key.candidate, row.measured_at[:19], backend, row.label, row.cost.Summary(), sep="  ")
+        tuned = json.loads(key.options).get(TUNING, "")
+        label = f"{row.label} with records {tuned}" if tuned else row.label
+        print(key.candidate, row.measured_at[:19], backend, label, row.cost.Summary(), sep="  ")
 
 
 def _explain(options: argparse.Namespace) -> int:

@@ -8,7 +8,9 @@ expendable: should one crash or hang, the log keeps the trials before. Test: tun
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import json
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -34,7 +36,7 @@ class Searcher(Protocol):
 
 def list_tasks(candidate: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """Workload and name of each task in a candidate (its JSON form), and the kernel of Ansor's."""
-    _, tasks = _tasks(candidate, kind)
+    _, tasks = _tasks(_text(candidate), kind)
     return [
         {
             "workload": workload,
@@ -58,7 +60,7 @@ def tune_task(
 
     LookupError when the candidate has no such task.
     """
-    target, tasks = _tasks(candidate, kind)
+    target, tasks = _tasks(_text(candidate), kind)
     if workload not in tasks:
         raise LookupError(f"the candidate has no {kind} task {workload:.80}")
     history = trials_in(log, kind, workload, str(target))
@@ -85,8 +87,14 @@ def _searcher(kind: str) -> Searcher:
     return importlib.import_module(f".{kind}_search", __package__)
 
 
-def _tasks(candidate: dict[str, Any], kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
-    module = CandidateModule.from_json(candidate)
+def _text(candidate: dict[str, Any]) -> str:
+    return json.dumps(candidate, sort_keys=True)
+
+
+# A worker gets one candidate's tasks one after the other, and each perhaps several times.
+@functools.lru_cache(maxsize=1)
+def _tasks(candidate: str, kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
+    module = CandidateModule.from_json(json.loads(candidate))
     target = tvm.target.Target(module.target)
     with in_candidates_context(module):
         return target, _searcher(kind).tasks_of(module.instantiate(), target)

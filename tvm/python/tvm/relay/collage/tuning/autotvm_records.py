@@ -73,6 +73,11 @@ def workload_of(row: Any) -> str:
     return json.dumps(row["input"][1:3])
 
 
+def origin_of(row: Any) -> str:
+    """Of a parsed line: see Record.origin."""
+    return "autotvm"
+
+
 def target_of(row: Any) -> str:
     """The target that a parsed line was measured for, as TVM writes it."""
     return row["input"][0]

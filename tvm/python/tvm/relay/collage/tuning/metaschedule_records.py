@@ -112,6 +112,11 @@ def workload_of(row: Any) -> str:
     return row[0][0]
 
 
+def origin_of(row: Any) -> str:
+    """Of a parsed pair: see Record.origin."""
+    return "metaschedule"
+
+
 def target_of(row: Any) -> str:
     """The target that a parsed pair was measured for, as TVM writes it."""
     return str(tvm.target.Target(row[1][2]))
