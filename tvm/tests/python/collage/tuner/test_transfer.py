@@ -157,7 +157,9 @@ def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
     assert [trial.source for trial in trials] == [near, far]
     # Another run has them all from the log, with how they ended.
     workers = None
-    again = faked(workers, tmp_path, far, near).to_kernel(candidate(conv()), kernel(conv), Budget(1.0))
+    again = faked(workers, tmp_path, far, near).to_kernel(
+        candidate(conv()), kernel(conv), Budget(1.0)
+    )
     assert again == trials
 
 
@@ -170,9 +172,9 @@ def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
     assert outcomes(trials) == {"died": 1, "adapted": 1}
     assert best_of(trials) == Trial(fine, "adapted", 2e-3, "") and best_of(trials[:1]) is None
     # It is not asked for again, and its reason stays known.
-    assert faked(None, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), Budget(1.0)) == [
-        trials[0]
-    ]
+    assert faked(None, tmp_path, killing).to_kernel(
+        candidate(conv()), kernel(conv), Budget(1.0)
+    ) == [trials[0]]
 
 
 def test_kernels_that_cannot_be_listed_are_an_error_that_names_the_net(workers, tmp_path):

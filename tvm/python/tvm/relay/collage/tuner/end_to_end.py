@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole models that TVM compiles with some records, measured beside each other: what a schedule
-gains for a kernel alone need not be a gain for the model. Test: tuner/test_end_to_end.py.
+gains for a kernel alone need not be a gain for the model. Test: cli/test_tt_compare.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..costs.inputs import random_inputs
 from ..exec.arrays import save_arrays
 from ..exec.launch import make_scratch
 from ..exec.pool import Job, WorkerPool
-from ..machine.cpu_lock import cpus_for_measuring
 from ..machine.compiler import require_compiler
+from ..machine.cpu_lock import cpus_for_measuring
 from ..progress import OnStep, untold
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
@@ -39,7 +39,7 @@ def compare_records(
     on_step: OnStep = untold,
 ) -> list[Comparison]:
     """A model as TVM builds it with each of these records and, as UNTUNED, with none; the fastest
-    first. What cannot be built, or gives other outputs than untuned, is among them, with the reason.
+    first. What cannot be built, or gives other outputs than untuned, is among them with the reason.
 
     Equal records are built and measured once. MachineError without a C++ compiler.
     """
@@ -59,7 +59,8 @@ def compare_records(
             library = str(Path(folder, f"{done}.so"))
             [reply] = workers.run([_job(candidate, tuned[name], library, build_seconds)])
             if reply.outcome != "ok":
-                failed.append(Comparison(name, Cost.failed(CostStatus.BUILD_FAILED, reply.message)))
+                cost = Cost.failed(CostStatus.COMPILE_FAILED, reply.message)
+                failed.append(Comparison(name, cost))
                 continue
             if not inputs.exists():
                 save_arrays(str(inputs), random_inputs(reply.value["inputs"], 0))
@@ -76,9 +77,7 @@ def compare_records(
     return [*found, *equals]
 
 
-def _job(
-    candidate: CandidateModule, records: TuningRecords, library: str, seconds: float
-) -> Job:
+def _job(candidate: CandidateModule, records: TuningRecords, library: str, seconds: float) -> Job:
     options = {**candidate.build_options, **({TUNING: records.named()} if records else {})}
     tuned = dataclasses.replace(candidate, build_options=options, records=records.to_json())
     arguments = {

@@ -21,7 +21,6 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
-
 _logger = logging.getLogger(__name__)
 # More trials make each fit slower, by a second for each thousand.
 KEPT_TRIALS = 2000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import tvm
@@ -102,8 +102,10 @@ def autoschedule(
     seconds: float,
     search_model: str,
     on_step: OnStep = untold,
+    is_enough: Callable[[], bool] = lambda: False,
 ) -> dict[str, str]:
-    """Ansor's own search, until the log has so many trials of each kernel or the seconds end.
+    """Ansor's own search, until the log has so many trials of each kernel, the seconds end, or
+    `is_enough`, which is asked before each round of a kernel.
 
     It goes round by round, some trials of each kernel, so that a search that ends early has served
     all of them. Returns by workload why a kernel's search did not end, for those where it did not.
@@ -121,6 +123,8 @@ def autoschedule(
             if kernel.workload in {*failed, *exhausted} or tried[kernel.workload] >= enough:
                 continue
             on_step(kernel.name, number * len(kernels) + done, len(rounds) * len(kernels))
+            if is_enough():
+                return failed
             if budget.is_spent:
                 failed[kernel.workload] = "no time left"
                 continue

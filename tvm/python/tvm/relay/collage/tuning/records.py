@@ -158,7 +158,9 @@ def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
             except CannotTravel as error:
                 left_out.append(str(error))
     origins = {_identity(record): record.origin for record in _entered.get()}
-    return TuningRecords(r._replace(origin=origins.get(_identity(r), "")) for r in records), left_out
+    return TuningRecords(
+        r._replace(origin=origins.get(_identity(r), "")) for r in records
+    ), left_out
 
 
 def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
