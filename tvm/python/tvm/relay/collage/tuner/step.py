@@ -11,7 +11,8 @@ import contextlib
 import functools
 import importlib
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import tvm
@@ -21,6 +22,9 @@ from ..costs.candidate import CandidateModule
 from ..costs.pass_context import context_from_json
 from ..transfer.kernel import kernel_of
 from ..tuning.logs import Line, read_log
+
+# A gain of less than a hundredth is none.
+_GAIN = 0.99
 
 
 class Searcher(Protocol):
@@ -55,8 +59,10 @@ def tune_task(
     log: str,
     model: str,
     seed: int,
+    patience: int = 0,
 ) -> dict[str, Any]:
-    """Search for the workload until the log has `trials` trials of it; returns how many were new.
+    """Search for the workload until the log has `trials` trials of it, or so many as `patience`
+    that gained nothing (0: however many); returns how many were new.
 
     LookupError when the candidate has no such task.
     """
@@ -64,12 +70,29 @@ def tune_task(
     if workload not in tasks:
         raise LookupError(f"the candidate has no {kind} task {workload:.80}")
     history = trials_in(log, kind, workload, str(target))
-    missing = trials - len(history)
-    if missing > 0:
+    before = len(history)
+    while len(history) < trials and not is_idle(history, patience):
+        missing, known = trials - len(history), len(history)
         _searcher(kind).search(
-            tasks[workload][1], missing, history, log, model=model, seed=seed + len(history)
+            tasks[workload][1],
+            min(missing, patience or missing),
+            history,
+            log,
+            model=model,
+            seed=seed + known,
         )
-    return {"trials": len(trials_in(log, kind, workload, str(target))) - len(history)}
+        history = trials_in(log, kind, workload, str(target))
+        if len(history) == known:
+            break  # nothing is left to try
+    return {"trials": len(history) - before}
+
+
+def is_idle(history: Sequence[Line], patience: int) -> bool:
+    """Whether the last trials, as many as `patience`, gained nothing over those before."""
+    if not patience or len(history) <= patience:
+        return False
+    seconds = [line.seconds or math.inf for line in history]
+    return min(seconds) > _GAIN * min(seconds[:-patience])
 
 
 def trials_in(log: str, kind: str, workload: str, target: str) -> list[Line]:

@@ -28,6 +28,7 @@ from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords
 from .budget import Budget
+from .step import is_idle
 from .transfer import Transfer, Trial, best_of, outcomes
 
 _logger = logging.getLogger(__name__)
@@ -41,9 +42,11 @@ WithRecords = Callable[[TuningRecords], CandidateModule]
 @dataclasses.dataclass(frozen=True)
 class TuneOptions:
     """kind: of KINDS. trials: of each task. seconds: for all searches together. log: a file.
-    model: the searcher's cost model, xgb or random. extract_seconds: for one candidate's tasks.
+    model: the searcher's cost model, xgb or random. patience: trials without a gain after which a
+    task's search ends, 0 for none. extract_seconds: for one candidate's tasks.
     list_step, tune_step: what a worker does; tests put fakes there. sources: Ansor's schedules that
-    each task tries first, if they are of its class."""
+    each task tries first, if they are of its class. known: trials that count beside the log's.
+    serves: whether there may be any for a module, where no others are to be made."""
 
     kind: str
     trials: int
@@ -51,10 +54,13 @@ class TuneOptions:
     seconds: float = 600.0
     model: str = "xgb"
     seed: int = 0
+    patience: int = 0
     extract_seconds: float = 60.0
     list_step: str = f"{_STEP}:list_tasks"
     tune_step: str = f"{_STEP}:tune_task"
     sources: Sequence[Source] = ()
+    known: Sequence[Line] = ()
+    serves: Callable[[tvm.IRModule], bool] = lambda mod: True
 
 
 class Tuner:
@@ -126,6 +132,10 @@ class Tuner:
                 )
         self._judge(owners, estimate)
 
+    def may_tune(self, mod: tvm.IRModule) -> bool:
+        """Whether a candidate of this module (typed) can come to a record."""
+        return self._options.serves(mod)
+
     def Summary(self) -> str:
         """One line: tasks by outcome, and what the log gave."""
         return (
@@ -163,7 +173,8 @@ class Tuner:
         name = self._names[workload]
         kernel = self._kernels.get(workload)
         sources = self._transfer.sources_for(kernel) if kernel else []
-        is_searched = trials >= self._options.trials
+        history = self._history(workload) if self._options.patience else []
+        is_searched = trials >= self._options.trials or is_idle(history, self._options.patience)
         if is_searched and not sources:
             if trials:
                 self.known[workload] = name
@@ -188,6 +199,7 @@ class Tuner:
             log=str(self._options.log),
             model=self._options.model,
             seed=self._options.seed,
+            patience=self._options.patience,
         )
         before = self._budget.left
         with self._budget.spending(on_wait):
@@ -254,13 +266,16 @@ class Tuner:
             counts[line.workload] = counts.get(line.workload, 0) + 1
         return counts
 
+    def _history(self, workload: str) -> list[Line]:
+        return [line for line in self._lines() if line.workload == workload]
+
     def _lines(self) -> Iterable[Line]:
-        """The log's trials for this kind and target."""
-        if not self._options.log.exists():
-            return []
+        """The trials for this kind and target, of the log and those that are known beside it."""
+        lines = read_log(self._options.log) if self._options.log.exists() else []
         wanted = (self._options.kind, str(self.target))
-        lines = read_log(self._options.log)
-        return [line for line in lines if (line.kind, line.target) == wanted]
+        return [
+            line for line in (*lines, *self._options.known) if (line.kind, line.target) == wanted
+        ]
 
     def _job(self, step: str, seconds: float, candidate: CandidateModule, **arguments: Any) -> Job:
         arguments = {"candidate": candidate.to_json(), "kind": self._options.kind, **arguments}

@@ -20,6 +20,7 @@ from ...targets import host_target
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
 from ...transfer.log import sources_of
+from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 
 
@@ -50,9 +51,25 @@ def add_trials(action: argparse.ArgumentParser) -> None:
     add_progress(action)
 
 
+def add_from(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        required=True,
+        metavar="LOG",
+        help="logs of Ansor; shipped is that of this package",
+    )
+
+
+def sources_named(options: argparse.Namespace) -> list[Path]:
+    """The logs that --from names. OptionError."""
+    return [Path(log_named(name)) for name in options.sources]
+
+
 def add_sources(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that transfers: which schedules are tried."""
-    action.add_argument("--from", dest="sources", nargs="+", type=Path, required=True)
+    add_from(action)
     action.add_argument("--best", type=positive, default=1, help="of each source kernel (1)")
     action.add_argument(
         "--schedules", type=positive, help="tried on each kernel at most, nearest in size first"

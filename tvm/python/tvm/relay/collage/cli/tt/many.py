@@ -27,7 +27,15 @@ from ...tuner.end_to_end import UNTUNED, compare_records
 from ...tuner.pipeline import Model, one_worker, transfer_to
 from ...tuner.transfer import Transfer, best_of
 from ...tuning.logs import append_line, load_records
-from .common import add_model, add_sources, add_trials, open_net, positive, wanted_kernels
+from .common import (
+    add_model,
+    add_sources,
+    add_trials,
+    open_net,
+    positive,
+    sources_named,
+    wanted_kernels,
+)
 
 POOLED = "pooled"
 _RECORDS = "many.jsonl"
@@ -46,11 +54,12 @@ def add_actions(add: Any) -> None:
 
 def _many(options: argparse.Namespace) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
-    logs = {path.stem: [path] for path in options.sources}
-    if len(logs) < len(options.sources) or POOLED in logs:
+    sources = sources_named(options)
+    logs = {path.stem: [path] for path in sources}
+    if len(logs) < len(sources) or POOLED in logs:
         raise CollageError(f"logs need names of their own, and none may be {POOLED}")
     if len(logs) > 1:
-        logs[POOLED] = list(options.sources)
+        logs[POOLED] = sources
     known = _known(options.output / _RECORDS)
     rows = []
     for path in options.models:

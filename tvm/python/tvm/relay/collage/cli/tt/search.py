@@ -20,6 +20,7 @@ from ...tuner.pipeline import autoschedule, one_worker, transfer_to
 from ...tuner.session import check_cost_model
 from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from .common import (
+    add_from,
     add_model,
     add_sources,
     add_trials,
@@ -28,6 +29,7 @@ from .common import (
     positive,
     print_facts,
     scores_of,
+    sources_named,
     wanted_kernels,
 )
 
@@ -57,7 +59,7 @@ def add_actions(add: Any) -> None:
     add_trials(action)
     action = add("choose", _choose, "which of some logs promises most to a model")
     action.add_argument("model", type=Path, help="an ONNX file")
-    action.add_argument("--from", dest="sources", nargs="+", type=Path, required=True)
+    add_from(action)
     add_model(action)
     action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
     action.add_argument("model", type=Path, help="an ONNX file")
@@ -143,7 +145,7 @@ def _matcher(options: argparse.Namespace, kernels: Sequence[Kernel]) -> Callable
 
 def _choose(options: argparse.Namespace) -> int:
     kernels = kernels_of_model(options.model, options)
-    found = scores_of(kernels, options.sources)
+    found = scores_of(kernels, sources_named(options))
     print_facts(options, {name: round(score, 3) for name, score in found.items()})
     return 0
 
@@ -151,7 +153,7 @@ def _choose(options: argparse.Namespace) -> int:
 def _transfer(options: argparse.Namespace) -> int:
     with one_worker() as workers:
         model = wanted_kernels(open_net(options.model, options, workers), options.without)
-        logs = list(options.sources)
+        logs = sources_named(options)
         if options.choose:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
