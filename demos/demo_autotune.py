@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One net three times: TVM untuned, with schedules of other nets in seconds, tuned for minutes.
 
-Each time Collage searches again which parts TVM gets beside oneDNN; costs that are known stay known.
+Each time Collage searches again which parts TVM gets beside oneDNN; known costs stay known.
 `make demo-autotune` runs this. It writes a JSON file and, with matplotlib, a picture beside it.
 Docs: docs/transfer.md. Test: demos/test_demo_autotune.py.
 """

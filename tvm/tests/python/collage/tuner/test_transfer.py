@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import transfer_fakes
 from transfer_nets import TARGET, conv, dense, kernel, source
+from tuning_nets import some_lines
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.errors import CollageError, OptionError
 from tvm.relay.collage.exec.pool import WorkerPool
@@ -202,6 +203,32 @@ def test_a_build_tries_schedules_of_other_kernels_and_uses_what_is_faster(tmp_pa
     assert line.workload == kernel(conv).workload and line.seconds
     plans = {item.name for item in result.guard.comparisons}
     assert result.plan.endswith("untuned") or "tvm-untuned" in plans or not result.records
+    assert result.to_json()["schedules"] == result.records.origins()
+    assert ("schedules: 1 transferred" in result.Summary()) == bool(result.records)
+
+
+def test_logs_of_other_kinds_go_beside_schedules_to_transfer(tmp_path):
+    """A record of AutoTVM's that is given serves the build, and what Ansor's schedules try."""
+    given, own, autotvm = (tmp_path / name for name in ("given", "own", "autotvm"))
+    note_kernel(given, kernel(conv, kernel=1))
+    append_line(given, source([["CI", 4], ["AN", 5, 0, 3]], conv, kernel=1).line)
+    autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
+    options = CollageOptions(
+        transfer_log=[str(given)],
+        tuning_log=[str(autotvm)],
+        tune_log=str(own),
+        progress="quiet",
+        store="none",
+        workers=1,
+        measure_seconds=0.02,
+        guard_rounds=3,
+    )
+    result = optimize(conv(), None, [TARGET], options)
+    [line] = read_ansor(own)
+    assert line.origin == "transferred"
+    untuned = result.plan.endswith("untuned")
+    assert untuned or set(result.records.origins()) - {"transferred"} == {"autotvm"}
+    assert {item.name for item in result.guard.comparisons} >= {"tvm", "tvm-untuned"}
 
 
 def test_schedules_of_ansor_do_not_go_with_another_tuner(tmp_path):
