@@ -21,6 +21,14 @@ import numpy as np
 
 UNTUNED, TRANSFERRED, TUNED = "untuned", "transferred", "tuned"
 _ROUNDS = 20
+# Only to see that everything works: the figures say little.
+QUICK = {
+    "tvm_max_depth": 1,
+    "byoc_max_depth": 1,
+    "measure_seconds": 0.01,
+    "guard_rounds": 2,
+    "workers": 1,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         common = {"store": str(Path(folder, "costs.sqlite")), "measure_seconds": 0.1}
         common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
         common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
+        common |= QUICK if options.quick else {}
         for name, more in settings(options).items():
             began = time.perf_counter()
             try:
@@ -182,6 +191,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tune-seconds", type=float, default=120.0)
     parser.add_argument("--trials", type=int, default=64, help="of each kernel at most")
     parser.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
+    parser.add_argument("--quick", action="store_true", help="a short run: figures say little")
     parser.add_argument("--pixels", type=int, default=96, help="of the image, each way")
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="of the last comparison")
     parser.add_argument("--target", default="", help="a host target, else this CPU's")

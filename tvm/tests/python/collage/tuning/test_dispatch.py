@@ -5,7 +5,7 @@ has it, and what is said of both names who found it."""
 import json
 
 import pytest
-from tuning_nets import KINDS, TARGET, dense, some_context, some_lines
+from tuning_nets import KINDS, TARGET, conv, dense, in_mode, some_context, some_lines
 from tvm import meta_schedule as ms
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.costs.build_step import build_module
@@ -13,6 +13,7 @@ from tvm.relay.collage.costs.candidate import TUNING, candidate_module
 from tvm.relay.collage.placement.made_with import tuning_of
 from tvm.relay.collage.tuning import TRANSFERRED, load_records, records_in_force
 from tvm.relay.collage.tuning.ansor_records import TRANSFERRED_VERSION
+from tvm.relay.collage.tuning.records import mode
 
 BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 
@@ -69,3 +70,13 @@ def test_equal_records_are_one_and_that_counts_which_says_whose_it_is(log):
     both = type(records)([*nameless, *records, *nameless])
     assert len(both) == len(records) and both.digest() == nameless.digest() == records.digest()
     assert both.origins() == records.origins()
+
+
+def test_kernels_without_a_record_are_no_warning(caplog):
+    with caplog.at_level("WARNING"), mode("ansor"):
+        build_library(dense(), TARGET)
+    assert "Cannot find tuned schedules" not in caplog.text
+    # Who turns Ansor on himself is told by TVM as always: of another kernel, since it tells once.
+    with caplog.at_level("WARNING"), in_mode("ansor"):
+        build_library(conv(size=6), TARGET)
+    assert "Cannot find tuned schedules" in caplog.text

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tvm
@@ -42,6 +42,21 @@ def is_enabled() -> bool:
 def cannot_build() -> bool:
     """Whether builds fail for want of records: they take the default schedules."""
     return False
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Context without TVM's warning for each kernel that has no record, which is the rule where a
+    search tries what helps."""
+    roots = [each for each in _THREADS.in_force() if isinstance(each, FallbackContext)]
+    before = [root.verbose for root in roots]
+    try:
+        for root in roots:
+            root.verbose = 0
+        yield
+    finally:
+        for root, verbose in zip(roots, before, strict=True):
+            root.verbose = verbose
 
 
 def records_in_force(target: tvm.target.Target) -> list[Record]:

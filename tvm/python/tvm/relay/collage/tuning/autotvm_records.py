@@ -36,6 +36,11 @@ def cannot_build() -> bool:
     return False
 
 
+def quiet() -> contextlib.AbstractContextManager[None]:
+    """Context without warnings for kernels that have no record; there are none here."""
+    return contextlib.nullcontext()
+
+
 def records_in_force(target: tvm.target.Target) -> list[Record]:
     """The record that a build for `target` would use for each workload; CannotTravel.
 

@@ -42,6 +42,11 @@ def cannot_build() -> bool:
     return is_enabled() and Database.current() is None
 
 
+def quiet() -> contextlib.AbstractContextManager[None]:
+    """Context without warnings for kernels that have no record; there are none here."""
+    return contextlib.nullcontext()
+
+
 def records_in_force(target: tvm.target.Target) -> list[Record]:
     """The best record of each workload, whatever its target, as TVM looks it up; CannotTravel."""
     database = Database.current()

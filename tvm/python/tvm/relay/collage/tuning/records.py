@@ -133,12 +133,15 @@ def mode(kind: str) -> Iterator[None]:
         yield
         return
     # Who turned a kind on has decided about its passes; else they are as when we tune.
-    with tvm.transform.PassContext(
-        opt_level=current.opt_level,
-        required_pass=list(current.required_pass),
-        disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
-        instruments=list(current.instruments or []),
-        config={**dict(current.config.items()), **missing},
+    with (
+        module.quiet(),
+        tvm.transform.PassContext(
+            opt_level=current.opt_level,
+            required_pass=list(current.required_pass),
+            disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
+            instruments=list(current.instruments or []),
+            config={**dict(current.config.items()), **missing},
+        ),
     ):
         yield
 
