@@ -28,7 +28,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo bench wheel zoo-environment lint clean lock
+.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune bench wheel zoo-environment lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -94,6 +94,10 @@ test-upstream: build
 
 demo: build
 	@$(BIN)/python demos/demo.py $(ARGS)
+
+# One net untuned, with schedules of other nets, tuned for two minutes.
+demo-autotune: build
+	@$(BIN)/python demos/demo_autotune.py $(ARGS)
 
 bench: build
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS); done

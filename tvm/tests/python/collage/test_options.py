@@ -168,6 +168,7 @@ OUT_OF_RANGE = [
     ("log_level", "loud", "one of notset, debug, info, warning, error"),
     ("rpc_wait", 0.0, SECONDS),
     ("tune", -1, COUNT_OR_0),
+    ("tune_patience", -1, COUNT_OR_0),
     ("tuner", "halide", "one of autotvm, ansor, metaschedule"),
     ("tune_model", "lgbm", "one of xgb, random"),
     ("tune_seconds", 0.0, SECONDS),

@@ -25,7 +25,7 @@ def list_tasks(candidate, kind):
     return [{"workload": workload(word), "name": word} for word in candidate["label"].split()]
 
 
-def tune_task(candidate, kind, workload, trials, log, model, seed):
+def tune_task(candidate, kind, workload, trials, log, model, seed, patience):
     _note(candidate, workload)
     before = len(trials_in(log, kind, workload, TARGET))
     for number in range(before, trials):

@@ -164,7 +164,7 @@ def _optimize(
             measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
         with (
             given.in_force(),
-            tuning(measuring, options, targets.host, targets.external) as session,
+            tuning(measuring, options, prepared, targets.host, targets.external) as session,
             clock.phase("partition"),
         ):
             estimator, tuner = CostEstimator(session), session.tuner

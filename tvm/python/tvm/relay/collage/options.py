@@ -199,7 +199,13 @@ class CollageOptions:
     transfer_log: list[str] = _option(
         [],
         _ANY,
-        "logs of Ansor with schedules that TVM's kernels of the same class try, adapted",
+        "logs of Ansor with schedules that TVM's kernels of the same class try, adapted; shipped "
+        "means those of this package",
+    )
+    shipped_records: bool = _option(
+        True,
+        _ANY,
+        "use schedules of this package for TVM's kernels that they were found for, if faster",
     )
     tune: int = _option(
         0, _COUNT_OR_0, "trials for each kernel of TVM's without a record; 0 means no tuning"
@@ -211,6 +217,9 @@ class CollageOptions:
         "xgb",
         _one_of("xgb", "random"),
         "what guides that search: a cost model of xgboost, or chance",
+    )
+    tune_patience: int = _option(
+        0, _COUNT_OR_0, "trials of a kernel without a gain after which its search ends; 0: never"
     )
     tune_log: str = _option(
         "", _ANY, "file that keeps that search's trials; empty means the user's own"

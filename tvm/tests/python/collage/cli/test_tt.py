@@ -1,39 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
 
-import json
-
-import numpy as np
-import onnx
-import onnx_nets
 import pytest
-from onnx import helper
 from transfer_nets import conv, dense, kernel, source
+from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.transfer.log import note_kernel, read_ansor
 from tvm.relay.collage.tuning.logs import append_line
-
-SHAPE = ["--target", "llvm -mcpu=x86-64-v2 -num-cores=2"]
-
-
-def net(path, size, shape=None):
-    """A 3x3 convolution with its bias and relu."""
-    weights = onnx_nets.Weights()
-    weights.add("w", 16, 16, 3, 3)
-    weights["b"] = np.ones(16, "float32")
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["y"], ["z"]),
-    ]
-    given = shape or (1, 16, size, size)
-    made = onnx_nets.model(nodes, [("x", given)], [("z", given)], weights)
-    onnx.save(made, path)
-    return str(path)
-
-
-def answer(capsys, *arguments, code=0):
-    assert main(["tt", *map(str, arguments), "--json"]) == code
-    return json.loads(capsys.readouterr().out)
 
 
 def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
@@ -42,7 +15,8 @@ def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
     limits = ["--seconds", 250, "--progress", "quiet", *SHAPE]
     search = ["autoschedule", large, "--log", log, "--trials", 2, "--search-model", "random"]
     found = answer(capsys, *search, *limits)
-    assert found == {"kernels": 1, "searched": 1, "failed": {}} and len(read_ansor(log)) == 2
+    assert found["seconds"] > 0 and len(read_ansor(log)) == 2
+    assert (found["kernels"], found["searched"], found["failed"]) == (1, 1, {})
     assert answer(capsys, *search, *limits) == found and len(read_ansor(log)) == 2
     assert answer(capsys, "distil", log, "-o", best) == {"trials": 2, "kept": 1}
     [row] = answer(capsys, "info", best)["kernels"]

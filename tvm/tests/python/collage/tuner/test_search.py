@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TVM's own searchers, each with a few trials of one tiny convolution, in a worker process."""
 
+import json
+
 import numpy as np
 import pytest
+import tuning_fakes
 import tvm
 from tuning_nets import KINDS, TARGET, conv, dense
 from tvm.contrib.graph_executor import GraphModule
@@ -13,6 +16,7 @@ from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.tuner import step
 from tvm.relay.collage.tuner.trial import seconds_of_kernel
 from tvm.relay.collage.tuning import load_records, read_log
+from tvm.relay.collage.tuning.logs import Line, append_line
 
 SMALL = {"channels": 4, "size": 4}
 
@@ -182,3 +186,40 @@ def test_options_tune_a_network_and_the_log_serves_the_next_build(tmp_path):
     with given.records.in_force():
         library = build_library(given.mod, given.host)
     np.testing.assert_allclose(outputs(library), outputs(tuned.library), rtol=1e-4, atol=1e-4)
+
+
+def test_a_search_that_gains_nothing_more_ends_early(candidate, tmp_path, monkeypatch):
+    """By a searcher whose trials get faster until the fourth."""
+    asked, seconds = [], [4e-3, 3e-3, 2e-3, 1e-3, 0.995e-3, None, 1e-3, 1e-3, 0.5e-3]
+    log = tmp_path / "tune.jsonl"
+
+    class Fake:
+        @staticmethod
+        def tasks_of(mod, target):
+            return {tuning_fakes.workload("conv"): ("conv", None)}
+
+        @staticmethod
+        def search(task, trials, history, log, **_):
+            asked.append(trials)
+            for number in range(len(history), min(len(history) + trials, len(seconds))):
+                row = json.loads(tuning_fakes.line(tuning_fakes.workload("conv"), 1))
+                row["input"][0] = str(TARGET)
+                took = seconds[number]
+                row["result"][:2] = [[took or 1e9], int(took is None)]
+                append_line(log, json.dumps(row))
+
+    monkeypatch.setattr(step, "_searcher", lambda kind: Fake)
+    step._tasks.cache_clear()
+    given = (candidate, "autotvm", tuning_fakes.workload("conv"), 9, str(log), "random", 0)
+    assert step.tune_task(*given, patience=2) == {"trials": 6}
+    assert asked == [2, 2, 2]  # the last two gained less than a hundredth
+    assert step.tune_task(*given, patience=2) == {"trials": 0}
+    assert step.tune_task(*given, patience=4) == {"trials": 3}
+    assert step.tune_task(*given) == {"trials": 0}
+    step._tasks.cache_clear()
+
+
+def test_what_is_idle():
+    lines = [Line("ansor", "w", "t", seconds, "") for seconds in (3e-3, 1e-3, 0.995e-3, None)]
+    assert step.is_idle(lines, 2) and not step.is_idle(lines, 3) and not step.is_idle(lines, 0)
+    assert not step.is_idle(lines[:2], 2)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import transfer_fakes
 from transfer_nets import TARGET, conv, dense, kernel, source
+from tuning_nets import some_lines
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.errors import CollageError, OptionError
 from tvm.relay.collage.exec.pool import WorkerPool
@@ -19,6 +20,7 @@ from tvm.relay.collage.transfer.log import (
     steps_of,
 )
 from tvm.relay.collage.tuner import transfer_trial
+from tvm.relay.collage.tuner.budget import Budget
 from tvm.relay.collage.tuner.session import tuning_session
 from tvm.relay.collage.tuner.transfer import Transfer, Trial, best_of, outcomes
 from tvm.relay.collage.tuning import TuningLogError, load_records
@@ -151,27 +153,29 @@ def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
     far, near = source([], size=64), source([], size=9)
     transfer = faked(workers, tmp_path, far, source([], dense), near)
     assert transfer.sources_for(kernel(conv)) == [near, far]
-    assert transfer.to_kernel(candidate(conv()), kernel(conv), 0.0) == []
-    trials = transfer.to_kernel(candidate(conv()), kernel(conv), 60.0)
+    assert transfer.to_kernel(candidate(conv()), kernel(conv), Budget(0.0)) == []
+    trials = transfer.to_kernel(candidate(conv()), kernel(conv), Budget(60.0))
     assert [trial.source for trial in trials] == [near, far]
     # Another run has them all from the log, with how they ended.
     workers = None
-    again = faked(workers, tmp_path, far, near).to_kernel(candidate(conv()), kernel(conv), 1.0)
+    again = faked(workers, tmp_path, far, near).to_kernel(
+        candidate(conv()), kernel(conv), Budget(1.0)
+    )
     assert again == trials
 
 
 def test_a_schedule_that_kills_the_worker_costs_itself_alone(workers, tmp_path):
     killing, fine = source([["crash", 0]]), source([["CI", 5]])
     trials = faked(workers, tmp_path, killing, fine).to_kernel(
-        candidate(conv()), kernel(conv), 120.0
+        candidate(conv()), kernel(conv), Budget(120.0)
     )
     assert [trial.outcome for trial in trials] == ["died", "adapted"]
     assert outcomes(trials) == {"died": 1, "adapted": 1}
     assert best_of(trials) == Trial(fine, "adapted", 2e-3, "") and best_of(trials[:1]) is None
     # It is not asked for again, and its reason stays known.
-    assert faked(None, tmp_path, killing).to_kernel(candidate(conv()), kernel(conv), 1.0) == [
-        trials[0]
-    ]
+    assert faked(None, tmp_path, killing).to_kernel(
+        candidate(conv()), kernel(conv), Budget(1.0)
+    ) == [trials[0]]
 
 
 def test_kernels_that_cannot_be_listed_are_an_error_that_names_the_net(workers, tmp_path):
@@ -199,6 +203,32 @@ def test_a_build_tries_schedules_of_other_kernels_and_uses_what_is_faster(tmp_pa
     assert line.workload == kernel(conv).workload and line.seconds
     plans = {item.name for item in result.guard.comparisons}
     assert result.plan.endswith("untuned") or "tvm-untuned" in plans or not result.records
+    assert result.to_json()["schedules"] == result.records.origins()
+    assert ("schedules: 1 transferred" in result.Summary()) == bool(result.records)
+
+
+def test_logs_of_other_kinds_go_beside_schedules_to_transfer(tmp_path):
+    """A record of AutoTVM's that is given serves the build, and what Ansor's schedules try."""
+    given, own, autotvm = (tmp_path / name for name in ("given", "own", "autotvm"))
+    note_kernel(given, kernel(conv, kernel=1))
+    append_line(given, source([["CI", 4], ["AN", 5, 0, 3]], conv, kernel=1).line)
+    autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
+    options = CollageOptions(
+        transfer_log=[str(given)],
+        tuning_log=[str(autotvm)],
+        tune_log=str(own),
+        progress="quiet",
+        store="none",
+        workers=1,
+        measure_seconds=0.02,
+        guard_rounds=3,
+    )
+    result = optimize(conv(), None, [TARGET], options)
+    [line] = read_ansor(own)
+    assert line.origin == "transferred"
+    untuned = result.plan.endswith("untuned")
+    assert untuned or set(result.records.origins()) - {"transferred"} == {"autotvm"}
+    assert {item.name for item in result.guard.comparisons} >= {"tvm", "tvm-untuned"}
 
 
 def test_schedules_of_ansor_do_not_go_with_another_tuner(tmp_path):

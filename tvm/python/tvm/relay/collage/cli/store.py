@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
+from ..transfer.shipped import made, shipped_kernels, shipped_log, vector_bits
 
 
 def add_parser(commands: Any) -> None:
@@ -61,6 +63,7 @@ def add_parser(commands: Any) -> None:
     )
     action.add_argument("--dry-run", action="store_true", help="print, and remove nothing")
     add("check", _check, "read everything, tell whether it is sound")
+    add("shipped", _shipped, "the schedules for TVM's kernels that come with the package")
 
 
 def _add_filters(action: argparse.ArgumentParser) -> None:
@@ -119,7 +122,9 @@ def _print_rows(rows: Sequence[StoredCost]) -> None:
     for row in rows:
         key = row.key
         backend = f"{key.backend} {key.backend_version}".strip()
-        print(key.candidate, row.measured_at[:19], backend, row.label, row.cost.Summary(), sep="  ")
+        tuned = json.loads(key.options).get(TUNING, "")
+        label = f"{row.label} with records {tuned}" if tuned else row.label
+        print(key.candidate, row.measured_at[:19], backend, label, row.cost.Summary(), sep="  ")
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -197,6 +202,24 @@ def _prune(options: argparse.Namespace) -> int:
     _print_rows(rows)
     done = f"{len(rows)} would be removed" if options.dry_run else f"{removed} removed"
     print(f"{len(everything)} costs, {done}; {store.path}")
+    return 0
+
+
+def _shipped(options: argparse.Namespace) -> int:
+    path, bits = shipped_log(), vector_bits()
+    facts = made(path) if path else {}
+    kernels = shipped_kernels()
+    if options.json:
+        rows = [kernel.to_json() for kernel in kernels]
+        print(json.dumps({"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}))
+    elif path is None:
+        print(f"none for this CPU, whose vectors have {bits} bits")
+    else:
+        nets = ", ".join(
+            f"{net} ({trials} trials a kernel)" for net, trials in facts["nets"].items()
+        )
+        print(f"schedules of {len(kernels)} kernels of {nets}, for vectors of {bits} bits; {path}")
+        print(f"made on {facts['cpu']}, {facts['threads']} threads, {facts['date']}")
     return 0
 
 

@@ -24,7 +24,8 @@ from .kernel import KernelChoice, with_kernels
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
 
 _FORMAT = 1
-# The build option with the hash of a candidate's tuning records: a part of its key, no keyword.
+# The build option with the hash of a candidate's tuning records, and whose they are: a part of its
+# key, no keyword.
 TUNING = "tuning"
 
 
@@ -115,7 +116,7 @@ def candidate_module(
     options = dict(build_options or {})
     records = tuning.of_module(mod) if tuning else None
     if records:
-        options[TUNING] = records.digest()
+        options[TUNING] = records.named()
     digest = tvm.ir.structural_hash(weight_free, map_free_vars=True) & (2**64 - 1)
     return CandidateModule(
         backend=backend,

@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
-from ..tuner.session import tuning_session
+from ..tuner.session import Shipped, shipped_of, tuning_session
 from ..tuning import TuningRecords, records_in_force
 from .row import Row, build_options, written_down
 from .session import Session, default_workers, own_backend_modules
@@ -23,10 +23,14 @@ from .session import Session, default_workers, own_backend_modules
 
 @contextlib.contextmanager
 def tuning(
-    session: Session, options: Any, target: Target, external_targets: Sequence[Target]
+    session: Session,
+    options: Any,
+    mod: tvm.IRModule,
+    target: Target,
+    external_targets: Sequence[Target],
 ) -> Iterator[Session]:
-    """The session with the tuner that the options ask for, which tunes TVM's candidates before they
-    are measured in the block.
+    """The session with the tuner that the options ask for, which tunes TVM's candidates of `mod`
+    before they are measured in the block.
 
     ValueError where they run on another machine.
     """
@@ -39,7 +43,9 @@ def tuning(
 
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
-    with tuning_session(options, target, workers, imports) as tuner:
+    is_here = session.runner.is_here
+    shipped = shipped_of(options, mod, target) if is_here else Shipped()
+    with tuning_session(options, target, workers, imports, shipped) as tuner:
         yield dataclasses.replace(session, tuner=tuner)
 
 
@@ -51,7 +57,7 @@ def tune_rows(session: Session, rows: Sequence[Row]) -> None:
     keywords = build_options()
     candidates = []
     for row in rows:
-        if row.external or row.build_target != str(tuner.target):
+        if row.external or row.build_target != str(tuner.target) or not tuner.may_tune(row.mod):
             continue
         given, _ = records_in_force(row.build_target)
         plain = written_down(row, keywords, lambda _, given=given: given)  # type: ignore[misc]

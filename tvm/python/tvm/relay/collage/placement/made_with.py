@@ -6,6 +6,7 @@ Test: placement/test_replay.py.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import tvm_collage
 from ..backends import find_backend
 from ..compile.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
-from ..tuning import TuningRecords, records_in_force
+from ..tuning import TRANSFERRED, TuningRecords, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning
 
 
@@ -43,7 +44,8 @@ def made_with_now(
 def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
     """What a placement of `mod` (typed) notes of records: those that its kernels may use."""
     used = records.of_module(mod)
-    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest())
+    transferred = used.origins().get(TRANSFERRED, 0)
+    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), transferred)
 
 
 def current_opt_level() -> int:
@@ -85,7 +87,8 @@ def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[
         yield "target", f"the host target is {now.target!r}, not {then.target!r}"
     if then.tuning is not None:
         tuning = tuning_of(records_in_force(host)[0], mod)
-        if tuning != then.tuning:
+        # Whose they are is for people; equal records are equal.
+        if dataclasses.replace(tuning, transferred=then.tuning.transferred) != then.tuning:
             yield "tuning", _tuning_difference(tuning, then.tuning)
 
 

@@ -79,12 +79,14 @@ class Tuning:
     records: int = described("how many were in force", **NOT_NEGATIVE)
     kinds: tuple[str, ...] = described("autotvm, ansor, metaschedule: whose they are, sorted")
     digest: str = described("hash of the records; empty without any")
+    transferred: int = described("those that were found for other kernels", 0, **NOT_NEGATIVE)
 
     def Summary(self) -> str:
-        """e.g. "12 tuning records (autotvm 3f2a9c0d11aa22bb)"."""
+        """e.g. "12 tuning records (ansor 3f2a9c0d11aa22bb), 5 of them transferred"."""
         if not self.records:
             return "no tuning records"
-        return f"{self.records} tuning records ({', '.join(self.kinds)} {self.digest})"
+        text = f"{self.records} tuning records ({', '.join(self.kinds)} {self.digest})"
+        return f"{text}, {self.transferred} of them transferred" if self.transferred else text
 
 
 @dataclasses.dataclass(frozen=True)

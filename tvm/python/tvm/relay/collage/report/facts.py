@@ -40,7 +40,8 @@ def result_to_json(result: Any) -> dict[str, Any]:
     `from_store`, `from_memory` (an equal candidate was answered before), of the distinct ones
     `failed` by status, how many are `noisy`, `verified` (outputs compared with TVM's) and
     `not_verified` (asked for, but there was nothing to compare with). kernels: by which of its
-    kernels each step runs that has several, and what each took. graph_search: what the search of
+    kernels each step runs that has several, and what each took. schedules: how many tuning records
+    TVM's kernels may have of whom, {} without any. graph_search: what the search of
     whole plans tried, in that order (GraphSearch.to_json), null without one. summary: one line.
     """
     host = result.host.kind.name
@@ -59,6 +60,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "seconds": dict(result.seconds),
         "costs": dict(result.costs),
         "kernels": [_step(choice) for choice in result.kernels],
+        "schedules": result.records.origins(),
         "graph_search": result.search.to_json() if result.search else None,
     }
     return {"summary": Summary(report), **report}
@@ -91,6 +93,9 @@ def Summary(report: dict[str, Any]) -> str:
     counts = operators_by_backend(report)
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
+    if report.get("schedules"):
+        whose = ", ".join(f"{count} {origin}" for origin, count in report["schedules"].items())
+        pieces.append(f"schedules: {whose}")
     if report["seconds"]:
         pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
     return "; ".join(pieces)

@@ -15,12 +15,8 @@ _SIZE = (8.0, 4.5)  # inches
 def plot_history(search: dict[str, Any], path: str | os.PathLike) -> None:
     """Draw the JSON values of a GraphSearch, by trial and by seconds, to a file whose ending names
     the format. ImportError that says what to do without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plot_history needs matplotlib: pip install matplotlib") from error
     trials = search["trials"]
-    figure = Figure(_SIZE, layout="constrained")
+    figure = make_figure("plot_history")
     by_trial, by_seconds = figure.subplots(1, 2, sharey=True)
     numbers = range(1, len(trials) + 1)
     for axes, places, label in (
@@ -41,6 +37,15 @@ def plot_history(search: dict[str, Any], path: str | os.PathLike) -> None:
     by_trial.legend()
     figure.suptitle(f"Whole plans, strategy {search['strategy']}")
     figure.savefig(os.fspath(path))
+
+
+def make_figure(what: str) -> Any:
+    """An empty picture. ImportError that says what `what` needs without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(f"{what} needs matplotlib: pip install matplotlib") from error
+    return Figure(_SIZE, layout="constrained")
 
 
 def _milliseconds(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -7,6 +7,7 @@ does nothing else, they are ours. No layout is rewritten: see ansor_records.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from typing import Any
@@ -23,7 +24,7 @@ from ..tuning.logs import Line, append_line
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Trials that are chosen at once, by one fit of the cost model.
-_ROUND = 16
+ROUND = 16
 _NO_REWRITE = auto_scheduler.LayoutRewriteOption.NO_REWRITE
 
 
@@ -50,15 +51,10 @@ def tasks_with_calls(mod: tvm.IRModule, target: tvm.target.Target) -> list[tuple
 def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
     """See step.Searcher. The log says what kernel its trials are of, for those who transfer."""
     note_kernel(log, kernel_of(task, task.desc))
-    if model == "xgb":
-        cost_model = auto_scheduler.XGBModel(seed=seed)
-    else:
-        cost_model = auto_scheduler.RandomModel()
+    cost_model = _kept_model(log) if model == "xgb" else auto_scheduler.RandomModel()
     callbacks = []
     if history and os.path.exists(log):
         callbacks.append(auto_scheduler.PreloadMeasuredStates(log))
-        if model == "xgb":
-            cost_model.update_from_file(log)
     policy = auto_scheduler.SketchPolicy(
         task,
         cost_model,
@@ -71,7 +67,7 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
     tvm.register_func("auto_scheduler.local_runner.run", _build_and_run, override=True)
     options = auto_scheduler.TuningOptions(
         num_measure_trials=trials,
-        num_measures_per_round=min(trials, _ROUND),
+        num_measures_per_round=min(trials, ROUND),
         builder=auto_scheduler.LocalBuilder(n_parallel=1),
         runner=auto_scheduler.LocalRunner(),
         measure_callbacks=[_Append(log)],
@@ -80,12 +76,20 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
     task.tune(options, policy)
 
 
+# A worker searches one task after the other: what it has learnt serves the next.
+@functools.lru_cache(maxsize=1)
+def _kept_model(log: str) -> Any:
+    from .kept_model import KeptModel, model_path  # needs xgboost, which other searches do not
+
+    return KeptModel(model_path(log))
+
+
 def _effort(trials: int) -> dict[str, int]:
     """A population in proportion to the trials, TVM's own from 128 trials on."""
     return {
         "sample_init_min_population": min(50, 4 + trials),
         "evolutionary_search_population": min(2048, 16 * trials),
-        "evolutionary_search_num_iters": 4 if trials >= _ROUND else 1,
+        "evolutionary_search_num_iters": 4 if trials >= ROUND else 1,
     }
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import tvm
@@ -18,15 +18,16 @@ from ..costs.candidate import CandidateModule, candidate_module
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
 from ..importer.onnx import from_onnx
-from ..machine.cpu_lock import OnWait, cpus_for_measuring
+from ..machine.cpu_lock import OnWait
 from ..module_check import open_inputs, shapes_text
 from ..progress import OnStep, untold
 from ..transfer.kernel import Kernel
-from ..transfer.log import KIND, note_kernel
+from ..transfer.log import KIND, note_kernel, read_ansor
+from .ansor_search import ROUND
+from .budget import Budget
 from .step import tune_task
 from .transfer import Transfer, Trial
 
-_LEAST_SECONDS = 30.0
 _STEP = f"{tune_task.__module__}:{tune_task.__name__}"
 
 
@@ -83,13 +84,13 @@ def transfer_to(
 ) -> dict[str, list[Trial]]:
     """The trials of each kernel, by workload, for `seconds` together, dearest kernels first."""
     trials = {}
-    kernels = _dearest_first(model.kernels)
+    kernels, budget = _dearest_first(model.kernels), Budget(seconds)
     for done, kernel in enumerate(kernels):
         on_step(kernel.name, done, len(kernels))
-        with cpus_for_measuring(_waiting(on_step, done, len(kernels))):
-            start = time.monotonic()
-            trials[kernel.workload] = transfer.to_kernel(model.candidate, kernel, seconds)
-            seconds -= time.monotonic() - start
+        on_wait = _waiting(on_step, done, len(kernels))
+        trials[kernel.workload] = transfer.to_kernel(
+            model.candidate, kernel, budget, on_wait=on_wait
+        )
     return trials
 
 
@@ -101,37 +102,49 @@ def autoschedule(
     seconds: float,
     search_model: str,
     on_step: OnStep = untold,
+    is_enough: Callable[[], bool] = lambda: False,
 ) -> dict[str, str]:
-    """Ansor's own search, until the log has so many trials of each kernel or the seconds end.
+    """Ansor's own search, until the log has so many trials of each kernel, the seconds end, or
+    `is_enough`, which is asked before each round of a kernel.
 
-    Returns by workload why a kernel's search did not end, for those where it did not.
+    It goes round by round, some trials of each kernel, so that a search that ends early has served
+    all of them. Returns by workload why a kernel's search did not end, for those where it did not.
     """
-    failed = {}
-    kernels = _dearest_first(model.kernels)
-    for done, kernel in enumerate(kernels):
-        on_step(kernel.name, done, len(kernels))
-        if seconds <= 0:
-            failed[kernel.workload] = "no time left"
-            continue
+    failed: dict[str, str] = {}
+    exhausted: set[str] = set()  # which have no schedule left that was not tried
+    kernels, budget = _dearest_first(model.kernels), Budget(seconds)
+    target = str(model.candidate.target)
+    for kernel in kernels:
         note_kernel(log, kernel)
-        # A search that hangs must not use up what others are due.
-        limit = min(seconds, max(2 * seconds / (len(kernels) - done), _LEAST_SECONDS))
-        arguments = {
-            "candidate": model.candidate.to_json(),
-            "kind": KIND,
-            "workload": kernel.workload,
-            "trials": trials,
-            "log": str(log),
-            "model": search_model,
-            "seed": 0,
-        }
-        with cpus_for_measuring(_waiting(on_step, done, len(kernels))):
-            start = time.monotonic()
-            job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
-            [reply] = workers.run([job], concurrency=1)
-            seconds -= time.monotonic() - start
-        if reply.outcome != "ok":
-            failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
+    rounds = [*range(ROUND, trials, ROUND), trials]
+    for number, enough in enumerate(rounds):
+        tried = Counter(line.workload for line in read_ansor(log) if line.target == target)
+        for done, kernel in enumerate(kernels):
+            if kernel.workload in {*failed, *exhausted} or tried[kernel.workload] >= enough:
+                continue
+            on_step(kernel.name, number * len(kernels) + done, len(rounds) * len(kernels))
+            if is_enough():
+                return failed
+            if budget.is_spent:
+                failed[kernel.workload] = "no time left"
+                continue
+            arguments = {
+                "candidate": model.candidate.to_json(),
+                "kind": KIND,
+                "workload": kernel.workload,
+                "trials": enough,
+                "log": str(log),
+                "model": search_model,
+                "seed": 0,
+            }
+            limit = budget.limit(len(kernels) - done)
+            with budget.spending(_waiting(on_step, done, len(kernels))):
+                job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
+                [reply] = workers.run([job], concurrency=1)
+            if reply.outcome != "ok":
+                failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
+            elif not reply.value["trials"]:
+                exhausted.add(kernel.workload)
     return failed
 
 

@@ -8,6 +8,7 @@ Test: tuner/test_tuner.py, tuner/test_standing_logs.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib.util
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+import tvm
 
 from ..backends import find_backend
 from ..errors import BackendUnavailableError, OptionError, UnknownBackendError
@@ -25,8 +27,10 @@ from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..progress import steps
-from ..transfer.log import sources_of
-from ..tuning.logs import load_records, read_log
+from ..transfer.kernel import Kernel
+from ..transfer.log import KIND, sources_of
+from ..transfer.shipped import log_named, may_serve, shipped_kernels, shipped_lines
+from ..tuning.logs import Line, load_records, read_log
 from ..tuning.records import TuningRecords, mode, records_in_force
 from .tuner import TuneOptions, Tuner
 
@@ -41,20 +45,46 @@ def given_records(options: Any, target: Any) -> TuningRecords:
     return load_records(logs_of(options), target)
 
 
+@dataclasses.dataclass(frozen=True)
+class Shipped:
+    """Trials that come with the package, and the kernels that they were made for."""
+
+    lines: Sequence[Line] = ()
+    kernels: Sequence[Kernel] = ()
+
+
+def shipped_of(options: Any, mod: tvm.IRModule, target: Any) -> Shipped:
+    """Those that may serve a module, as the CollageOptions allow; logs and contexts of the user's
+    own come before them."""
+    if not options.shipped_records or logs_of(options) or records_in_force(target)[0]:
+        return Shipped()
+    if options.tunes() and _kind(options) != KIND:
+        return Shipped()
+    kernels = shipped_kernels()
+    if not may_serve(mod, kernels):
+        return Shipped()
+    return Shipped(shipped_lines(tvm.target.Target(target)), kernels)
+
+
 @contextlib.contextmanager
 def tuning_session(
-    options: Any, target: Any, workers: int, imports: Sequence[str] = ()
+    options: Any,
+    target: Any,
+    workers: int,
+    imports: Sequence[str] = (),
+    shipped: Shipped = Shipped(),
 ) -> Iterator[Tuner | None]:
-    """The tuner that the CollageOptions ask for while the block measures; None for none.
+    """The tuner that the CollageOptions ask for while the block measures; None for none. With
+    `shipped` it judges these where nothing else is asked for.
 
     Raises BackendUnavailableError when its cost model is not installed, TuningLogError for a
     `transfer_log` that is none, OptionError where that goes with another tuner than Ansor, and
     OSError when the tuner's log cannot be made.
     """
-    if not options.tunes():
+    if not options.tunes() and not shipped.lines:
         yield None
         return
-    kind = "ansor" if options.transfer_log else options.tuner
+    kind = _kind(options)
     if options.tune and kind != options.tuner:
         raise OptionError(
             f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
@@ -64,8 +94,11 @@ def tuning_session(
         check_cost_model(
             options.tune_model, f"tune={options.tune}", "set the option tune_model to random"
         )
-    log = Path(options.tune_log).expanduser() if options.tune_log else default_log(kind)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    # Where only shipped ones are judged nothing is written.
+    log = Path(os.devnull)
+    if options.tunes():
+        log = Path(options.tune_log).expanduser() if options.tune_log else default_log(kind)
+        log.parent.mkdir(parents=True, exist_ok=True)
     tune_options = TuneOptions(
         kind=kind,
         trials=options.tune,
@@ -73,7 +106,10 @@ def tuning_session(
         seconds=options.tune_seconds,
         model=options.tune_model,
         seed=options.seed,
-        sources=sources_of(options.transfer_log),
+        patience=options.tune_patience,
+        sources=sources_of([log_named(name) for name in options.transfer_log]),
+        known=shipped.lines,
+        serves=(lambda mod: options.tunes() or may_serve(mod, shipped.kernels)),
     )
     given, _ = records_in_force(target)
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
@@ -85,6 +121,11 @@ def tuning_session(
             yield tuner
     finally:
         _logger.info("tuning: %s", tuner.Summary())
+
+
+def _kind(options: Any) -> str:
+    """Whose records are looked for."""
+    return KIND if options.transfer_log or not options.tunes() else options.tuner
 
 
 def check_cost_model(model: str, what: str, otherwise: str) -> None:

@@ -8,8 +8,11 @@ expendable: should one crash or hang, the log keeps the trials before. Test: tun
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import tvm
@@ -19,6 +22,9 @@ from ..costs.candidate import CandidateModule
 from ..costs.pass_context import context_from_json
 from ..transfer.kernel import kernel_of
 from ..tuning.logs import Line, read_log
+
+# A gain of less than a hundredth is none.
+_GAIN = 0.99
 
 
 class Searcher(Protocol):
@@ -34,7 +40,7 @@ class Searcher(Protocol):
 
 def list_tasks(candidate: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """Workload and name of each task in a candidate (its JSON form), and the kernel of Ansor's."""
-    _, tasks = _tasks(candidate, kind)
+    _, tasks = _tasks(_text(candidate), kind)
     return [
         {
             "workload": workload,
@@ -53,21 +59,40 @@ def tune_task(
     log: str,
     model: str,
     seed: int,
+    patience: int = 0,
 ) -> dict[str, Any]:
-    """Search for the workload until the log has `trials` trials of it; returns how many were new.
+    """Search for the workload until the log has `trials` trials of it, or so many as `patience`
+    that gained nothing (0: however many); returns how many were new.
 
     LookupError when the candidate has no such task.
     """
-    target, tasks = _tasks(candidate, kind)
+    target, tasks = _tasks(_text(candidate), kind)
     if workload not in tasks:
         raise LookupError(f"the candidate has no {kind} task {workload:.80}")
     history = trials_in(log, kind, workload, str(target))
-    missing = trials - len(history)
-    if missing > 0:
+    before = len(history)
+    while len(history) < trials and not is_idle(history, patience):
+        missing, known = trials - len(history), len(history)
         _searcher(kind).search(
-            tasks[workload][1], missing, history, log, model=model, seed=seed + len(history)
+            tasks[workload][1],
+            min(missing, patience or missing),
+            history,
+            log,
+            model=model,
+            seed=seed + known,
         )
-    return {"trials": len(trials_in(log, kind, workload, str(target))) - len(history)}
+        history = trials_in(log, kind, workload, str(target))
+        if len(history) == known:
+            break  # nothing is left to try
+    return {"trials": len(history) - before}
+
+
+def is_idle(history: Sequence[Line], patience: int) -> bool:
+    """Whether the last trials, as many as `patience`, gained nothing over those before."""
+    if not patience or len(history) <= patience:
+        return False
+    seconds = [line.seconds or math.inf for line in history]
+    return min(seconds) > _GAIN * min(seconds[:-patience])
 
 
 def trials_in(log: str, kind: str, workload: str, target: str) -> list[Line]:
@@ -85,8 +110,14 @@ def _searcher(kind: str) -> Searcher:
     return importlib.import_module(f".{kind}_search", __package__)
 
 
-def _tasks(candidate: dict[str, Any], kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
-    module = CandidateModule.from_json(candidate)
+def _text(candidate: dict[str, Any]) -> str:
+    return json.dumps(candidate, sort_keys=True)
+
+
+# A worker gets one candidate's tasks one after the other, and each perhaps several times.
+@functools.lru_cache(maxsize=1)
+def _tasks(candidate: str, kind: str) -> tuple[tvm.target.Target, dict[str, Any]]:
+    module = CandidateModule.from_json(json.loads(candidate))
     target = tvm.target.Target(module.target)
     with in_candidates_context(module):
         return target, _searcher(kind).tasks_of(module.instantiate(), target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ from pathlib import Path
 from ..costs.candidate import CandidateModule
 from ..errors import CollageError
 from ..exec.pool import Job, WorkerPool
-from ..machine.cpu_lock import OnWait, cpus_for_measuring
+from ..machine.cpu_lock import OnWait
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source, note_trial, trial_key, trials_of
+from .budget import Budget
 
 _STEP = f"{__package__}.transfer_trial"
 DIED = "died"
@@ -29,16 +31,19 @@ _TELLING_SECONDS = 20.0
 @dataclasses.dataclass(frozen=True)
 class Trial:
     """source: whose schedule. outcome: of transfer_trial.OUTCOMES, or DIED where the worker did not
-    survive it or had to be stopped. seconds: of one run of the kernel; None unless it was timed."""
+    survive it or had to be stopped. seconds: of one run of the kernel; None unless it was timed.
+    took: seconds that the trial took."""
 
     source: Source
     outcome: str
     seconds: float | None = None
     reason: str = ""
+    took: float = dataclasses.field(default=0.0, compare=False)
 
 
 class Transfer:
-    """Of sources to kernels, with one log. trial_seconds: for one trial, its build with it.
+    """Of sources to kernels, with one log. trial_seconds: for one trial, its build with it. most:
+    schedules that are tried on one kernel, all by default.
 
     list_step, trial_step: what a worker does; tests put fakes there.
     """
@@ -49,11 +54,12 @@ class Transfer:
         log: Path,
         workers: WorkerPool,
         trial_seconds: float = 30.0,
+        most: int | None = None,
         list_step: str = f"{_STEP}:list_kernels",
         trial_step: str = f"{_STEP}:transfer",
     ) -> None:
         self._sources, self._log, self._workers = list(sources), log, workers
-        self._trial_seconds = trial_seconds
+        self._trial_seconds, self._most = trial_seconds, most
         self._list_step, self._trial_step = list_step, trial_step
 
     def kernels(self, candidate: CandidateModule, seconds: float = 300.0) -> list[Kernel]:
@@ -68,16 +74,18 @@ class Transfer:
     def sources_for(self, kernel: Kernel) -> list[Source]:
         """Those of its class, the nearest in size first."""
         alike = [source for source in self._sources if source.kernel.kind == kernel.kind]
-        return sorted(alike, key=lambda source: source.kernel.distance(kernel))
+        return sorted(alike, key=lambda source: source.kernel.distance(kernel))[: self._most]
 
     def to_kernel(
         self,
         candidate: CandidateModule,
         kernel: Kernel,
-        seconds: float,
+        budget: Budget,
+        seconds: float = math.inf,
         on_wait: OnWait | None = None,
     ) -> list[Trial]:
-        """How all sources of its class do on a candidate's kernel, as far as the seconds go.
+        """How all sources of its class do on a candidate's kernel, as far as the budget and its
+        share of it, `seconds`, go.
 
         What the log tells of is not tried again; nothing else runs while something is.
         """
@@ -90,8 +98,8 @@ class Transfer:
         untried = {key: source for key, source in sources.items() if key not in known}
         if not untried:
             return trials
-        with cpus_for_measuring(on_wait):
-            end = time.monotonic() + seconds
+        with budget.spending(on_wait):
+            end = time.monotonic() + min(seconds, budget.left)
             is_warm = False
             for key, source in untried.items():
                 left = end - time.monotonic()
@@ -100,11 +108,14 @@ class Transfer:
                 # A worker that is new gets ready first: that is no trial's time.
                 if not is_warm:
                     self.kernels(candidate)
+                start = time.monotonic()
                 trial = self._try(candidate, kernel, source, left)
+                trial = dataclasses.replace(trial, took=time.monotonic() - start)
                 is_warm = trial.outcome != DIED
                 if is_warm or left >= _TELLING_SECONDS:
-                    facts = {"outcome": trial.outcome, "seconds": trial.seconds}
-                    note_trial(self._log, key, {**facts, "reason": trial.reason})
+                    facts = dataclasses.asdict(trial)
+                    del facts["source"]
+                    note_trial(self._log, key, facts)
                 trials.append(trial)
         return trials
 

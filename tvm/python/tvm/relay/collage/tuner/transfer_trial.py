@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..messages import last_line
 from ..transfer.adapt import Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
 from ..transfer.log import Source, note_kernel, read_ansor, steps_of
+from ..tuning.ansor_records import TRANSFERRED_VERSION, VERSION
 from ..tuning.logs import append_line
 from .ansor_search import tasks_with_calls
 from .step import in_candidates_context
@@ -101,15 +103,17 @@ class _Trials:
         except Exception as error:  # noqa: BLE001 - a bad line of a log is data
             return _row(INVALID, None, last_line(error))
         text = json.dumps(steps)
+        is_own = source.kernel.workload == self._kernel.workload
         if text not in self._known:
+            began = time.time()
             self._known[text] = self._measured(steps)
             outcome, costs, _ = self._known[text]
-            number = 0 if costs else _ERRORS[outcome]
-            append_line(self._log, self._line(steps, costs or [_NEVER], number))
+            result = [costs or [_NEVER], 0 if costs else _ERRORS[outcome], time.time() - began]
+            version = VERSION if is_own else TRANSFERRED_VERSION
+            append_line(self._log, self._line(steps, [*result, int(began)], version))
         outcome, costs, reason = self._known[text]
         if costs is None:
             return _row(outcome, None, reason)
-        is_own = source.kernel.workload == self._kernel.workload
         return _row(EXACT if is_own else ADAPTED, sum(costs) / len(costs), reason)
 
     def _measured(self, steps: Sequence[Step]) -> tuple[str, list[float] | None, str]:
@@ -150,15 +154,15 @@ class _Trials:
     def _state(self, steps: Sequence[Step]) -> Any:
         if not steps:
             return self._dag.get_init_state().state_object
-        return load_record_from_string(self._line(steps, [0.0], 0))[0].state
+        return load_record_from_string(self._line(steps, [[0.0], 0, 0.0, 0]))[0].state
 
-    def _line(self, steps: Sequence[Step], costs: list[float], error: int) -> str:
+    def _line(self, steps: Sequence[Step], result: list[Any], version: str = VERSION) -> str:
         """A line of Ansor's log; builds do not look at the machine's parameters in it."""
         task = [self._task.workload_key, str(self._task.target), [1, 64, 64, 0, 0, 0, 0, 0]]
         row = {
             "i": [[*task, "", 0, []], [[], list(steps)]],
-            "r": [costs, error, 0.0, 0],
-            "v": "v0.6",
+            "r": result,
+            "v": version,
         }
         return json.dumps(row)
 

@@ -8,11 +8,9 @@ default schedule. Nothing is built or run in this process. Test: tuner/test_tune
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,18 +21,18 @@ from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
-from ..machine.cpu_lock import OnWait, cpus_for_measuring, seconds_waited
+from ..machine.cpu_lock import OnWait
 from ..progress import OnStep, steps_untold
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords
+from .budget import Budget
+from .step import is_idle
 from .transfer import Transfer, Trial, best_of, outcomes
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"
-# One task may take so many times its equal share of the time left, and always so many seconds.
-_SHARES, _LEAST_SECONDS = 2.0, 30.0
 
 Estimate = Callable[[Sequence[CandidateModule]], list[Cost]]
 # A candidate with these records: the same function, as candidate_module makes it.
@@ -44,9 +42,11 @@ WithRecords = Callable[[TuningRecords], CandidateModule]
 @dataclasses.dataclass(frozen=True)
 class TuneOptions:
     """kind: of KINDS. trials: of each task. seconds: for all searches together. log: a file.
-    model: the searcher's cost model, xgb or random. extract_seconds: for one candidate's tasks.
+    model: the searcher's cost model, xgb or random. patience: trials without a gain after which a
+    task's search ends, 0 for none. extract_seconds: for one candidate's tasks.
     list_step, tune_step: what a worker does; tests put fakes there. sources: Ansor's schedules that
-    each task tries first, if they are of its class."""
+    each task tries first, if they are of its class. known: trials that count beside the log's.
+    serves: whether there may be any for a module, where no others are to be made."""
 
     kind: str
     trials: int
@@ -54,10 +54,13 @@ class TuneOptions:
     seconds: float = 600.0
     model: str = "xgb"
     seed: int = 0
+    patience: int = 0
     extract_seconds: float = 60.0
     list_step: str = f"{_STEP}:list_tasks"
     tune_step: str = f"{_STEP}:tune_task"
     sources: Sequence[Source] = ()
+    known: Sequence[Line] = ()
+    serves: Callable[[tvm.IRModule], bool] = lambda mod: True
 
 
 class Tuner:
@@ -89,7 +92,7 @@ class Tuner:
         self._transfer = Transfer(options.sources, options.log, workers)
         self._progress = progress
         self.target = tvm.target.Target(target)
-        self._seconds_left = options.seconds
+        self._budget = Budget(options.seconds)
         self._tasks: dict[str, list[str]] = {}  # by candidate
         self._names: dict[str, str] = {}  # by workload
         self._kernels: dict[str, Kernel] = {}  # by workload, of Ansor's
@@ -117,7 +120,7 @@ class Tuner:
         with self._progress() as on_step:
             for done, (workload, (candidate, _)) in enumerate(owners.items()):
                 on_step(self._names[workload], done, len(owners))
-                limit = self._limit(len(owners) - done)
+                limit = self._budget.limit(len(owners) - done)
                 self._search(
                     workload,
                     candidate,
@@ -128,6 +131,10 @@ class Tuner:
                     ),
                 )
         self._judge(owners, estimate)
+
+    def may_tune(self, mod: tvm.IRModule) -> bool:
+        """Whether a candidate of this module (typed) can come to a record."""
+        return self._options.serves(mod)
 
     def Summary(self) -> str:
         """One line: tasks by outcome, and what the log gave."""
@@ -153,11 +160,6 @@ class Tuner:
                     self._kernels[task["workload"]] = Kernel.from_json(task["kernel"])
             self._tasks[candidate.key()] = [task["workload"] for task in tasks]
 
-    def _limit(self, tasks_left: int) -> float:
-        """Seconds for the next task: a trial that hangs must not use up what others are due."""
-        fair = _SHARES * self._seconds_left / tasks_left
-        return min(self._seconds_left, max(fair, _LEAST_SECONDS))
-
     def _search(
         self,
         workload: str,
@@ -171,19 +173,19 @@ class Tuner:
         name = self._names[workload]
         kernel = self._kernels.get(workload)
         sources = self._transfer.sources_for(kernel) if kernel else []
-        is_searched = trials >= self._options.trials
+        history = self._history(workload) if self._options.patience else []
+        is_searched = trials >= self._options.trials or is_idle(history, self._options.patience)
         if is_searched and not sources:
             if trials:
                 self.known[workload] = name
             return
-        if self._seconds_left <= 0:
+        if self._budget.is_spent:
             self._give_up(workload, f"no time left of tune_seconds={self._options.seconds:g}")
             return
         if kernel and sources:
-            before = self._seconds_left
-            with self._paying():
-                found = self._transfer.to_kernel(candidate, kernel, limit, on_wait)
-            limit = max(0.0, limit - (before - self._seconds_left))
+            before = self._budget.left
+            found = self._transfer.to_kernel(candidate, kernel, self._budget, limit, on_wait)
+            limit = max(0.0, limit - (before - self._budget.left))
             self.transferred[workload] = found
             _logger.info("transferred to %s: %s, %s", name, outcomes(found), best_of(found))
         if is_searched or limit <= 0:
@@ -197,13 +199,14 @@ class Tuner:
             log=str(self._options.log),
             model=self._options.model,
             seed=self._options.seed,
+            patience=self._options.patience,
         )
-        before = self._seconds_left
-        with cpus_for_measuring(on_wait), self._paying():
+        before = self._budget.left
+        with self._budget.spending(on_wait):
             [reply] = self._workers.run([job], concurrency=1)
-        took = before - self._seconds_left
         if reply.outcome == "ok":
             self.searched[workload] = name
+            took = before - self._budget.left
             _logger.info("tuned %s: %s new trials, %.0f s", name, reply.value["trials"], took)
         elif reply.outcome == "timeout":
             self._give_up(
@@ -212,15 +215,6 @@ class Tuner:
             )
         else:
             self._give_up(workload, _reason(reply))
-
-    @contextlib.contextmanager
-    def _paying(self) -> Iterator[None]:
-        """The block's seconds are off those that are left; those of waiting for CPUs are not."""
-        began = time.monotonic() - seconds_waited()
-        try:
-            yield
-        finally:
-            self._seconds_left -= time.monotonic() - seconds_waited() - began
 
     def _give_up(self, workload: str, reason: str) -> None:
         self.failed[workload] = f"{self._names[workload]}: {reason}"
@@ -272,13 +266,16 @@ class Tuner:
             counts[line.workload] = counts.get(line.workload, 0) + 1
         return counts
 
+    def _history(self, workload: str) -> list[Line]:
+        return [line for line in self._lines() if line.workload == workload]
+
     def _lines(self) -> Iterable[Line]:
-        """The log's trials for this kind and target."""
-        if not self._options.log.exists():
-            return []
+        """The trials for this kind and target, of the log and those that are known beside it."""
+        lines = read_log(self._options.log) if self._options.log.exists() else []
         wanted = (self._options.kind, str(self.target))
-        lines = read_log(self._options.log)
-        return [line for line in lines if (line.kind, line.target) == wanted]
+        return [
+            line for line in (*lines, *self._options.known) if (line.kind, line.target) == wanted
+        ]
 
     def _job(self, step: str, seconds: float, candidate: CandidateModule, **arguments: Any) -> Job:
         arguments = {"candidate": candidate.to_json(), "kind": self._options.kind, **arguments}

@@ -2,10 +2,11 @@
 """Tuning records of AutoTVM, Ansor and MetaSchedule (see docs/tuning.md)."""
 
 from .logs import load_records, read_log
-from .record import CannotTravel, Record, TuningLogError
+from .record import TRANSFERRED, CannotTravel, Record, TuningLogError
 from .records import TuningRecords, records_in_force
 
 __all__ = [
+    "TRANSFERRED",
     "CannotTravel",
     "Record",
     "TuningLogError",

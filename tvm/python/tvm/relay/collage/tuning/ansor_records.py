@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tvm
@@ -21,12 +21,17 @@ from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record
 from tvm.auto_scheduler.utils import decode_workload_key
 
 from ..compile.thread_contexts import ThreadContexts
-from .record import CannotTravel, Record, rows_by_precedence
+from .record import TRANSFERRED, CannotTravel, Record, rows_by_precedence
 
+KIND = "ansor"
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
 # TVM 0.19 fails to rewrite the layout of dense's weight ("name_it != name_to_arg.end()").
 DISABLED_PASSES = ["AutoSchedulerLayoutRewrite"]
+# What a line says of its format, which TVM reads and does not look at: of a schedule that was found
+# for another kernel it says that too.
+VERSION = "v0.6"
+TRANSFERRED_VERSION = f"{VERSION} transferred"
 
 
 def is_enabled() -> bool:
@@ -37,6 +42,21 @@ def is_enabled() -> bool:
 def cannot_build() -> bool:
     """Whether builds fail for want of records: they take the default schedules."""
     return False
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Context without TVM's warning for each kernel that has no record, which is the rule where a
+    search tries what helps."""
+    roots = [each for each in _THREADS.in_force() if isinstance(each, FallbackContext)]
+    before = [root.verbose for root in roots]
+    try:
+        for root in roots:
+            root.verbose = 0
+        yield
+    finally:
+        for root, verbose in zip(roots, before, strict=True):
+            root.verbose = verbose
 
 
 def records_in_force(target: tvm.target.Target) -> list[Record]:
@@ -84,6 +104,11 @@ def flat_key(key: str) -> str:
     return key if arguments is None else json.dumps([name, *arguments])
 
 
+def origin_of(row: Any) -> str:
+    """Of a parsed line: see Record.origin."""
+    return TRANSFERRED if row.get("v") == TRANSFERRED_VERSION else KIND
+
+
 def target_of(row: Any) -> str:
     """The target that a parsed line was measured for, as TVM writes it."""
     return row["i"][0][1]
@@ -109,11 +134,11 @@ def _record(target: Any, name: str, args: tuple | None, state: Any, cost: float)
     row = {
         "i": [[key, str(target), [1, 64, 64, 0, 0, 0, 0, 0], "", 2, []], [[], []]],
         "r": [[float(cost)], 0, 0, 0],
-        "v": "v0.6",
+        "v": VERSION,
     }
     empty, result = load_record_from_string(json.dumps(row))
     line = dump_record_to_string(auto_scheduler.MeasureInput(empty.task, state), result).strip()
     # The output's shape ends the workload's arguments; where it begins they do not tell.
     dims = [dim for dim in args or () if isinstance(dim, int)]
     sizes = itertools.accumulate(reversed(dims), operator.mul)
-    return Record("ansor", line, line, frozenset(sizes))
+    return Record(KIND, line, line, frozenset(sizes))

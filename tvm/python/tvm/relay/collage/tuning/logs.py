@@ -32,13 +32,14 @@ _SHOULD_BE = (
 
 
 class Line(NamedTuple):
-    """A trial in a log. seconds: None when it failed."""
+    """A trial in a log. seconds: None when it failed. origin: see Record."""
 
     kind: str
     workload: str
     target: str
     seconds: float | None
     text: str
+    origin: str = ""
 
 
 def read_log(path: str | os.PathLike[str]) -> list[Line]:
@@ -80,13 +81,16 @@ def load_records(paths: Sequence[str | os.PathLike[str]], target: Any) -> Tuning
 
 def records_of(lines: Iterable[Line], target: Any) -> TuningRecords:
     """The records in some lines, looked up as TVM does for `target`."""
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[str, list[Line]] = {}
     for line in lines:
-        by_kind.setdefault(line.kind, []).append(line.text)
+        by_kind.setdefault(line.kind, []).append(line)
     records: list[Record] = []
-    for kind, texts in by_kind.items():
-        with KINDS[kind].open_records(texts) as context:
-            records += KINDS[kind].records_in([context], tvm.target.Target(target))
+    for kind, given in by_kind.items():
+        origins = {line.workload: line.origin for line in given}
+        with KINDS[kind].open_records([line.text for line in given]) as context:
+            for record in KINDS[kind].records_in([context], tvm.target.Target(target)):
+                workload = KINDS[kind].workload_of(parse_json(record.text))
+                records.append(record._replace(origin=origins.get(workload, kind)))
     return TuningRecords(records)
 
 
@@ -123,7 +127,8 @@ def _parse(text: str) -> Line | None:
         for kind, module in KINDS.items():
             if module.is_line(row):
                 workload, target = module.workload_of(row), module.target_of(row)
-                return Line(kind, workload, target, module.seconds_of(row), text)
+                seconds, origin = module.seconds_of(row), module.origin_of(row)
+                return Line(kind, workload, target, seconds, text, origin)
     except (ValueError, TypeError, KeyError, IndexError):
         pass
     return None

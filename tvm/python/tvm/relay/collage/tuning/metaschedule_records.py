@@ -42,6 +42,11 @@ def cannot_build() -> bool:
     return is_enabled() and Database.current() is None
 
 
+def quiet() -> contextlib.AbstractContextManager[None]:
+    """Context without warnings for kernels that have no record; there are none here."""
+    return contextlib.nullcontext()
+
+
 def records_in_force(target: tvm.target.Target) -> list[Record]:
     """The best record of each workload, whatever its target, as TVM looks it up; CannotTravel."""
     database = Database.current()
@@ -110,6 +115,11 @@ def seconds_of(row: Any) -> float | None:
 def workload_of(row: Any) -> str:
     """What a parsed pair is a record for: the hash of its module."""
     return row[0][0]
+
+
+def origin_of(row: Any) -> str:
+    """Of a parsed pair: see Record.origin."""
+    return "metaschedule"
 
 
 def target_of(row: Any) -> str:

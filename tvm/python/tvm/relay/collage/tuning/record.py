@@ -17,6 +17,10 @@ class TuningLogError(CollageError, ValueError):
     """A tuning log cannot be used; the message names the file, the fault and what to do."""
 
 
+# A schedule that was found for another kernel.
+TRANSFERRED = "transferred"
+
+
 class Record(NamedTuple):
     """The best schedule known for one workload.
 
@@ -24,12 +28,15 @@ class Record(NamedTuple):
     lines as one JSON list). identity: equal for equal schedules of equal workloads. sizes: elements
     that one tensor of the kernel has, the data it reads or its output; several where the log does
     not say which; a kernel of a module without a tensor of such a size cannot use the record.
+    origin: who found it, the kind's own search or TRANSFERRED; "" where nobody says. It makes no
+    other record.
     """
 
     kind: str
     text: str
     identity: str
     sizes: frozenset[int]
+    origin: str = ""
 
 
 def rows_by_precedence(contexts: Sequence[Any], target: Any) -> Iterator[tuple[str, Mapping]]:

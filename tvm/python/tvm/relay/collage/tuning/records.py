@@ -8,8 +8,10 @@ and their hash is part of its key. Test: tuning/test_records.py.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -30,6 +32,10 @@ KINDS = {
 _PADDED_TYPES = ("int8", "uint8")
 
 
+# Those that are in force by TuningRecords.in_force: TVM's contexts do not keep whose they are.
+_entered: contextvars.ContextVar[tuple[Record, ...]] = contextvars.ContextVar("entered", default=())
+
+
 class TuningRecords:
     """Records of one or more kinds, at most one a kind and workload; empty for none.
 
@@ -38,7 +44,12 @@ class TuningRecords:
     """
 
     def __init__(self, records: Iterable[Record] = (), modes: Iterable[str] = ()) -> None:
-        self._records = tuple(sorted(set(records), key=_identity))
+        # Of equal ones that which says whose it is.
+        found: dict[Any, Record] = {}
+        for record in records:
+            if not (_identity(record) in found and not record.origin):
+                found[_identity(record)] = record
+        self._records = tuple(sorted(found.values(), key=_identity))
         self.modes = tuple(sorted(set(modes)))
 
     def __bool__(self) -> bool:
@@ -53,6 +64,15 @@ class TuningRecords:
     def changes_builds(self) -> bool:
         """Whether a build in force of these can differ from one without."""
         return bool(self) or any(KINDS[kind].CONFIG for kind in self.modes)
+
+    def origins(self) -> dict[str, int]:
+        """How many there are of whom: Record.origin, or the kind where nobody says."""
+        return dict(sorted(Counter(r.origin or r.kind for r in self._records).items()))
+
+    def named(self) -> str:
+        """The digest, and whose they are; "" without any."""
+        counts = ", ".join(f"{origin} {count}" for origin, count in self.origins().items())
+        return f"{self.digest()} ({counts})" if self else ""
 
     def digest(self) -> str:
         """16 hex digits, equal for equal records; "" without any."""
@@ -75,6 +95,7 @@ class TuningRecords:
         """Context in which TVM's builds use the records, with the PassContext that it takes."""
         by_kind = self.to_json()
         with contextlib.ExitStack() as stack:
+            stack.callback(_entered.reset, _entered.set((*_entered.get(), *self._records)))
             for kind, lines in by_kind.items():
                 stack.enter_context(KINDS[kind].open_records(lines))
             for kind in sorted({*by_kind, *self.modes}):
@@ -98,8 +119,8 @@ class TuningRecords:
         return cls(Record(kind, text, text, frozenset()) for kind, text in rows)
 
     def Summary(self) -> str:
-        """e.g. "12 ansor records 3f2a9c0d11aa22bb"."""
-        counts = [f"{len(lines)} {kind}" for kind, lines in self.to_json().items()]
+        """e.g. "2 ansor, 10 transferred records 3f2a9c0d11aa22bb"."""
+        counts = [f"{count} {origin}" for origin, count in self.origins().items()]
         return f"{', '.join(counts)} records {self.digest()}" if counts else "no tuning records"
 
 
@@ -112,12 +133,15 @@ def mode(kind: str) -> Iterator[None]:
         yield
         return
     # Who turned a kind on has decided about its passes; else they are as when we tune.
-    with tvm.transform.PassContext(
-        opt_level=current.opt_level,
-        required_pass=list(current.required_pass),
-        disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
-        instruments=list(current.instruments or []),
-        config={**dict(current.config.items()), **missing},
+    with (
+        module.quiet(),
+        tvm.transform.PassContext(
+            opt_level=current.opt_level,
+            required_pass=list(current.required_pass),
+            disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
+            instruments=list(current.instruments or []),
+            config={**dict(current.config.items()), **missing},
+        ),
     ):
         yield
 
@@ -136,7 +160,10 @@ def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
                 records += module.records_in_force(tvm.target.Target(target))
             except CannotTravel as error:
                 left_out.append(str(error))
-    return TuningRecords(records), left_out
+    origins = {_identity(record): record.origin for record in _entered.get()}
+    return TuningRecords(
+        r._replace(origin=origins.get(_identity(r), "")) for r in records
+    ), left_out
 
 
 def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:

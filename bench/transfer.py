@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What schedules of other nets gain, beside Ansor's own search in the same time and for long.
+
+    python bench/transfer.py --nets resnet18,alexnet --trials 64 --budget 600   # again to go on
+    python bench/transfer.py --write-docs                                       # docs/transfer.md
+
+Each net gets the schedules that Ansor found for the others. All trials stay in logs, so that a run
+goes on where the budget ended the one before. Docs: docs/transfer.md. Test: bench/test_transfer.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import arguments, records
+from harness.resume import Book, Job, run
+from harness.tables import interval_text, markdown_table, milliseconds
+
+KEY = ["net"]
+COUNTED = ["threads", "trials", "schedules", "machine"]
+PICTURE = "transfer.png"
+# Speed-up over untuned and minutes of search on a Xeon E5-2620 (paper, table 4 and figure 5).
+PAPER = {
+    "resnet18": (1.20, 1.2),
+    "resnet50": (1.16, 7.6),
+    "alexnet": (4.6, 1.7),
+    "vgg16": (1.19, 5.2),
+    "mobilenetv2": (1.20, 1.8),
+    "efficientnet_b0": (1.23, 12.0),
+    "efficientnet_b4": (1.13, 13.0),
+    "googlenet": (1.15, 8.8),
+    "mnasnet": (1.26, 4.8),
+    "bert": (59.0, 0.3),
+    "mobilebert": (13.0, 0.3),
+}
+PAPERS_SHARE, PAPERS_RATIO = 0.49, 6.5
+
+
+def main(given: list[str] | None = None) -> int:
+    options = parse(given)
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, tables)
+    end = time.monotonic() + options.budget
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in options.nets:
+        why = export(name, options)
+        if why:
+            print(f"{name}: {why}", file=sys.stderr)
+            return 1
+    late = [name for name in options.nets if not search(name, options, end)]
+    late += [name for name in options.nets if not transfer(name, options, end)]
+    if late:
+        print(f"the budget of {options.budget:g} s ended: run it again to go on")
+        return 0
+    book = Book(options.record, KEY, conditions_of(options), COUNTED)
+    jobs = [job_of(name, options) for name in options.nets]
+    run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
+    return 0
+
+
+def file_of(name: str, options: argparse.Namespace) -> Path:
+    return options.folder / f"{name}.onnx"
+
+
+def log_of(name: str, options: argparse.Namespace) -> Path:
+    """Of Ansor's own search."""
+    return options.folder / f"{name}.jsonl"
+
+
+def moved_of(name: str, options: argparse.Namespace) -> Path:
+    """Of the trials of other nets' schedules."""
+    return options.folder / f"{name}-transferred.jsonl"
+
+
+def export(name: str, options: argparse.Namespace) -> str:
+    """Have the net's file; why there is none, or ""."""
+    if file_of(name, options).exists():
+        return ""
+    command = [sys.executable, "-m", "tvm.relay.collage", "tt", "export", "--models", name]
+    command += ["-o", str(options.folder), "--python", options.torch_python]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stderr.strip().splitlines() or ["no file"])[-1] if done.returncode else ""
+
+
+def with_model(name: str, options: argparse.Namespace, use: Callable[[Any, Any], Any]) -> Any:
+    """What `use` makes of the net and of workers."""
+    import tvm
+    from tvm.relay.collage.targets import host_target
+    from tvm.relay.collage.tuner.pipeline import load_onnx, one_worker, open_model
+
+    target = tvm.target.Target(options.target) if options.target else host_target()
+    with one_worker() as workers:
+        mod = load_onnx(file_of(name, options), {})
+        return use(open_model(mod, target, name, workers), workers)
+
+
+def search(name: str, options: argparse.Namespace, end: float) -> bool:
+    """Ansor's search of the net until all its kernels have their trials; whether they have."""
+    from tvm.relay.collage.tuner.pipeline import autoschedule
+
+    def use(model: Any, workers: Any) -> bool:
+        left, log = end - time.monotonic(), log_of(name, options)
+        began = time.monotonic()
+        failed = autoschedule(
+            model, workers, log, options.trials, left, options.search_model, told(name)
+        )
+        print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
+        return time.monotonic() < end and not any("time" in why for why in failed.values())
+
+    return bool(end > time.monotonic() and with_model(name, options, use))
+
+
+def transfer(name: str, options: argparse.Namespace, end: float) -> bool:
+    """The other nets' schedules tried on the net; whether all were."""
+    from tvm.relay.collage.transfer.log import sources_of
+    from tvm.relay.collage.tuner.pipeline import transfer_to
+    from tvm.relay.collage.tuner.transfer import Transfer, outcomes
+
+    others = [log_of(each, options) for each in options.nets if each != name]
+
+    def use(model: Any, workers: Any) -> bool:
+        tried = Transfer(
+            sources_of(others), moved_of(name, options), workers, most=options.schedules
+        )
+        found = transfer_to(model, tried, end - time.monotonic(), told(name))
+        trials = [trial for each in found.values() for trial in each]
+        print(f"{name}: transferred, {outcomes(trials)}", flush=True)
+        return time.monotonic() < end
+
+    return bool(end > time.monotonic() and with_model(name, options, use))
+
+
+def job_of(name: str, options: argparse.Namespace) -> Job:
+    return Job(name, {"net": name}, lambda: measure(name, options))
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Whole nets end to end, and how the transfers ended."""
+    from collections import Counter
+
+    from tvm.relay.collage.transfer.log import trials_of
+    from tvm.relay.collage.tuner.gain import compare_searches
+
+    def use(model: Any, workers: Any) -> dict[str, Any]:
+        gain = compare_searches(
+            model, moved_of(name, options), log_of(name, options), workers, options.rounds
+        )
+        ended = trials_of(moved_of(name, options)).values()
+        outcomes = Counter(facts["outcome"] for facts in ended)
+        return {
+            "kernels": len(model.kernels),
+            "from": [each for each in options.nets if each != name],
+            "outcomes": outcomes,
+            "share_of_gain": gain.share_of_gain,
+            "gain": gain.to_json(),
+        }
+
+    return with_model(name, options, use)
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    from tvm.relay.collage.tuner.gain import Gain
+
+    return "; ".join(Gain.from_json(found["gain"]).lines()[1:])
+
+
+def told(name: str) -> Callable[[str, int, int], None]:
+    """Tells of a kernel of the net now and then."""
+    last = [time.monotonic()]
+
+    def on_step(text: str, done: int, total: int) -> None:
+        if time.monotonic() > last[0] + 30:
+            last[0] = time.monotonic()
+            print(f"{name}: {done} of {total}, {text[:60]}", flush=True)
+
+    return on_step
+
+
+def tables(found: Sequence[Mapping[str, Any]]) -> str:
+    """The page's part: what was gained in which time, and beside the paper."""
+    head = ["net", "untuned, ms", "transferred", "Ansor, same time", "Ansor, long", "share of gain"]
+    head += ["Ansor matches after", "paper"]
+    rows = [_row(each) for each in found]
+    shares = [each["share_of_gain"] for each in found if each["share_of_gain"] is not None]
+    mean = f"{100 * sum(shares) / len(shares):.0f} %" if shares else "unknown"
+    machine = found[0]["conditions"]["machine"] if found else {"cpu": "?", "cores": 0}
+    trials = ", ".join(
+        f"{each['net']} {each['gain']['trials']['ansor']} trials for {each['kernels']} kernels"
+        for each in found
+    )
+    outcomes: dict[str, int] = {}
+    for each in found:
+        for name, count in each["outcomes"].items():
+            outcomes[name] = outcomes.get(name, 0) + count
+    ended = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
+    return (
+        f"{markdown_table(head, rows)}\nSpeed-ups are over untuned TVM, whole nets, with 95 % "
+        f"intervals. {machine['cpu']}, {machine['cores']} CPUs. Ansor's long search: {trials}. "
+        f"How the transfers' trials ended: {ended}. Mean share of Ansor's gain: {mean} (paper: "
+        f"{100 * PAPERS_SHARE:.0f} %, with Ansor's searches of 20,000 trials; there Ansor needs "
+        f"{PAPERS_RATIO} times as long to match).\n"
+    )
+
+
+def _row(found: Mapping[str, Any]) -> list[str]:
+    sides = {side["name"]: side for side in found["gain"]["sides"]}
+
+    def cell(name: str) -> str:
+        side = sides.get(name)
+        if side is None or side["speedup"] is None:
+            return "-"
+        return f"{interval_text(side['speedup'], '.2f')} in {side['search_seconds']:.0f} s"
+
+    share, matching = found["share_of_gain"], found["gain"]["matching_seconds"]
+    took = sides["transferred"]["search_seconds"]
+    paper = PAPER.get(found["net"])
+    ratio = f" ({matching / took:.1f} times)" if matching is not None and took else ""
+    return [
+        found["net"],
+        milliseconds(sides["untuned"]["seconds"]),
+        cell("transferred"),
+        cell("ansor same time"),
+        cell("ansor"),
+        "-" if share is None else f"{100 * share:.0f} %",
+        "not in its log" if matching is None else f"{matching:.0f} s{ratio}",
+        f"{paper[0]:g} in {60 * paper[1]:.0f} s" if paper else "-",
+    ]
+
+
+def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("threads", "trials", "schedules", "rounds")
+    settings = {name: getattr(options, name) for name in names}
+    return records.conditions({"commit": records.commit(), **settings}, [])
+
+
+def parse(given: list[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        threads=None,
+        rounds=30,
+        record=arguments.ROOT / "docs/transfer.jsonl",
+        docs=arguments.ROOT / "docs/transfer.md",
+        **arguments.RESUMED,
+    )
+    add = parser.add_argument
+    add(
+        "--nets",
+        type=arguments.listed,
+        default=["resnet18", "alexnet", "googlenet"],
+        help="of collage tt export, or files of that name in the folder; at least two",
+    )
+    add("--trials", type=arguments.at_least(1), default=64, help="of Ansor's for each kernel")
+    add("--schedules", type=arguments.at_least(1), default=8, help="tried on each kernel at most")
+    add("--folder", type=Path, default=arguments.ROOT / "build/bench/transfer", help="of all logs")
+    add("--target", default="", help="a host target, else the usual one")
+    add("--search-model", choices=["xgb", "random"], default="xgb")
+    add(
+        "--torch-python",
+        default=str(arguments.ROOT / ".venv-zoo/bin/python"),
+        help="has torch (make zoo-environment)",
+    )
+    options = parser.parse_args(given)
+    if len(options.nets) < 2:
+        parser.error("--nets takes at least two: each gets the schedules of the others")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

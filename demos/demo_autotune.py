@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One net three times: TVM untuned, with schedules of other nets in seconds, tuned for minutes.
+
+Each time Collage searches again which parts TVM gets beside oneDNN; known costs stay known.
+`make demo-autotune` runs this. It writes a JSON file and, with matplotlib, a picture beside it.
+Docs: docs/transfer.md. Test: demos/test_demo_autotune.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+UNTUNED, TRANSFERRED, TUNED = "untuned", "transferred", "tuned"
+_ROUNDS = 20
+# Only to see that everything works: the figures say little.
+QUICK = {
+    "tvm_max_depth": 1,
+    "byoc_max_depth": 1,
+    "measure_seconds": 0.01,
+    "guard_rounds": 2,
+    "workers": 1,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parse(arguments)
+    import tvm
+    from tvm.relay import collage
+    from tvm.relay.collage.errors import CollageError
+
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    mod = make_net(options.pixels)
+    targets = [tvm.target.Target(options.target) if options.target else collage.host_target()]
+    targets.append(tvm.target.Target("dnnl"))
+    steps, results = [], {}
+    with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
+        common = {"store": str(Path(folder, "costs.sqlite")), "measure_seconds": 0.1}
+        common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
+        common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
+        common |= QUICK if options.quick else {}
+        for name, more in settings(options).items():
+            began = time.perf_counter()
+            try:
+                result = collage.optimize(
+                    mod, None, targets, collage.CollageOptions(**common, **more)
+                )
+            except CollageError as error:
+                print(f"demo-autotune: {name}: {error}", file=sys.stderr)
+                return 1
+            results[name] = result
+            steps.append(row_of(name, result, time.perf_counter() - began))
+            print(text_of(steps[-1]), flush=True)
+        add_latencies(steps, results, folder, options)
+    for row in steps:
+        print(f"{row['name']}: {1e3 * row['seconds']:.3f} ms, {row['speedup'][0]:.2f} of untuned")
+    options.output.write_text(json.dumps({"steps": steps}, indent=2) + "\n")
+    picture = options.output.with_suffix(".png")
+    print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
+    return 0
+
+
+def settings(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """By step, the options that it adds."""
+    transfer = {"transfer_log": options.sources, "tune_seconds": options.transfer_seconds}
+    tune = {"tune": options.trials, "tuner": "ansor", "tune_seconds": options.tune_seconds}
+    tune |= {"tune_model": options.search_model, "transfer_log": options.sources}
+    return {UNTUNED: {}, TRANSFERRED: transfer, TUNED: tune}
+
+
+def make_net(pixels: int) -> Any:
+    """A small residual net, of convolutions that other nets have as well in other sizes."""
+    import tvm
+    from tvm import relay
+
+    generator = np.random.default_rng(0)
+
+    def conv(x: Any, inputs: int, channels: int, kernel: int, stride: int = 1) -> Any:
+        shape = (channels, inputs, kernel, kernel)
+        weight = (
+            generator.standard_normal(shape).astype("float32") * (2 / np.prod(shape[1:])) ** 0.5
+        )
+        bias = relay.const(generator.standard_normal((channels, 1, 1)).astype("float32") * 0.1)
+        y = relay.nn.conv2d(
+            x,
+            relay.const(weight.astype("float32")),
+            strides=stride,
+            padding=kernel // 2,
+            channels=channels,
+            kernel_size=(kernel, kernel),
+        )
+        return relay.add(y, bias)
+
+    image = relay.var("image", shape=(1, 3, pixels, pixels))
+    x = relay.nn.relu(conv(image, 3, 32, 3, 2))
+    for inputs, channels in ((32, 64), (64, 128)):
+        short = conv(x, inputs, channels, 1, 2)
+        y = relay.nn.relu(conv(x, inputs, channels, 3, 2))
+        x = relay.nn.relu(relay.add(conv(y, channels, channels, 3), short))
+    x = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(x))
+    weight = generator.standard_normal((10, 128)).astype("float32")
+    mod = tvm.IRModule.from_expr(relay.Function([image], relay.nn.dense(x, relay.const(weight))))
+    return relay.transform.InferType()(mod)
+
+
+def row_of(name: str, result: Any, took: float) -> dict[str, Any]:
+    """What a step came to, but for its latency."""
+    parts = Counter(
+        part.backend
+        for function in result.placement.functions
+        for part in function.parts
+        if part.is_compiled
+    )
+    return {
+        "name": name,
+        "search_seconds": took,
+        "plan": result.plan,
+        "parts": dict(parts),
+        "records": result.records.origins(),
+    }
+
+
+def text_of(row: dict[str, Any]) -> str:
+    parts = ", ".join(f"{count} on {name}" for name, count in row["parts"].items()) or "none"
+    records = ", ".join(f"{count} {name}" for name, count in row["records"].items()) or "none"
+    return (
+        f"{row['name']}: plan {row['plan']} after {row['search_seconds']:.0f} s; parts: {parts}; "
+        f"schedules: {records}"
+    )
+
+
+def add_latencies(
+    steps: list[dict[str, Any]], results: dict[str, Any], folder: str, options: argparse.Namespace
+) -> None:
+    """What each step ships, measured beside the others; outputs are compared with those of the
+    first."""
+    from tvm.relay.collage.exec.arrays import save_arrays
+    from tvm.relay.collage.measure import Contestant, compare, ratio_interval
+
+    inputs = str(Path(folder, "inputs.npz"))
+    shape = (1, 3, options.pixels, options.pixels)
+    image = np.random.default_rng(1).standard_normal(shape).astype("float32")
+    save_arrays(inputs, {"image": image})
+    contestants = []
+    for name, result in results.items():
+        file = str(Path(folder, f"{name}.so"))
+        result.library.export_library(file)
+        contestants.append(Contestant.of_library(name, file, inputs))
+    found = {item.name: item for item in compare(contestants, UNTUNED, options.rounds, 1e-3)}
+    base = found[UNTUNED].samples
+    for row in steps:
+        item = found[row["name"]]
+        row["seconds"] = item.cost.seconds
+        row["speedup"] = list(ratio_interval(base, item.samples))
+
+
+def draw(steps: list[dict[str, Any]], picture: Path) -> bool:
+    """Bars of latencies, the time of each search under them; False without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure((8.0, 4.5), layout="constrained")
+    axes = figure.subplots()
+    labels = [f"{row['name']}\n{row['search_seconds']:.0f} s of search" for row in steps]
+    axes.bar(labels, [1e3 * row["seconds"] for row in steps])
+    axes.set_ylabel("latency of what ships, ms")
+    figure.savefig(picture)
+    return True
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo-autotune ARGS=", description=__doc__)
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        default=["shipped"],
+        metavar="LOG",
+        help="logs of Ansor whose schedules are tried; those of the package by default",
+    )
+    parser.add_argument("--transfer-seconds", type=float, default=30.0)
+    parser.add_argument("--tune-seconds", type=float, default=120.0)
+    parser.add_argument("--trials", type=int, default=64, help="of each kernel at most")
+    parser.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
+    parser.add_argument("--quick", action="store_true", help="a short run: figures say little")
+    parser.add_argument("--pixels", type=int, default=96, help="of the image, each way")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="of the last comparison")
+    parser.add_argument("--target", default="", help="a host target, else this CPU's")
+    parser.add_argument("--progress", default="auto")
+    parser.add_argument("--output", type=Path, default=Path("build/demo/autotune.json"))
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

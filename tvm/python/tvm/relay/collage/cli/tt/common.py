@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the actions of `collage tt` share: arguments, models that are opened, answers as text or
+JSON. Test: cli/test_tt.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from ...errors import CollageError
+from ...targets import host_target
+from ...transfer.choose import scores, shares
+from ...transfer.kernel import Kernel
+from ...transfer.log import sources_of
+from ...transfer.shipped import log_named
+from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
+
+
+def add_model(action: argparse.ArgumentParser) -> None:
+    """Arguments of an action that reads a model."""
+    action.add_argument("--target", default="", help="a host target, else the usual one")
+    action.add_argument(
+        "--shape",
+        metavar="INPUT=DIMS",
+        type=_shape,
+        action="append",
+        default=[],
+        help="of an input that the model leaves open, as x=1,3,224,224",
+    )
+
+
+def add_progress(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--progress", choices=["auto", "rich", "lines", "quiet", "json"], default="auto"
+    )
+
+
+def add_trials(action: argparse.ArgumentParser) -> None:
+    """Arguments of an action that makes trials."""
+    action.add_argument(
+        "--seconds", type=seconds, default=600.0, help="for all kernels together (600)"
+    )
+    add_progress(action)
+
+
+def add_from(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        required=True,
+        metavar="LOG",
+        help="logs of Ansor; shipped is that of this package",
+    )
+
+
+def sources_named(options: argparse.Namespace) -> list[Path]:
+    """The logs that --from names. OptionError."""
+    return [Path(log_named(name)) for name in options.sources]
+
+
+def add_sources(action: argparse.ArgumentParser) -> None:
+    """Arguments of an action that transfers: which schedules are tried."""
+    add_from(action)
+    action.add_argument("--best", type=positive, default=1, help="of each source kernel (1)")
+    action.add_argument(
+        "--schedules", type=positive, help="tried on each kernel at most, nearest in size first"
+    )
+    action.add_argument(
+        "--without",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="leave kernels alone whose name has this word, as conv2d",
+    )
+
+
+def scores_of(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, float]:
+    """What each log promises to a model with these kernels, the best first. CollageError where no
+    log has a schedule of any of its classes."""
+    models = {str(path): [source.kernel for source in sources_of([path])] for path in logs}
+    found = scores(shares(kernels, {}), models)
+    if not any(found.values()):
+        raise CollageError(
+            f"no schedule in {', '.join(models)} is of a class of the model's kernels: name logs "
+            "of models that are more like it (collage tt info tells the classes)"
+        )
+    return found
+
+
+def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
+    target = tvm.target.Target(options.target) if options.target else host_target()
+    return open_model(load_onnx(path, dict(options.shape)), target, path.name, workers)
+
+
+def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:
+    with one_worker() as workers:
+        return list(open_net(path, options, workers).kernels)
+
+
+def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
+    """The model without the kernels whose names have one of the words."""
+    kernels = [
+        kernel for kernel in model.kernels if not any(word in kernel.name for word in without)
+    ]
+    return dataclasses.replace(model, kernels=kernels)
+
+
+def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
+    if options.json:
+        print(json.dumps(facts, indent=1))
+    else:
+        print("\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    name, equals, dims = text.partition("=")
+    try:
+        if name and equals:
+            return name, [int(dim) for dim in dims.split(",")]
+        raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no INPUT=DIMS, as x=1,3,224,224") from None
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return number
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number

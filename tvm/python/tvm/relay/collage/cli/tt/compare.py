@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage tt compare, plot`: what transfers gained beside what Ansor gained, and how long each
+took. Test: cli/test_tt_compare.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import CollageError
+from ...files import write_whole
+from ...progress import steps
+from ...report.tuning_gain import plot_gains
+from ...transfer.log import read_ansor
+from ...tuner.gain import Gain, compare_searches
+from ...tuner.pipeline import one_worker
+from .common import add_model, add_progress, open_net, positive
+
+
+def add_actions(add: Any) -> None:
+    action = add(
+        "compare",
+        _compare,
+        "a model untuned, with transferred schedules, with Ansor's after the same time and at last",
+    )
+    action.add_argument("model", type=Path, help="an ONNX file")
+    action.add_argument("--transferred", type=Path, required=True, help="log of tt transfer")
+    action.add_argument("--ansor", type=Path, required=True, help="log of tt autoschedule")
+    action.add_argument("--rounds", type=positive, default=30, help="of measuring (30)")
+    action.add_argument("--output", "-o", type=Path, help="the answer as JSON, for tt plot")
+    add_model(action)
+    add_progress(action)
+    action = add("plot", _plot, "draw what tt compare wrote: speed-ups, and against search time")
+    action.add_argument("comparisons", nargs="+", type=Path)
+    action.add_argument("--output", "-o", type=Path, required=True, help="a picture: .png, .svg")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    for log in (options.transferred, options.ansor):
+        read_ansor(log)  # what is wrong is told before minutes of work
+    with one_worker() as workers:
+        model = open_net(options.model, options, workers)
+        with steps("comparing", options.progress) as on_step:
+            found = compare_searches(
+                model, options.transferred, options.ansor, workers, options.rounds, on_step
+            )
+    if options.output:
+        write_whole(str(options.output), json.dumps(found.to_json(), indent=1) + "\n")
+    if options.json:
+        print(json.dumps(found.to_json(), indent=1))
+    else:
+        print("\n".join(found.lines()))
+    return 0
+
+
+def _plot(options: argparse.Namespace) -> int:
+    gains = [Gain.from_json(_read(path)) for path in options.comparisons]
+    plot_gains(gains, options.output)
+    if options.json:
+        print(json.dumps({"picture": str(options.output)}))
+    else:
+        print(options.output)
+    return 0
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """What tt compare wrote. CollageError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        Gain.from_json(found)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CollageError(f"{path} is no answer of collage tt compare: {error}") from error
+    return found

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage tt export`: the nets of the paper as ONNX files. Test: cli/test_tt_export.py.
+
+torchvision and transformers build them, in an environment that has these: they need not be beside
+TVM, whose process they never enter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...errors import CollageError
+from ...transfer import export_torch
+from ...transfer.export_torch import NETS
+from .common import positive, print_facts
+
+_NEEDS = "torch, torchvision and transformers"
+
+
+def add_actions(add: Any) -> None:
+    action = add("export", _export, "write the paper's nets as ONNX files, with random weights")
+    action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
+    action.add_argument(
+        "--models",
+        type=_names,
+        default=list(NETS),
+        metavar="NAME,NAME",
+        help=f"of {', '.join(NETS)}; all by default",
+    )
+    action.add_argument("--batch", type=positive, default=1)
+    action.add_argument(
+        "--python", default=sys.executable, help=f"a Python that has {_NEEDS}; this one by default"
+    )
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in NETS]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"{text!r}: choose of {', '.join(NETS)}")
+    return names
+
+
+def _export(options: argparse.Namespace) -> int:
+    options.output.mkdir(parents=True, exist_ok=True)
+    files = {name: options.output / f"{name}.onnx" for name in options.models}
+    kept = [name for name, file in files.items() if file.exists()]
+    for name, file in files.items():
+        if name not in kept:
+            _run(options.python, name, options.batch, file)
+    facts = {"written": [name for name in files if name not in kept], "kept": kept}
+    print_facts(options, {**facts, "folder": str(options.output)})
+    return 0
+
+
+def _run(python: str, name: str, batch: int, file: Path) -> None:
+    """One net in a process of its own. CollageError."""
+    command = [python, "-P", export_torch.__file__, name, str(batch), str(file)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CollageError(f"--python {python}: {error.strerror}") from error
+    if done.returncode:
+        last = (done.stderr.strip() or "no reason given").splitlines()[-1]
+        advice = ""
+        if "ModuleNotFoundError" in last:
+            advice = f": name by --python an interpreter that has {_NEEDS}"
+        raise CollageError(f"{name} cannot be exported by {python}: {last}{advice}")

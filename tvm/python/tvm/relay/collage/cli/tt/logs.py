@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage tt info, distil, split`: what models and logs have, without a trial.
+
+Test: cli/test_tt.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...errors import CollageError
+from ...files import write_whole
+from ...transfer.choose import are_timed, shares
+from ...transfer.kernel import to_comment
+from ...transfer.log import distil, kernels_of, read_ansor
+from ...tuning.logs import Line
+from .common import add_model, kernels_of_model, positive, print_facts
+
+
+def add_actions(add: Any) -> None:
+    action = add("info", _info, "the kernels of a model (*.onnx) or of logs, by class")
+    action.add_argument("input", nargs="+", type=Path)
+    add_model(action)
+    action = add("distil", _distil, "keep the best trials of each kernel")
+    action.add_argument("logs", nargs="+", type=Path)
+    action.add_argument("--output", "-o", type=Path, required=True, help="a new log")
+    action.add_argument("--best", type=positive, default=1, help="of each kernel (1)")
+    action = add("split", _split, "a log for each class of kernels")
+    action.add_argument("logs", nargs="+", type=Path)
+    action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
+
+
+def _info(options: argparse.Namespace) -> int:
+    models = [path for path in options.input if path.suffix == ".onnx"]
+    logs = [path for path in options.input if path.suffix != ".onnx"]
+    kernels = [kernel for path in models for kernel in kernels_of_model(path, options)]
+    lines = [line for path in logs for line in read_ansor(path)]
+    for path in logs:
+        kernels += kernels_of(path).values()
+    seconds: dict[str, float] = {}
+    for line in lines:
+        if line.seconds is not None:
+            seconds[line.workload] = min(line.seconds, seconds.get(line.workload, line.seconds))
+    trials = Counter(line.workload for line in lines)
+    unknown = set(trials) - {kernel.workload for kernel in kernels}
+    share = shares(kernels, seconds)
+    rows = [
+        {
+            **kernel.to_json(),
+            "share_of_class": share[kernel.kind],
+            "trials": trials[kernel.workload],
+            "seconds": seconds.get(kernel.workload),
+        }
+        for kernel in sorted(kernels, key=lambda kernel: (-share[kernel.kind], -kernel.operations))
+    ]
+    if options.json:
+        print(json.dumps({"kernels": rows, "unknown_workloads": sorted(unknown)}, indent=1))
+        return 0
+    unit = "time" if are_timed(kernels, seconds) else "operations"
+    for kind, part in sorted(share.items(), key=lambda item: -item[1]):
+        members = [row for row in rows if row["kind"] == kind]
+        count = f"{len(members)} kernel{'s' * (len(members) > 1)}"
+        print(f"class {kind}: {count}, {100 * part:.0f} % of the {unit}")
+        for row in members:
+            print(f"  {_kernel_text(row)}")
+    if unknown:
+        print(f"{len(unknown)} workloads have trials, but no log says what kernels they are")
+    return 0
+
+
+def _distil(options: argparse.Namespace) -> int:
+    lines = [line for path in options.logs for line in read_ansor(path)]
+    best = distil(lines, options.best)
+    _write({options.output: best}, options.logs)
+    print_facts(options, {"trials": len(lines), "kept": len(best)})
+    return 0
+
+
+def _split(options: argparse.Namespace) -> int:
+    kernels = kernels_of(*options.logs)
+    groups: dict[str, list[Line]] = {}
+    for path in options.logs:
+        for line in read_ansor(path):
+            kernel = kernels.get(line.workload)
+            groups.setdefault(kernel.kind if kernel else "unknown", []).append(line)
+    options.output.mkdir(parents=True, exist_ok=True)
+    files = {options.output / f"{kind}.jsonl": lines for kind, lines in groups.items()}
+    _write(files, options.logs)
+    print_facts(options, {kind: len(lines) for kind, lines in groups.items()})
+    return 0
+
+
+def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
+    """New logs with these trials and their kernels, each at once or not at all. CollageError before
+    any is written where one is there already."""
+    for path in groups:
+        if path.exists():
+            raise CollageError(f"{path} exists already: name another, or remove it")
+    kernels = kernels_of(*logs)
+    for path, lines in groups.items():
+        workloads = dict.fromkeys(line.workload for line in lines)
+        known = [to_comment(kernels[each]) for each in workloads if each in kernels]
+        write_whole(str(path), "\n".join([*known, *(line.text for line in lines), ""]))
+
+
+def _kernel_text(row: dict[str, Any]) -> str:
+    tried = f", {row['trials']} trial{'s' * (row['trials'] > 1)}" if row["trials"] else ""
+    best = f", best {1e6 * row['seconds']:.1f} us" if row["seconds"] else ""
+    shape = "x".join(map(str, row["shape"]))
+    return f"{row['calls']} x {row['name']} {shape}{tried}{best}"

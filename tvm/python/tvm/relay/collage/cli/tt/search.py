@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage tt autoschedule, choose, transfer`: schedules for one model. Test: cli/test_tt.py."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import CollageError
+from ...progress import steps
+from ...transfer.kernel import Kernel
+from ...transfer.log import read_ansor, sources_of
+from ...transfer.timeline import model_seconds, timeline, transfer_seconds
+from ...tuner.pipeline import autoschedule, one_worker, transfer_to
+from ...tuner.session import check_cost_model
+from ...tuner.transfer import Transfer, Trial, best_of, outcomes
+from .common import (
+    add_from,
+    add_model,
+    add_sources,
+    add_trials,
+    kernels_of_model,
+    open_net,
+    positive,
+    print_facts,
+    scores_of,
+    sources_named,
+    wanted_kernels,
+)
+
+_LOOK_SECONDS = 60.0
+
+
+def add_actions(add: Any) -> None:
+    action = add("autoschedule", _autoschedule, "have Ansor search a model's kernels")
+    action.add_argument("model", type=Path, help="an ONNX file")
+    _add_log(action)
+    action.add_argument("--trials", type=positive, default=64, help="of each kernel (64)")
+    action.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
+    until = action.add_mutually_exclusive_group()
+    until.add_argument(
+        "--same-time",
+        metavar="LOG",
+        type=Path,
+        help="stop when it took as long as the transfers in this log did",
+    )
+    until.add_argument(
+        "--match",
+        metavar="LOG",
+        type=Path,
+        help="stop when its kernels are as fast as those of this log, looked at each minute",
+    )
+    add_model(action)
+    add_trials(action)
+    action = add("choose", _choose, "which of some logs promises most to a model")
+    action.add_argument("model", type=Path, help="an ONNX file")
+    add_from(action)
+    add_model(action)
+    action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
+    action.add_argument("model", type=Path, help="an ONNX file")
+    _add_log(action)
+    action.add_argument(
+        "--choose", action="store_true", help="of these logs, use the one that promises most"
+    )
+    add_sources(action)
+    add_model(action)
+    add_trials(action)
+
+
+def _add_log(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--log", type=Path, required=True, help="trials are appended to it")
+
+
+def _autoschedule(options: argparse.Namespace) -> int:
+    check_cost_model(options.search_model, "autoschedule", "--search-model random")
+    limit = options.seconds
+    if options.same_time:
+        limit = _time_of(options.same_time) - _took(options.log)
+    with one_worker() as workers:
+        model = open_net(options.model, options, workers)
+        with steps("tuning", options.progress) as on_step:
+            failed = autoschedule(
+                model,
+                workers,
+                options.log,
+                options.trials,
+                limit,
+                options.search_model,
+                on_step,
+                _matcher(options, model.kernels),
+            )
+    names = {kernel.workload: kernel.name for kernel in model.kernels}
+    counts = {"kernels": len(names), "searched": len(names) - len(failed)}
+    print_facts(
+        options,
+        {
+            **counts,
+            "failed": {names[key]: why for key, why in failed.items()},
+            "seconds": round(_took(options.log), 1),
+        },
+    )
+    return 0 if counts["searched"] else 1
+
+
+def _time_of(log: Path) -> float:
+    seconds = transfer_seconds(log)
+    if not seconds:
+        raise CollageError(f"{log} tells of no transfer: name a log of collage tt transfer")
+    return seconds
+
+
+def _took(log: Path) -> float:
+    """Seconds that the search took whose trials a log has, 0 without one."""
+    moments = timeline(read_ansor(log)) if log.exists() else []
+    return moments[-1].seconds if moments else 0.0
+
+
+def _matcher(options: argparse.Namespace, kernels: Sequence[Kernel]) -> Callable[[], bool]:
+    """Whether the search may end, which is asked often and looked at once a minute."""
+    if not options.match:
+        return lambda: False
+    goal = read_ansor(options.match)
+    served = {line.workload for line in goal if line.seconds is not None}
+    kernels = [kernel for kernel in kernels if kernel.workload in served]
+    wanted = model_seconds(kernels, goal)
+    if not kernels or wanted is None:
+        raise CollageError(f"{options.match} has no trial of a kernel of the model")
+    next_look = time.monotonic()
+
+    def is_matched() -> bool:
+        nonlocal next_look
+        if time.monotonic() < next_look:
+            return False
+        next_look = time.monotonic() + _LOOK_SECONDS
+        found = model_seconds(kernels, read_ansor(options.log))
+        return found is not None and found <= wanted
+
+    return is_matched
+
+
+def _choose(options: argparse.Namespace) -> int:
+    kernels = kernels_of_model(options.model, options)
+    found = scores_of(kernels, sources_named(options))
+    print_facts(options, {name: round(score, 3) for name, score in found.items()})
+    return 0
+
+
+def _transfer(options: argparse.Namespace) -> int:
+    with one_worker() as workers:
+        model = wanted_kernels(open_net(options.model, options, workers), options.without)
+        logs = sources_named(options)
+        if options.choose:
+            logs = [Path(next(iter(scores_of(model.kernels, logs))))]
+        sources = sources_of(logs, options.best)
+        transfer = Transfer(sources, options.log, workers, most=options.schedules)
+        with steps("tuning", options.progress) as on_step:
+            trials = transfer_to(model, transfer, options.seconds, on_step)
+    rows = [_transferred(kernel, trials[kernel.workload]) for kernel in model.kernels]
+    all_trials = [trial for found in trials.values() for trial in found]
+    served = sum(row["seconds"] is not None for row in rows)
+    summary = {
+        "from": list(map(str, logs)),
+        "kernels": len(rows),
+        "served": served,
+        "outcomes": outcomes(all_trials),
+        "seconds": round(sum(trial.took for trial in all_trials), 1),
+        "log": str(options.log),
+    }
+    if options.json:
+        reasons = Counter(trial.reason for trial in all_trials if trial.seconds is None)
+        print(json.dumps({**summary, "reasons": reasons, "rows": rows}, indent=1))
+    else:
+        for row in rows:
+            best = "-" if row["seconds"] is None else f"{1e6 * row['seconds']:.1f} us"
+            print(f"{row['name']} {row['shape']}: {best} of {row['trials']} trials")
+        print_facts(options, summary)
+    return 0 if served else 1
+
+
+def _transferred(kernel: Kernel, trials: Sequence[Trial]) -> dict[str, Any]:
+    best = best_of(trials)
+    return {
+        "name": kernel.name,
+        "workload": kernel.workload,
+        "shape": list(kernel.shape),
+        "trials": len(trials),
+        "seconds": best.seconds if best else None,
+        "from": best.source.kernel.workload if best else None,
+    }

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models that TVM compiles with some records, measured beside each other: what a schedule
+gains for a kernel alone need not be a gain for the model. Test: cli/test_tt_compare.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..compile import build_library
+from ..costs.build_step import build_candidate
+from ..costs.candidate import TUNING, CandidateModule
+from ..costs.cost import Cost, CostStatus
+from ..costs.inputs import random_inputs
+from ..exec.arrays import save_arrays
+from ..exec.launch import make_scratch
+from ..exec.pool import Job, WorkerPool
+from ..machine.compiler import require_compiler
+from ..machine.cpu_lock import cpus_for_measuring
+from ..progress import OnStep, untold
+from ..timing.comparison import Comparison, compare
+from ..timing.interleave import Contestant
+from ..tuning import TuningRecords
+
+UNTUNED = "untuned"
+_BUILD = f"{build_candidate.__module__}:{build_candidate.__name__}"
+_BUILDER = f"{build_library.__module__}:{build_library.__name__}"
+_UNAVAILABLE = "tvm.relay.collage.backends:why_unavailable"
+
+
+def compare_records(
+    candidate: CandidateModule,
+    records: Mapping[str, TuningRecords],
+    workers: WorkerPool,
+    rounds: int = 30,
+    build_seconds: float = 1200.0,
+    on_step: OnStep = untold,
+) -> list[Comparison]:
+    """A model as TVM builds it with each of these records and, as UNTUNED, with none; the fastest
+    first. What cannot be built, or gives other outputs than untuned, is among them with the reason.
+
+    Equal records are built and measured once. MachineError without a C++ compiler.
+    """
+    require_compiler()
+    tuned = {UNTUNED: TuningRecords(), **records}
+    same_as: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for name, each in tuned.items():
+        if first.setdefault(each.digest(), name) != name:
+            same_as[name] = first[each.digest()]
+    with make_scratch() as folder, cpus_for_measuring():
+        inputs = Path(folder, "inputs.npz")
+        contestants, failed = [], []
+        names = [name for name in tuned if name not in same_as]
+        for done, name in enumerate(names):
+            on_step(f"building {name}", done, len(names) + 1)
+            library = str(Path(folder, f"{done}.so"))
+            [reply] = workers.run([_job(candidate, tuned[name], library, build_seconds)])
+            if reply.outcome != "ok":
+                cost = Cost.failed(CostStatus.COMPILE_FAILED, reply.message)
+                failed.append(Comparison(name, cost))
+                continue
+            if not inputs.exists():
+                save_arrays(str(inputs), random_inputs(reply.value["inputs"], 0))
+            contestants.append(Contestant.of_library(name, library, str(inputs)))
+        on_step(f"measuring {len(contestants)}", len(names), len(names) + 1)
+        reference = [item.name for item in contestants if item.name == UNTUNED]
+        found = compare(contestants, reference, rounds, rtol=1e-3) if contestants else []
+    found = [*found, *failed]
+    by_name = {item.name: item for item in found}
+    equals = [
+        dataclasses.replace(by_name[other], name=name, same_as=other)
+        for name, other in same_as.items()
+    ]
+    return [*found, *equals]
+
+
+def _job(candidate: CandidateModule, records: TuningRecords, library: str, seconds: float) -> Job:
+    options = {**candidate.build_options, **({TUNING: records.named()} if records else {})}
+    tuned = dataclasses.replace(candidate, build_options=options, records=records.to_json())
+    arguments = {
+        "candidate": tuned.to_json(),
+        "library": library,
+        "builder": _BUILDER,
+        "seed": 0,
+        "why_unavailable": _UNAVAILABLE,
+    }
+    return Job("call", {"function": _BUILD, "arguments": arguments}, seconds)

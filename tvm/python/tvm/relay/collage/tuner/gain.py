@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What transferred schedules gain a whole model, and what Ansor's search gains in the same time and
+at last (paper, section 5). Test: tuner/test_gain.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..costs.statistics import Interval
+from ..exec.pool import WorkerPool
+from ..progress import OnStep, untold
+from ..timing.comparison import Comparison, paired_ratio
+from ..transfer.log import read_ansor
+from ..transfer.timeline import (
+    lines_within,
+    model_seconds,
+    seconds_to_match,
+    timeline,
+    transfer_seconds,
+)
+from ..tuning.logs import best_lines, load_records, records_of
+from .end_to_end import UNTUNED, compare_records
+from .pipeline import Model
+
+TRANSFERRED, SAME_TIME, MATCHING, ANSOR = (
+    "transferred",
+    "ansor same time",
+    "ansor matching",
+    "ansor",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One way to schedule a model. search_seconds: how long that took. speedup: untuned over it,
+    None where it could not be built or run, with the reason in `failure`."""
+
+    name: str
+    search_seconds: float
+    speedup: Interval | None
+    seconds: float | None
+    failure: str = ""
+
+    def Summary(self) -> str:
+        if self.speedup is None:
+            return f"{self.name}: {self.failure}"
+        return "{}: {:.3f} [{:.3f}, {:.3f}] times as fast as untuned after {:.0f} s".format(
+            self.name, *self.speedup, self.search_seconds
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """model: its name. trials: of both logs. matching_seconds: when Ansor's kernels alone were
+    together as fast as the transferred ones; None where they were not by the end of its log."""
+
+    model: str
+    sides: tuple[Side, ...]
+    trials: Mapping[str, int]
+    matching_seconds: float | None
+
+    def of(self, name: str) -> Side:
+        """KeyError for one that took no part."""
+        return {side.name: side for side in self.sides}[name]
+
+    @property
+    def share_of_gain(self) -> float | None:
+        """Of what Ansor gained at last, how much transfers gained: (speed-up - 1) of both; None
+        where Ansor gained nothing or one of them failed."""
+        transferred, ansor = self.of(TRANSFERRED).speedup, self.of(ANSOR).speedup
+        if transferred is None or ansor is None or ansor.value <= 1:
+            return None
+        return (transferred.value - 1) / (ansor.value - 1)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        took = self.of(TRANSFERRED).search_seconds
+        if self.matching_seconds is None:
+            match = f"Ansor's kernels did not match within {self.of(ANSOR).search_seconds:.0f} s"
+        else:
+            times = f", {self.matching_seconds / took:.1f} times as long" if took else ""
+            match = f"Ansor's kernels matched after {self.matching_seconds:.0f} s{times}"
+        share = self.share_of_gain
+        gained = [] if share is None else [f"share of Ansor's gain: {100 * share:.0f} %"]
+        return [f"{self.model}:", *(side.Summary() for side in self.sides), match, *gained]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "trials": dict(self.trials)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Gain:
+        """Inverse of to_json. TypeError or KeyError for anything else."""
+        sides = tuple(
+            Side(**{**side, "speedup": side["speedup"] and Interval(*side["speedup"])})
+            for side in fields["sides"]
+        )
+        return cls(**{**fields, "sides": sides})
+
+
+def compare_searches(
+    model: Model,
+    transferred: Path,
+    ansor: Path,
+    workers: WorkerPool,
+    rounds: int = 30,
+    on_step: OnStep = untold,
+) -> Gain:
+    """Whole models end to end. TuningLogError, MachineError."""
+    target = model.candidate.target
+    goal, searched = read_ansor(transferred), read_ansor(ansor)
+    took, moments = transfer_seconds(transferred), timeline(searched)
+    served = {line.workload for line in goal if line.seconds is not None}
+    kernels = [kernel for kernel in model.kernels if kernel.workload in served]
+    wanted = model_seconds(kernels, goal) if kernels else None
+    matching = None if wanted is None else seconds_to_match(kernels, moments, wanted)
+    at_last = moments[-1].seconds if moments else 0.0
+    cuts = {SAME_TIME: took, MATCHING: matching, ANSOR: at_last}
+    records = {TRANSFERRED: load_records([transferred], target)}
+    times = {UNTUNED: 0.0, TRANSFERRED: took}
+    for name, cut in cuts.items():
+        if cut is not None:
+            records[name] = records_of(best_lines(lines_within(moments, cut)), target)
+            times[name] = cut
+    found = compare_records(model.candidate, records, workers, rounds, on_step=on_step)
+    by_name = {item.name: item for item in found}
+    sides = [_side(by_name[name], by_name[UNTUNED], times[name]) for name in times]
+    trials = {TRANSFERRED: len(goal), ANSOR: len(searched)}
+    return Gain(Path(model.candidate.label).stem, tuple(sides), trials, matching)
+
+
+def _side(item: Comparison, untuned: Comparison, search_seconds: float) -> Side:
+    if not item.samples or not untuned.samples:
+        return Side(item.name, search_seconds, None, None, item.cost.Summary())
+    ratio = paired_ratio(untuned.samples, item.samples)
+    return Side(item.name, search_seconds, ratio, item.cost.seconds)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/transfer.py on two tiny nets: it goes on where its budget ended, and writes its page."""
+
+import json
+
+import pytest
+import transfer
+from tt_runs import SHAPE, net
+from tvm.relay.collage.transfer.log import read_ansor, trials_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("transfer")
+    for name, size in (("large", 12), ("small", 6)):
+        net(folder / f"{name}.onnx", size)
+    return folder
+
+
+def arguments(folder, *more):
+    given = ["--nets", "large,small", "--folder", folder, "--record", folder / "record.jsonl"]
+    given += ["--trials", 2, "--search-model", "random", "--rounds", 3, *SHAPE, *more]
+    return [str(each) for each in given]
+
+
+def test_both_nets_get_each_others_schedules_and_a_row_of_the_page(folder, capsys):
+    assert transfer.main(arguments(folder, "--budget", 1e-3)) == 0
+    assert "run it again to go on" in capsys.readouterr().out
+    assert not (folder / "record.jsonl").exists()
+    assert transfer.main(arguments(folder)) == 0
+    found = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    assert [(row["net"], row["from"]) for row in found] == [
+        ("large", ["small"]),
+        ("small", ["large"]),
+    ]
+    for row in found:
+        sides = {side["name"]: side for side in row["gain"]["sides"]}
+        assert sides["transferred"]["speedup"] and sides["ansor"]["speedup"]
+        assert row["outcomes"] == {"adapted": 1} and row["kernels"] == 1
+        assert len(read_ansor(folder / f"{row['net']}.jsonl")) == 2
+        assert len(trials_of(folder / f"{row['net']}-transferred.jsonl")) == 1
+    capsys.readouterr()
+    assert transfer.main(arguments(folder)) == 0
+    assert "is in record.jsonl" in capsys.readouterr().out  # nothing is measured again
+    page = folder / "page.md"
+    page.write_text("<!-- record.jsonl: begin -->\nold\n<!-- record.jsonl: end -->\n")
+    assert transfer.main(arguments(folder, "--write-docs", "--docs", page)) == 0
+    text = page.read_text()
+    assert "old" not in text and "| small |" in text and "2 adapted" in text
+    assert "large 2 trials for 1 kernels" in text
+
+
+def test_a_net_that_cannot_be_exported_and_one_net_alone_are_named(folder, capsys):
+    given = arguments(folder)
+    given[1] = "small,resnet18"
+    lacking = ["--torch-python", str(folder / "no-python")]
+    assert transfer.main([*given, *lacking]) == 1
+    assert "resnet18: collage: --python" in capsys.readouterr().err
+    given[1] = "small"
+    with pytest.raises(SystemExit) as ended:
+        transfer.main(given)
+    assert ended.value.code == 2 and "at least two" in capsys.readouterr().err
+
+
+def test_the_papers_figures_stand_beside_ours():
+    side = {"name": "untuned", "search_seconds": 0.0, "speedup": [1, 1, 1], "seconds": 1e-2}
+    moved = {**side, "name": "transferred", "search_seconds": 36.0, "speedup": [1.5, 1.4, 1.6]}
+    found = {
+        "net": "resnet18",
+        "kernels": 11,
+        "outcomes": {"adapted": 3, "invalid": 1},
+        "share_of_gain": 0.5,
+        "gain": {"sides": [side, moved], "matching_seconds": 72.0, "trials": {"ansor": 700}},
+        "conditions": {"machine": {"cpu": "a CPU", "cores": 2}},
+    }
+    text = transfer.tables([found])
+    assert "| 1.50 [1.40, 1.60] in 36 s | - | - | 50 % | 72 s (2.0 times) | 1.2 in 72 s |" in text
+    assert "3 adapted, 1 invalid" in text and "50 % (paper: 49 %" in text
+    assert transfer.tables([{**found, "share_of_gain": None}]).count("unknown") == 1

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole pipeline of `collage tt` on two tiny nets, each step with a handful of trials, to what
+transfers gained beside a search, who was the best source, and a picture."""
+
+import json
+
+import pytest
+from tt_runs import SHAPE, answer, net
+from tvm.relay.collage.cli import main
+from tvm.relay.collage.transfer.log import note_trial, read_ansor
+
+LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
+MEASURED = ["--rounds", 3, "--progress", "quiet", *SHAPE]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pipeline")
+
+
+@pytest.fixture(scope="module")
+def pipeline(folder):
+    """Two nets, a search of each, and the large one's schedules on the small one."""
+    nets = {
+        name: net(folder / f"{name}.onnx", size) for name, size in (("large", 12), ("small", 6))
+    }
+    logs = {name: folder / f"{name}.jsonl" for name in (*nets, "moved")}
+
+    def run(action, *arguments):
+        assert main(["tt", action, *map(str, (*arguments, *LIMITS)), "--json"]) == 0
+
+    search = ["--trials", 2, "--search-model", "random"]
+    run("autoschedule", nets["large"], "--log", logs["large"], *search)
+    run("transfer", nets["small"], "--from", logs["large"], "--log", logs["moved"])
+    run("autoschedule", nets["small"], "--log", logs["small"], *search)
+    return nets, logs
+
+
+def test_compare_measures_whole_models_and_plot_draws_what_it_wrote(pipeline, folder, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    given = ["--transferred", logs["moved"], "--ansor", logs["small"], "-o", folder / "gain.json"]
+    found = answer(capsys, "compare", nets["small"], *given, *MEASURED)
+    assert found == json.loads((folder / "gain.json").read_text())
+    sides = {side["name"]: side for side in found["sides"]}
+    assert {"untuned", "transferred", "ansor same time", "ansor"} <= set(sides)
+    assert all(side["speedup"] for side in sides.values()), sides
+    assert sides["transferred"]["search_seconds"] > 0 and sides["untuned"]["search_seconds"] == 0
+    assert found["trials"] == {"transferred": 1, "ansor": 2}
+    pytest.importorskip("matplotlib", reason="the extra peers is not installed")
+    picture = folder / "gain.png"
+    assert answer(capsys, "plot", folder / "gain.json", "-o", picture) == {"picture": str(picture)}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_search_stops_at_the_transfers_time_or_when_it_matches(pipeline, folder, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    brief = folder / "brief.jsonl"
+    note_trial(brief, "a", {"outcome": "invalid", "seconds": None, "reason": "", "took": 1e-3})
+    search = [nets["small"], "--trials", 9, "--search-model", "random", *LIMITS]
+    found = answer(
+        capsys, "autoschedule", *search, "--log", logs["large"], "--same-time", brief, code=1
+    )
+    assert list(found["failed"].values()) == ["no time left"]  # it took longer already
+    # Its own trials are as fast as themselves.
+    log = logs["small"]
+    before = len(read_ansor(log))
+    found = answer(capsys, "autoschedule", *search, "--log", log, "--match", log)
+    assert found["failed"] == {} and len(read_ansor(log)) == before
+
+
+def test_many_tells_what_the_heuristic_chose_and_what_was_best(pipeline, folder, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    many = ["many", nets["small"], nets["large"], "--from", logs["large"], "-o", folder / "many"]
+    found = answer(capsys, *many, "--rounds", 3, *LIMITS)
+    [row] = found["rows"]  # no model from its own log
+    assert (row["model"], row["from"], row["served"]) == ("small", "large", 1)
+    assert row["speedup"] and row["score"] == 1.0 and row["search_seconds"] > 0
+    small, large = found["choices"]
+    assert small["chosen"] == small["best"] == {"from": "large", "speedup": row["speedup"]}
+    assert large == {"model": "large", "chosen": None, "best": None, "pooled": None}
+    assert answer(capsys, *many, "--rounds", 3, *LIMITS) == found  # nothing is done again
+    assert main(["tt", *map(str, many), *map(str, LIMITS)]) == 0
+    text = capsys.readouterr().out
+    assert "small: chosen large" in text and "large: nothing to choose of" in text
+
+
+@pytest.mark.parametrize("more", [["--without", "conv2d"], ["--schedules", "1"]], ids=str)
+def test_kernels_and_schedules_can_be_left_out(pipeline, folder, more, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    log = folder / f"{more[0][2:]}.jsonl"
+    given = ["transfer", nets["small"], "--from", logs["large"], "--best", 2, "--log", log, *more]
+    none_left = "--without" in more
+    found = answer(capsys, *given, *LIMITS, code=int(none_left))
+    assert found["kernels"] == (0 if none_left else 1)
+    assert sum(found["outcomes"].values()) == (0 if none_left else 1)
+
+
+def test_user_errors_of_comparing(pipeline, folder, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    (folder / "no.json").write_text("{}")
+    empty = ["--transferred", folder / "absent", "--ansor", logs["small"]]
+    limits = ["--trials", 2, "--search-model", "random", *LIMITS]
+    for arguments, words in [
+        (["compare", nets["small"], *empty, *MEASURED], "absent: No such file"),
+        (["plot", folder / "no.json", "-o", folder / "x.png"], "no.json is no answer of collage"),
+        (
+            ["autoschedule", nets["small"], "--log", folder / "x", *limits]
+            + ["--same-time", logs["large"]],
+            "tells of no transfer",
+        ),
+        (
+            ["many", nets["small"], "--from", logs["large"], logs["large"], "-o", folder / "many"],
+            "names of their own",
+        ),
+    ]:
+        assert words in answer(capsys, *arguments, code=1)["error"]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules that come with the package: for which CPUs and modules, and that a build uses one only
+where it is faster."""
+
+import json
+
+import pytest
+from transfer_nets import TARGET, conv, dense, kernel, source
+from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage.cli import main
+from tvm.relay.collage.errors import OptionError
+from tvm.relay.collage.transfer import shipped
+from tvm.relay.collage.transfer.kernel import to_comment
+from tvm.relay.collage.transfer.log import sources_of
+from tvm.relay.collage.tuner import session
+from tvm.relay.collage.tuning import load_records
+
+FIELDS = {
+    "measure_seconds": 0.02,
+    "workers": 1,
+    "progress": "quiet",
+    "guard_rounds": 3,
+    "store": "none",
+}
+# Of the padded convolution: as Ansor would, its image in tiles.
+FAST = [["CI", 5], ["SP", 3, 2, 8, [2, 2], 1], ["FU", 6, [0, 1, 2]], ["AN", 6, 0, 3]]
+FACTS = {"nets": {"net": 16}, "cpu": "a CPU", "threads": 2, "date": "2026-11-24"}
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A file for vectors of 256 bits, which this CPU is said to have."""
+    monkeypatch.setattr(shipped, "RECORDS", tmp_path)
+    monkeypatch.setattr(shipped, "read_cpu_flags", lambda: frozenset({"avx2", "fma"}))
+    path = tmp_path / "x86-256.jsonl"
+    line = source(FAST).line.replace(str(TARGET), "llvm -mcpu=other")
+    path.write_text(f"{shipped.MADE}{json.dumps(FACTS)}\n{to_comment(kernel(conv))}\n{line}\n")
+    return path
+
+
+def test_the_width_of_the_vectors_decides(records, monkeypatch):
+    assert [shipped.vector_bits(flags) for flags in ({"avx512f"}, {"avx2"}, set())] == [
+        512,
+        256,
+        128,
+    ]
+    assert shipped.shipped_log() == records and shipped.log_named("shipped") == str(records)
+    assert shipped.log_named("other.jsonl") == "other.jsonl"
+    [line] = shipped.shipped_lines(TARGET)
+    assert (line.target, line.origin) == (str(TARGET), "shipped")
+    assert shipped.shipped_kernels() == [kernel(conv)] and shipped.made(records) == FACTS
+    monkeypatch.setattr(shipped, "read_cpu_flags", frozenset)
+    assert shipped.shipped_log() is None and shipped.shipped_lines(TARGET) == []
+    with pytest.raises(OptionError, match="CPUs with vectors of 128 bits"):
+        shipped.log_named("shipped")
+
+
+def test_a_module_without_an_output_of_that_size_is_known_at_once(records):
+    kernels = shipped.shipped_kernels()
+    assert shipped.may_serve(conv(), kernels)
+    assert not shipped.may_serve(dense(), kernels) and not shipped.may_serve(conv(), [])
+    assert session.shipped_of(CollageOptions(), dense(), TARGET) == session.Shipped()
+    assert session.shipped_of(CollageOptions(shipped_records=False), conv(), TARGET).lines == ()
+    assert session.shipped_of(CollageOptions(tune=1), conv(), TARGET).lines == ()  # AutoTVM's
+    own = CollageOptions(tuning_log=["own.jsonl"])
+    assert session.shipped_of(own, conv(), TARGET).lines == ()
+
+
+def test_a_build_judges_them_by_default_and_says_whose_they_are(records):
+    from tvm.target import Target
+
+    result = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**FIELDS))
+    names = {item.name for item in result.guard.comparisons}
+    # Another schedule took part, if it was faster for a candidate.
+    assert "tvm-untuned" in names
+    assert set(result.records.origins()) <= {"shipped"}
+    off = CollageOptions(shipped_records=False, **FIELDS)
+    names = {
+        item.name
+        for item in optimize(conv(), None, [TARGET, Target("dnnl")], off).guard.comparisons
+    }
+    assert "tvm-untuned" not in names
+
+
+def test_they_can_be_transferred(records):
+    [found] = sources_of([shipped.log_named("shipped")])
+    assert found.kernel == kernel(conv)
+
+
+def test_the_store_tells_of_them(records, capsys, monkeypatch):
+    assert main(["store", "shipped"]) == 0
+    text = capsys.readouterr().out
+    assert "schedules of 1 kernels of net (16 trials a kernel)" in text and "a CPU" in text
+    assert main(["store", "shipped", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["made"] == FACTS
+    monkeypatch.setattr(shipped, "read_cpu_flags", frozenset)
+    assert main(["store", "shipped"]) == 0
+    assert "none for this CPU, whose vectors have 128 bits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+def test_what_is_really_shipped_is_small_names_its_making_and_can_be_used(bits):
+    path = shipped.shipped_log(bits)
+    if path is None:
+        pytest.skip(f"nothing is shipped for {bits} bits")
+    assert path.stat().st_size < 5_000_000
+    facts = shipped.made(path)
+    assert facts["nets"] and facts["cpu"] and facts["threads"] >= 1
+    sources = sources_of([path])
+    assert len(sources) == len(load_records([path], TARGET)) > 0
+    assert {each.kernel.workload for each in sources} == {
+        line.workload for line in shipped.read_ansor(path)
+    }

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost model that remembers: what one process has tried, the next predicts from."""
+
+import logging
+
+import numpy as np
+import pytest
+from transfer_nets import conv, dense, task
+
+pytest.importorskip("xgboost", reason="the extra tune is not installed")
+
+from tvm import auto_scheduler
+from tvm.relay.collage.tuner import kept_model
+from tvm.relay.collage.tuner.kept_model import KeptModel, model_path
+
+
+def trials(of, count):
+    """Random schedules of a task; those of fewer loops are said to be faster."""
+    policy = auto_scheduler.SketchPolicy(of, auto_scheduler.RandomModel(), seed=1, verbose=0)
+    states = list(policy.sample_initial_population())[:count]
+    assert len(states) == count
+    inputs = [auto_scheduler.MeasureInput(of, state) for state in states]
+    seconds = [1e-6 * len(str(state)) for state in states]
+    error = auto_scheduler.measure.MeasureErrorNo.NO_ERROR
+    return inputs, [auto_scheduler.MeasureResult([cost], error, "", 0.1, 1.0) for cost in seconds]
+
+
+def test_what_was_learnt_is_there_in_another_process_for_another_net(tmp_path):
+    path = model_path(str(tmp_path / "log.jsonl"))
+    inputs, results = trials(task(conv), 20)
+    first = KeptModel(path)
+    assert first.bst is None and first.trials == 0
+    first.update(inputs, results)
+    again = KeptModel(path)
+    assert again.trials == 20
+    states = [entry.state for entry in inputs]
+    speed = [1 / result.costs[0].value for result in results]
+    for model in (first, again):
+        assert np.corrcoef(model.predict(task(conv), states), speed)[0, 1] > 0.8
+    # Of a net that it never saw it has an opinion, which is no chance: the same each time. (TVM's
+    # features of a schedule are not quite.)
+    others = [entry.state for entry in trials(task(dense), 4)[0]]
+    opinions = [again.predict(task(dense), others) for _ in range(2)]
+    np.testing.assert_allclose(*opinions, atol=0.2)
+    again.update(*trials(task(dense), 4))
+    assert KeptModel(path).trials == 24
+
+
+def test_few_trials_are_no_opinion_and_old_ones_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_model, "KEPT_TRIALS", 18)
+    inputs, results = trials(task(conv), 20)
+    model = KeptModel(tmp_path / "kept.npz")
+    model.update(inputs[:4], results[:4])
+    assert model.bst is None and model.trials == 4
+    model.update(inputs[4:], results[4:])
+    assert model.bst is not None and model.trials == 18
+    model.update([], [])
+    assert KeptModel(tmp_path / "kept.npz").trials == 18
+
+
+def test_a_trial_that_failed_teaches_nothing(tmp_path):
+    inputs, results = trials(task(conv), 3)
+    error = auto_scheduler.measure.MeasureErrorNo.RUNTIME_DEVICE
+    results[0] = auto_scheduler.MeasureResult([1e10], error, "no", 0.1, 1.0)
+    model = KeptModel(tmp_path / "kept.npz")
+    model.update(inputs[:1], results[:1])
+    assert model.trials == 0
+    model.update(inputs, results)
+    assert model.trials == 2
+
+
+def test_a_damaged_file_is_forgotten_with_a_warning(tmp_path, caplog):
+    path = tmp_path / "kept.npz"
+    path.write_bytes(b"PK no zip")
+    with caplog.at_level(logging.WARNING):
+        assert KeptModel(path).trials == 0
+    assert "kept.npz is forgotten" in caplog.text
+    KeptModel(path).update(*trials(task(conv), 4))
+    assert KeptModel(path).trials == 4
