@@ -23,15 +23,15 @@ def plot_gains(gains: Sequence[Gain], path: str | os.PathLike[str]) -> None:
     names = [name for name in names if name not in (UNTUNED, MATCHING)]
     width = 0.8 / max(1, len(names))
     for place, name in enumerate(names):
-        sides = [(row, {s.name: s for s in gain.sides}.get(name)) for row, gain in enumerate(gains)]
-        ran = [(row, side) for row, side in sides if side is not None and side.speedup is not None]
+        sides = [(row, side) for row, gain in enumerate(gains) for side in gain.sides]
+        ran = [(row, side.speedup) for row, side in sides if side.name == name and side.speedup]
         bars.bar(
             [row + place * width for row, _ in ran],
-            [side.speedup.value for _, side in ran],
+            [speedup.value for _, speedup in ran],
             width,
             yerr=[
-                [side.speedup.value - side.speedup.low for _, side in ran],
-                [side.speedup.high - side.speedup.value for _, side in ran],
+                [speedup.value - speedup.low for _, speedup in ran],
+                [speedup.high - speedup.value for _, speedup in ran],
             ],
             label=name,
         )
