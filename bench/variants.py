@@ -4,10 +4,13 @@
 
     python bench/variants.py calls --nets two_inputs,mobilenetv2
     python bench/variants.py spread --nets mobilenetv2 --pauses 20,100
+    python bench/variants.py pool --nets resnet50
     python bench/variants.py winograd --nets resnet50,yolov3
 
 calls: what a call costs that takes arrays and gives arrays (docs/runner.md). spread: threads kept
-on CPUs of their own, or not (docs/thread_pool.md). winograd: 3x3 convolutions by our kernel, or
+on CPUs of their own, or not; pool: TVM's kernels and the backend's library on one pool of threads,
+or TVM's own pool beside the library's, with its usual waiting or with ours (docs/thread_pool.md).
+winograd: 3x3 convolutions by our kernel, or
 by oneDNN's; kernels: steps by the kernels that the backend prefers, or by those that are timed now
 and fastest (docs/backends/dnnl.md).
 
@@ -28,8 +31,9 @@ from typing import Any
 import models
 import tvm
 from harness import arguments, calls
-from harness.contestants import PEERS
+from harness.contestants import PEERS, untouched_variables
 from harness.records import machine_line
+from harness.served import runtime_library, two_pools_library
 from harness.sides import (
     Files,
     files_of,
@@ -40,12 +44,17 @@ from harness.sides import (
     usable_by_name,
 )
 from harness.tables import interval_text, text_table
+from random_costs import RandomCosts
+from tvm.relay.collage.compile import build_library, host_target
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Comparison, Contestant, compare
+from tvm.relay.collage.run_pass import partition
+from tvm.relay.collage.targets import parse_targets
 
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"
 SPREAD, NOT_SPREAD = "spread", "not spread"
+ONE_POOL, TWO_POOLS, SAME_SPINS = "one pool", "two pools", "two, same spins"
 ONEDNN, WINOGRAD = "oneDNN", "with Winograd"
 PREFERRED, MEASURED = "preferred", "measured"
 Sides = list[Contestant]
@@ -78,6 +87,23 @@ def spread_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
     spread = files.alone(SPREAD, mod, backend, COLLAGE_SPREAD_THREADS="1")
     environment = {**spread.environment, "COLLAGE_SPREAD_THREADS": "0"}
     return [spread, dataclasses.replace(spread, name=NOT_SPREAD, environment=environment)]
+
+
+def pool_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
+    """One library, whose parts TVM and the backend have in turns, as made-up costs place them."""
+    host, file = host_target(), str(files.folder / "mixed.so")
+    with tvm.transform.PassContext(opt_level=3):
+        placed = partition(mod, parse_targets([host, backend]), RandomCosts(0))
+        build_library(placed, host).export_library(file)
+    given = {"library": file, "inputs": files.inputs}
+    alike = {**files.environment, "GOMP_SPINCOUNT": "1000", "TVM_BIND_THREADS": "0"}
+    users = {**files.environment, **untouched_variables()}
+    two = Contestant(TWO_POOLS, path_of(two_pools_library), given, users)
+    return [
+        Contestant(ONE_POOL, path_of(runtime_library), given, files.environment),
+        two,
+        dataclasses.replace(two, name=SAME_SPINS, environment=alike),
+    ]
 
 
 def winograd_sides(files: Files, mod: tvm.IRModule, backend: str) -> Sides:
@@ -130,6 +156,7 @@ STUDIES = {
         # One run a sample and no warm-up: what a run is like after a pause is the question.
         {"warm_seconds": 0.0, "sample_seconds": 1e-6},
     ),
+    "pool": Study(pool_sides, lambda _: [], ONE_POOL, ONE_POOL, "", "resnet50,bert", "0"),
     "winograd": Study(winograd_sides, lambda _: [], ONEDNN, WINOGRAD, "", "resnet50", "0"),
     "kernels": Study(kernel_sides, lambda _: [], PREFERRED, MEASURED, "", "bert,vit", "0"),
 }

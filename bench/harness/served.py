@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,8 @@ _RUNTIME_ALONE = "TVM_USE_RUNTIME_LIB"
 
 class Served:
     """run() and seconds(number) of a process that answers a number on stdin with "seconds" and
-    those of so many runs. printed: the other lines that it wrote. It has no outputs to compare:
-    it checks its own, or a subclass asks for them."""
+    those of so many runs; a subclass knows how to get at outputs(). printed: the other lines that
+    it wrote."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         pipe, merged = subprocess.PIPE, {**os.environ, **environment}
@@ -39,9 +39,6 @@ class Served:
 
     def seconds(self, number: int) -> float:
         return self._ask(str(number))
-
-    def outputs(self) -> list[np.ndarray]:
-        return []
 
     def _ask(self, request: str) -> float:
         try:
@@ -104,13 +101,19 @@ def runtime_library(library: str, inputs: str) -> Served:
     return ServedByPython(library, inputs, {_RUNTIME_ALONE: "1"})
 
 
+def two_pools_library(library: str, inputs: str) -> Served:
+    """The same on TVM's own thread pool, beside the threads of the libraries of parts."""
+    return ServedByPython(library, inputs, {_RUNTIME_ALONE: "1", "COLLAGE_DISABLE": "1"})
+
+
 def cpp_library(program: str, library: str, inputs: str) -> Served:
     """A library in the program of demos/cpp_deploy; the net has one input of float32."""
     return ServedByCpp(program, library, inputs)
 
 
 def serve(library: str, inputs: str) -> None:
-    """Answer requests for runs of the library."""
+    """Answer requests: a number on stdin is so many runs of the library, a file's name wants
+    outputs there. Ends with stdin."""
     import tvm
     from tvm.contrib.graph_executor import GraphModule
 
@@ -126,24 +129,15 @@ def serve(library: str, inputs: str) -> None:
         for name in values.files:  # not as keywords: an input may be called "key"
             executor.set_input(name, values[name])
 
-    def save(file: str) -> None:
-        count = executor.get_num_outputs()
-        np.savez(file, *(executor.get_output(k).numpy() for k in range(count)))
-
-    answer_requests(executor.module["run"], save)
-
-
-def answer_requests(run: Callable[[], object], save: Callable[[str], None] | None = None) -> None:
-    """What a served process does: a number on stdin is so many runs, a file's name wants outputs
-    there. Ends with stdin."""
     for line in sys.stdin:
         request = line.strip()
         began = time.perf_counter()
         if request.isdigit():
             for _ in range(int(request)):
-                run()
-        elif save is not None:
-            save(request)
+                executor.run()
+        else:
+            count = executor.get_num_outputs()
+            np.savez(request, *(executor.get_output(k).numpy() for k in range(count)))
         print("seconds", time.perf_counter() - began, flush=True)
 
 

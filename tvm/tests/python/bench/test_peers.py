@@ -17,6 +17,7 @@ from harness import build as side_build
 from harness import contestants, records
 from harness.served import stock_library
 from models.graph import Graph
+from tvm.relay.collage.exec.resolve import resolve
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.peers import onnxruntime_session
 
@@ -149,7 +150,7 @@ def test_contestants_answer_what_onnxruntime_does(name, small_files):
     peer = contestants.PEERS[name]
     pytest.importorskip(peer.package)
     (expected,) = onnxruntime_session(*small_files, threads=1).outputs()
-    (found,) = getattr(contestants, peer.factory)(*small_files, threads=1).outputs()
+    (found,) = resolve(peer.factory)(*small_files, threads=1).outputs()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -2,11 +2,16 @@
 """The benchmark of variants: a small net in each study, and what it says of others."""
 
 import re
+from pathlib import Path
 
 import bench_nets
+import numpy as np
 import pytest
+import tvm
 import variants
-from harness import calls
+from harness import calls, served
+from tvm import relay
+from tvm.relay.collage.compile import build_library, host_target
 from tvm.relay.collage.measure import Comparison, Cost
 
 INTERVAL = r"-?\d\S* \[\S+, \S+\]"
@@ -45,6 +50,25 @@ def test_threads_that_are_spread_and_not(nets, capfd, backend, pause):
     assert rows["side"] == ["median us", "over spread", "error"]
     for side in (variants.SPREAD, variants.NOT_SPREAD):
         assert re.fullmatch(rf"\d+\.\d {INTERVAL} \S+", " ".join(rows[side])), rows
+
+
+def test_one_pool_and_two(nets, capfd):
+    arguments = ["--nets", "small", "--rounds", "2", "--threads", "2"]
+    assert variants.main(["pool", *arguments]) == 0
+    rows = rows_of(capfd.readouterr().out)["small, call after call"]
+    assert list(rows) == ["side", variants.ONE_POOL, variants.TWO_POOLS, variants.SAME_SPINS]
+    assert float(rows[variants.TWO_POOLS][-1]) < 1e-4
+
+
+def test_our_pool_is_in_the_process_of_one_and_not_of_two(tmp_path):
+    x = relay.var("x", shape=(1, 8))
+    library, inputs = str(tmp_path / "net.so"), str(tmp_path / "x.npz")
+    build_library(tvm.IRModule.from_expr(relay.nn.relu(x)), host_target()).export_library(library)
+    np.savez(inputs, x=np.ones((1, 8), "float32"))
+    for opened, is_ours in ((served.runtime_library, True), (served.two_pools_library, False)):
+        side = opened(library, inputs)
+        maps = Path(f"/proc/{side._server.pid}/maps").read_text()
+        assert "libtvm_collage_runtime" in maps and ("libtvm_collage_pool" in maps) == is_ours
 
 
 def test_winograds_kernel_and_onednns(nets, capfd):
