@@ -10,6 +10,7 @@ Test: bench/test_child.py.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import importlib
 import inspect
@@ -27,6 +28,7 @@ from typing import Any
 
 _BENCHMARKS = str(Path(__file__).resolve().parents[1])
 _LOG_TAIL = 300
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +77,7 @@ def run(
         answer = Path(folder) / "answer.jsonl"
         request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
         path = sys.path if python == sys.executable else [_BENCHMARKS]
-        request["path"] = [os.path.abspath(item) for item in path]
+        request |= {"path": [os.path.abspath(item) for item in path], "parent": os.getpid()}
         variables = {"TOPHUB_LOCATION": "NONE", **os.environ, **(environment or {})}
         variables.pop("COLLAGE_DISABLE", None)
         if is_stock:
@@ -120,8 +122,17 @@ def _end_group(process: subprocess.Popen) -> None:
     process.wait()
 
 
+def _die_with(parent: int) -> None:
+    """As exec/worker.py does, which is TVM's."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def main(request: dict[str, Any]) -> int:
-    """Call the function and write what it answers, or the last line of its error."""
+    """Call the function and write what it answers, or the last line of its error. Ends with whoever
+    started this, however that ends."""
+    _die_with(request["parent"])
     sys.path[:] = [*request["path"], *sys.path]
     with open(request["answer"], "a") as stream:
 

@@ -2,6 +2,9 @@
 """A benchmark's function in a process of its own: what it finds there, and how its end is data."""
 
 import contextlib
+import signal
+import subprocess
+import sys
 import time
 import venv
 
@@ -73,3 +76,24 @@ def test_another_interpreter_has_the_benchmarks_and_its_own_modules(tmp_path):
 def test_what_is_not_there_is_named():
     with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
         child.call("no_such_module:name", {})
+
+
+WAITING = "import sys; sys.path[:] = {path!r}; from harness import child; child.run({name!r}, {{}})"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_benchmark_that_is_killed_or_interrupted_leaves_no_child(how):
+    """What bench/peers.py and bench/deploy.py build in; they measure in workers of the package."""
+    code = WAITING.format(path=sys.path, name="bench_children:wait")
+    # Tests that run in the background ignore that signal, and would pass this on.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + code
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as driver:
+        waiting = int(driver.stdout.readline())
+        assert is_running(waiting)
+        driver.send_signal(how)
+        driver.wait(timeout=30)
+    deadline = time.monotonic() + 10
+    while is_running(waiting) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(waiting)

@@ -29,6 +29,12 @@ def fail(how):
     yield {"rows": [{"name": "dnnl alone", "is_peer": False, "status": "measured", "ms": 1.0}]}
 
 
+def wait():
+    """Says which process it is, then waits to be ended."""
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+
 def fail_as_named(request):
     """A trial of the zoo."""
     return fail(request["net"])

@@ -44,7 +44,7 @@ def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
     ("arguments", "says"),
     [
         (("net.pt",), "the others read ONNX alone"),
-        (("open.onnx",), "give the model's inputs by --sample-inputs"),
+        (("open.onnx",), "fix them, e.g. --shape x=1,4,8,8"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, arguments, says):

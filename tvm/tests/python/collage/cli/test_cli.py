@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import tvm
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import main, store
 
@@ -72,6 +73,21 @@ def test_errors_are_one_line_and_1(monkeypatch, capsys, error):
         "error": str(error),
         "kind": type(error).__name__,
     }
+
+
+def test_what_tvm_raises_is_its_last_line(monkeypatch, capsys):
+    error = tvm.TVMError("Traceback\n  1: somewhere\nInternalError: no such thing\n")
+    monkeypatch.setattr(store, "_check", raising(error))
+    assert main(["store", "check"]) == 1
+    assert capsys.readouterr() == ("", "collage: InternalError: no such thing\n")
+
+
+def test_quiet_commands_print_no_results(monkeypatch, capsys):
+    monkeypatch.setattr(store, "_check", lambda options: print("results") or 0)
+    assert main(["store", "check", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["store", "check"]) == 0
+    assert capsys.readouterr().out == "results\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nope"], ["store"], ["backends", "--nope"]])

@@ -96,6 +96,9 @@ def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
 def test_an_open_dimension_is_fixed_by_shape(tmp_path, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     write_net(tmp_path / "open.onnx", batch="N")
+    assert call("search", tmp_path / "open.onnx", *QUICK) == 1
+    err = capsys.readouterr().err
+    assert "e.g. --shape x=1,4,8,8" in err and "relay.vm.compile" in err and err.count("\n") == 1
     shape = "x=" + ",".join(map(str, SHAPE))
     assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 0
     with pytest.raises(SystemExit):

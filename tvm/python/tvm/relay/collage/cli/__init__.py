@@ -15,9 +15,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+import tvm
 import tvm_collage
 
 from ..errors import CollageError
+from ..messages import last_line
 from . import (
     backends,
     bench,
@@ -60,11 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("collage: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (CollageError, OSError) as error:
+    except (CollageError, OSError, tvm.TVMError) as error:
+        text = str(error) if isinstance(error, (CollageError, OSError)) else last_line(error)
         if options.json:
-            print(json.dumps({"error": str(error), "kind": type(error).__name__}))
+            print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
-            print(f"collage: {error}", file=sys.stderr)
+            print(f"collage: {text}", file=sys.stderr)
         return 1
 
 

@@ -29,7 +29,15 @@ from ..progress import steps
 from ..report import compare_plans, make_console, plan_table, print_titled
 from ..report.facts import ratio_text
 from ..sample_inputs import load_samples
-from .building import add_build, add_model, library_path, load_model, optimized, options_of
+from .building import (
+    add_build,
+    add_model,
+    check_shapes,
+    library_path,
+    load_model,
+    optimized,
+    options_of,
+)
 
 OURS = "collage"
 
@@ -108,7 +116,8 @@ def measure(
 
 def _inputs(options: argparse.Namespace, chosen: Any) -> Mapping[str, np.ndarray]:
     """Given by the option sample_inputs, else made up. OptionError."""
-    mod, _ = load_model(options)
+    mod, params = load_model(options)
+    check_shapes(mod, params)
     given = load_samples(chosen.sample_inputs)
     try:
         made_up = random_inputs(describe_inputs(mod, given), chosen.seed)

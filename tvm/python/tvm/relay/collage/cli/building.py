@@ -15,9 +15,10 @@ import tvm
 from tvm.target import Target
 
 from ..compile import host_target
-from ..errors import ModelError, OptionError
+from ..errors import ModelError, ModuleError, OptionError
 from ..importer import quick_import
 from ..messages import last_line
+from ..module_check import open_inputs, shapes_text
 from ..optimizer import optimize
 from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
@@ -110,8 +111,23 @@ def optimized(options: argparse.Namespace, placement: Any = None) -> Result:
     chosen = options_of(options)
     targets = targets_of(options, chosen)
     mod, params = load_model(options)
+    check_shapes(mod, params)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(mod, params, targets, chosen, placement=placement)
+
+
+def check_shapes(mod: tvm.IRModule, params: dict[str, Any] | None) -> None:
+    """ModuleError for inputs that the model leaves open: a runner takes fixed shapes."""
+    found = open_inputs(mod, params)
+    if found:
+        flags = " ".join(
+            f"--shape {name}={','.join('1' if n is None else str(n) for n in dims)}"
+            for name, dims in found.items()
+        )
+        raise ModuleError(
+            f"inputs of the model have open dimensions ({shapes_text(found)}): fix them, e.g. "
+            f"{flags}; with open ones the model is for relay.vm.compile"
+        )
 
 
 def library_path(text: str) -> str:

@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import shtab
-
 
 def add_parser(commands: Any, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
     help = "print a script by which a shell completes commands and flags"
@@ -27,6 +25,8 @@ def add_parser(commands: Any, make_parser: Callable[[], argparse.ArgumentParser]
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    import shtab  # which no other command waits for
+
     script = shtab.complete(parser, shell=options.shell)
     print(json.dumps({"script": script}) if options.json else script)
     return 0
