@@ -191,8 +191,7 @@ def test_who_asks_the_log_alone_waits_for_nobody(world, monkeypatch):
     def lock(on_wait):
         raise AssertionError("the CPUs are another's")
 
-    module = importlib.import_module(Tuner.__module__)
-    monkeypatch.setattr(module, "cpus_for_measuring", lock)
+    monkeypatch.setattr(budget, "cpus_for_measuring", lock)
     tuner = world.tuner(trials=0)
     tuner._kernels = {workload("conv"): object()}
     known = types.SimpleNamespace(outcome="exact", seconds=1e-3)
