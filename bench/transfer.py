@@ -12,9 +12,11 @@ goes on where the budget ended the one before. Docs: docs/transfer.md. Test: ben
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,15 +56,40 @@ def main(given: list[str] | None = None) -> int:
         if why:
             print(f"{name}: {why}", file=sys.stderr)
             return 1
-    late = [name for name in options.nets if not search(name, options, end)]
-    late += [name for name in options.nets if not transfer(name, options, end)]
-    if late:
-        print(f"the budget of {options.budget:g} s ended: run it again to go on")
-        return 0
-    book = Book(options.record, KEY, conditions_of(options), COUNTED)
-    jobs = [job_of(name, options) for name in options.nets]
-    run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
+    with contextlib.ExitStack() as held:
+        nets = Nets(options, held)
+        late = [name for name in options.nets if not search(nets, name, options, end)]
+        late += [name for name in options.nets if not transfer(nets, name, options, end)]
+        if late:
+            print(f"the budget of {options.budget:g} s ended: run it again to go on")
+            return 0
+        book = Book(options.record, KEY, conditions_of(options), COUNTED)
+        jobs = [job_of(nets, name, options) for name in options.nets]
+        run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
     return 0
+
+
+class Nets:
+    """Models by name with a worker each, opened when they are first asked for and held, since to
+    open one takes half a minute."""
+
+    def __init__(self, options: argparse.Namespace, held: contextlib.ExitStack) -> None:
+        self._options, self._held = options, held
+        self._opened: dict[str, tuple[Any, Any]] = {}
+
+    def of(self, name: str) -> tuple[Any, Any]:
+        """The model, and its worker."""
+        if name not in self._opened:
+            import tvm
+            from tvm.relay.collage.targets import host_target
+            from tvm.relay.collage.tuner.pipeline import load_onnx, one_worker, open_model
+
+            text = self._options.target
+            workers = self._held.enter_context(one_worker())
+            mod = load_onnx(file_of(name, self._options), {})
+            target = tvm.target.Target(text) if text else host_target()
+            self._opened[name] = open_model(mod, target, name, workers), workers
+        return self._opened[name]
 
 
 def file_of(name: str, options: argparse.Namespace) -> Path:
@@ -89,80 +116,57 @@ def export(name: str, options: argparse.Namespace) -> str:
     return (done.stderr.strip().splitlines() or ["no file"])[-1] if done.returncode else ""
 
 
-def with_model(name: str, options: argparse.Namespace, use: Callable[[Any, Any], Any]) -> Any:
-    """What `use` makes of the net and of workers."""
-    import tvm
-    from tvm.relay.collage.targets import host_target
-    from tvm.relay.collage.tuner.pipeline import load_onnx, one_worker, open_model
-
-    target = tvm.target.Target(options.target) if options.target else host_target()
-    with one_worker() as workers:
-        mod = load_onnx(file_of(name, options), {})
-        return use(open_model(mod, target, name, workers), workers)
-
-
-def search(name: str, options: argparse.Namespace, end: float) -> bool:
+def search(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:
     """Ansor's search of the net until all its kernels have their trials; whether they have."""
     from tvm.relay.collage.tuner.pipeline import autoschedule
 
-    def use(model: Any, workers: Any) -> bool:
-        left, log = end - time.monotonic(), log_of(name, options)
-        began = time.monotonic()
-        failed = autoschedule(
-            model, workers, log, options.trials, left, options.search_model, told(name)
-        )
-        print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
-        return time.monotonic() < end and not any("time" in why for why in failed.values())
+    if time.monotonic() >= end:
+        return False
+    model, workers = nets.of(name)
+    began, log = time.monotonic(), log_of(name, options)
+    failed = autoschedule(
+        model, workers, log, options.trials, end - began, options.search_model, told(name)
+    )
+    print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
+    return time.monotonic() < end and not any("time" in why for why in failed.values())
 
-    return bool(end > time.monotonic() and with_model(name, options, use))
 
-
-def transfer(name: str, options: argparse.Namespace, end: float) -> bool:
+def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:
     """The other nets' schedules tried on the net; whether all were."""
     from tvm.relay.collage.transfer.log import sources_of
     from tvm.relay.collage.tuner.pipeline import transfer_to
     from tvm.relay.collage.tuner.transfer import Transfer, outcomes
 
-    others = [log_of(each, options) for each in options.nets if each != name]
-
-    def use(model: Any, workers: Any) -> bool:
-        tried = Transfer(
-            sources_of(others), moved_of(name, options), workers, most=options.schedules
-        )
-        found = transfer_to(model, tried, end - time.monotonic(), told(name))
-        trials = [trial for each in found.values() for trial in each]
-        print(f"{name}: transferred, {outcomes(trials)}", flush=True)
-        return time.monotonic() < end
-
-    return bool(end > time.monotonic() and with_model(name, options, use))
+    if time.monotonic() >= end:
+        return False
+    model, workers = nets.of(name)
+    sources = sources_of([log_of(each, options) for each in options.nets if each != name])
+    tried = Transfer(sources, moved_of(name, options), workers, most=options.schedules)
+    found = transfer_to(model, tried, end - time.monotonic(), told(name))
+    trials = [trial for each in found.values() for trial in each]
+    print(f"{name}: transferred, {outcomes(trials)}", flush=True)
+    return time.monotonic() < end
 
 
-def job_of(name: str, options: argparse.Namespace) -> Job:
-    return Job(name, {"net": name}, lambda: measure(name, options))
+def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
+    return Job(name, {"net": name}, lambda: measure(nets, name, options))
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Whole nets end to end, and how the transfers ended."""
-    from collections import Counter
-
     from tvm.relay.collage.transfer.log import trials_of
     from tvm.relay.collage.tuner.gain import compare_searches
 
-    def use(model: Any, workers: Any) -> dict[str, Any]:
-        gain = compare_searches(
-            model, moved_of(name, options), log_of(name, options), workers, options.rounds
-        )
-        ended = trials_of(moved_of(name, options)).values()
-        outcomes = Counter(facts["outcome"] for facts in ended)
-        return {
-            "kernels": len(model.kernels),
-            "from": [each for each in options.nets if each != name],
-            "outcomes": outcomes,
-            "share_of_gain": gain.share_of_gain,
-            "gain": gain.to_json(),
-        }
-
-    return with_model(name, options, use)
+    model, workers = nets.of(name)
+    moved, searched = moved_of(name, options), log_of(name, options)
+    gain = compare_searches(model, moved, searched, workers, options.rounds)
+    return {
+        "kernels": len(model.kernels),
+        "from": [each for each in options.nets if each != name],
+        "outcomes": Counter(facts["outcome"] for facts in trials_of(moved).values()),
+        "share_of_gain": gain.share_of_gain,
+        "gain": gain.to_json(),
+    }
 
 
 def summary(found: Mapping[str, Any]) -> str:

@@ -10,7 +10,8 @@ from transfer_nets import conv, dense, task
 pytest.importorskip("xgboost", reason="the extra tune is not installed")
 
 from tvm import auto_scheduler
-from tvm.relay.collage.tuner import kept_model
+from tvm.relay.collage.transfer.log import read_ansor
+from tvm.relay.collage.tuner import ansor_search, kept_model
 from tvm.relay.collage.tuner.kept_model import KeptModel, model_path
 
 
@@ -30,7 +31,7 @@ def test_what_was_learnt_is_there_in_another_process_for_another_net(tmp_path):
     inputs, results = trials(task(conv), 20)
     first = KeptModel(path)
     assert first.bst is None and first.trials == 0
-    first.update(inputs, results)
+    first.learn(inputs, results)
     again = KeptModel(path)
     assert again.trials == 20
     states = [entry.state for entry in inputs]
@@ -42,19 +43,28 @@ def test_what_was_learnt_is_there_in_another_process_for_another_net(tmp_path):
     others = [entry.state for entry in trials(task(dense), 4)[0]]
     opinions = [again.predict(task(dense), others) for _ in range(2)]
     np.testing.assert_allclose(*opinions, atol=0.2)
-    again.update(*trials(task(dense), 4))
+    again.learn(*trials(task(dense), 4))
     assert KeptModel(path).trials == 24
+
+
+def test_a_search_teaches_it_also_its_last_trials(tmp_path):
+    log = str(tmp_path / "log.jsonl")
+    for trials in (2, 4):
+        history = read_ansor(log) if trials > 2 else []
+        ansor_search.search(task(conv), 2, history, log, model="xgb", seed=0)
+        assert KeptModel(model_path(log)).trials == len(read_ansor(log)) == trials
+        ansor_search._kept_model.cache_clear()  # as in another process
 
 
 def test_few_trials_are_no_opinion_and_old_ones_are_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_model, "KEPT_TRIALS", 18)
     inputs, results = trials(task(conv), 20)
     model = KeptModel(tmp_path / "kept.npz")
-    model.update(inputs[:4], results[:4])
+    model.learn(inputs[:4], results[:4])
     assert model.bst is None and model.trials == 4
-    model.update(inputs[4:], results[4:])
+    model.learn(inputs[4:], results[4:])
     assert model.bst is not None and model.trials == 18
-    model.update([], [])
+    model.learn([], [])
     assert KeptModel(tmp_path / "kept.npz").trials == 18
 
 
@@ -63,9 +73,9 @@ def test_a_trial_that_failed_teaches_nothing(tmp_path):
     error = auto_scheduler.measure.MeasureErrorNo.RUNTIME_DEVICE
     results[0] = auto_scheduler.MeasureResult([1e10], error, "no", 0.1, 1.0)
     model = KeptModel(tmp_path / "kept.npz")
-    model.update(inputs[:1], results[:1])
+    model.learn(inputs[:1], results[:1])
     assert model.trials == 0
-    model.update(inputs, results)
+    model.learn(inputs, results)
     assert model.trials == 2
 
 
@@ -75,5 +85,5 @@ def test_a_damaged_file_is_forgotten_with_a_warning(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert KeptModel(path).trials == 0
     assert "kept.npz is forgotten" in caplog.text
-    KeptModel(path).update(*trials(task(conv), 4))
+    KeptModel(path).learn(*trials(task(conv), 4))
     assert KeptModel(path).trials == 4

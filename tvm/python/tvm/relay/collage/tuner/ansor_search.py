@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -70,7 +71,7 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
         num_measures_per_round=min(trials, ROUND),
         builder=auto_scheduler.LocalBuilder(n_parallel=1),
         runner=auto_scheduler.LocalRunner(),
-        measure_callbacks=[_Append(log)],
+        measure_callbacks=[_Append(log, getattr(cost_model, "learn", None))],
         verbose=0,
     )
     task.tune(options, policy)
@@ -94,15 +95,17 @@ def _effort(trials: int) -> dict[str, int]:
 
 
 class _Append(PythonBasedMeasureCallback):
-    """Adds each trial to the log."""
+    """Adds each trial to the log, and has a cost model learn from each round."""
 
-    def __init__(self, log: str) -> None:
+    def __init__(self, log: str, learn: Callable[[Any, Any], None] | None) -> None:
         super().__init__()
-        self._log = log
+        self._log, self._learn = log, learn
 
     def callback(self, policy: Any, inputs: Any, results: Any) -> None:
         for entry, result in zip(inputs, results, strict=True):
             append_line(self._log, dump_record_to_string(entry, result).strip())
+        if self._learn is not None:
+            self._learn(inputs, results)
 
 
 def _build_nothing(inputs: Any, *_: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
 _logger = logging.getLogger(__name__)
-# More trials make each fit slower, by a second for each thousand.
+# More trials would make each fit slower, and the file larger.
 KEPT_TRIALS = 2000
 # Below these it would be no better than chance.
 _LEAST_TRIALS = 16
@@ -57,6 +57,10 @@ class KeptModel(auto_scheduler.XGBModel):
         return len(self._seconds)
 
     def update(self, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        """Nothing: TVM's search calls it only before it makes more trials, which the last ones of
+        each search would never come to."""
+
+    def learn(self, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         """Learn from new trials; those that failed teach nothing, to TVM's model neither."""
         ran = [pair for pair in zip(inputs, results, strict=True) if not pair[1].error_no]
         if not ran:
