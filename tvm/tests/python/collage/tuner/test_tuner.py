@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import logging
 import types
 
