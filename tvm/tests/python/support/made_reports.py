@@ -115,6 +115,7 @@ def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
             **{"noisy": 1, "busy": 0, "verified": 30, "not_verified": 2},
         },
         "kernels": [_kernel()],
+        "schedules": {"transferred": 12},
         "graph_search": _graph_search(total),
         "placements": {
             "functions": [

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import importlib
 import logging
 import types
 

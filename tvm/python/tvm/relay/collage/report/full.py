@@ -27,6 +27,7 @@ _TOP = {
     "seconds": ("object", "time spent by phase"),
     "costs": ("object", "how many costs came from where"),
     "kernels": ("array", "by which kernel each step runs that has several"),
+    "schedules": ("object", "how many tuning records TVM's kernels may have of whom"),
 }
 _FUNCTION = {
     "function": ("string", "the global function"),
