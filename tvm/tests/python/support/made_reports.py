@@ -76,9 +76,9 @@ def residual_net(blocks):
     return net.nodes, groups
 
 
-def made_report(blocks=2, seed=0, trials=0, **changes):
+def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
     """A report of the plans PLANS, and of so many that a search of whole plans tried; 7 operators a
-    block, 4 beside."""
+    block, 4 beside. has_region: the plan alpha is one part."""
     nodes, groups = residual_net(blocks)
     draw = random.Random(seed)
     costed = _costed(nodes, groups, draw)
@@ -90,6 +90,11 @@ def made_report(blocks=2, seed=0, trials=0, **changes):
             if part is not None:
                 places[plan].append(len(parts))
                 parts.append(part)
+    if has_region:
+        places["alpha"] = [len(parts)]
+        parts.append(
+            _region(groups, [cost for (name, _), cost in costed.items() if name == "alpha"])
+        )
     places.update((f"trial-{k + 1}", places["alpha"]) for k in range(trials))
     total = sum(part["cost"]["seconds"] for part in (parts[k] for k in places["collage"]))
     report = {
@@ -110,6 +115,7 @@ def made_report(blocks=2, seed=0, trials=0, **changes):
             **{"noisy": 1, "busy": 0, "verified": 30, "not_verified": 2},
         },
         "kernels": [_kernel()],
+        "schedules": {"transferred": 12},
         "graph_search": _graph_search(total),
         "placements": {
             "functions": [
@@ -158,6 +164,16 @@ def _part(nodes, group, who, costed):
         "composites": [],
         "is_primitive": backend != "tvm",
         "cost": known[backend],
+    }
+
+
+def _region(groups, costs):
+    """All operators as one part."""
+    seconds = 0.9 * sum(cost["seconds"] for cost in costs)
+    return {
+        **{"backend": "alpha", "rule": "region", "label": "alpha(all)", "composites": []},
+        **{"nodes": [index for group in groups for index in group], "is_primitive": True},
+        "cost": {"status": "measured", "seconds": seconds, "message": "", "flags": []},
     }
 
 

@@ -31,7 +31,7 @@ def pages(folder):
     addresses = {}
     for name, blocks in (("small", 2), ("large", LARGE)):
         path = folder / f"{name}.html"
-        path.write_text(to_html(made_report(blocks)))
+        path.write_text(to_html(made_report(blocks, has_region=name == "large")))
         addresses[name] = path.as_uri()
     return addresses
 
@@ -307,6 +307,22 @@ def test_a_plan_that_a_search_tried_is_drawn(chrome, show, folder):
     assert len(dots) == 12
     dots[0].click()
     assert find(chrome, "#plan").get_property("value").startswith("trial-")
+
+
+def test_of_a_part_that_is_the_whole_net_only_what_is_near_is_drawn(chrome, show):
+    show("large")
+    chrome.execute_script("showPlan('alpha')")
+    box_named(chrome, "570 conv2d").click()
+    assert len(chrome.find_elements("css selector", ".operators li")) == 40
+    chrome.execute_script("document.querySelector('.operators + button').click()")
+    assert len(chrome.find_elements("css selector", ".operators li")) == 1999
+    box_named(chrome, "570 conv2d").find_element("css selector", ".toggle").click()
+    assert 5 < len(chrome.find_elements("css selector", "g.operator")) < 80
+    chrome.execute_script("PAGE.graph.selectNode(PAGE.facts.row.nodes - 1)")
+    assert text_of(chrome, "#details h3") == "nn.softmax"
+    assert chrome.execute_script("return document.querySelectorAll('.drawing *').length") < 800
+    find(chrome, "#zoom-all").click()
+    assert 100 < len(chrome.find_elements("css selector", "g.operator")) < 1000
 
 
 def test_where_the_time_goes(chrome, show):

@@ -123,8 +123,12 @@ class Inside {
     this.width = Math.max(...this.places.map((one) => one.x + one.width / 2));
   }
 
-  lines() {
-    return this.found.edges.map(({ source, target, bends }) => {
+  /** The lines of edges that pass between two heights. */
+  lines(near) {
+    const { places } = this;
+    const isNear = ({ source, target }) =>
+      places[source].top <= near.bottom && places[target].top + OPERATOR_HEIGHT >= near.top;
+    return this.found.edges.filter(isNear).map(({ source, target, bends }) => {
       const [from, to] = [this.places[source], this.places[target]];
       // What comes in begins below the box's head, what goes out ends at its lower side.
       const points = [[from.x, from.height ? from.top + from.height : from.top - 10]];

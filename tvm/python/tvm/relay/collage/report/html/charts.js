@@ -380,7 +380,7 @@ function drawEnvironment(root) {
     ["executor", REPORT.executor],
   ];
   if (seen) {
-    const { collage, tvm, backends, opt_level, machine, tuning } = seen.made_with;
+    const { collage, tvm, backends, opt_level, machine } = seen.made_with;
     rows.push(["tvm-collage", collage], ["TVM", tvm], ["opt level", String(opt_level)]);
     rows.push(
       ["CPU", machine.cpu],
@@ -390,9 +390,9 @@ function drawEnvironment(root) {
     rows.push(
       ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
     );
-    if (tuning && tuning.records)
-      rows.push(["tuning records", `${tuning.records} (${tuning.kinds.join(", ")})`]);
   }
+  const schedules = Object.entries(REPORT.schedules || {}).map(([origin, count]) => `${count} ${origin}`);
+  if (schedules.length) rows.push(["schedules", schedules.join(", ")]);
   root.append(
     html(
       "dl",

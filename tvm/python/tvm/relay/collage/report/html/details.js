@@ -2,6 +2,8 @@
 // What is known of a part or operator: its operators, its cost on every backend, why the others
 // lost or could not, its neighbours.
 
+const MOST_OPERATORS = 40;
+
 class Details {
   /** actions: {toggle(k), select(k), node(index)}. */
   constructor(root, actions) {
@@ -190,38 +192,34 @@ class Details {
     return `${whole}; this plan spends ${formatSeconds(spent)} there${ratio >= 1 ? `, so it lost: ${ratio.toFixed(2)} times as long` : ""}`;
   }
 
+  /** The first operators of a part, and a button for the others. */
   _operators(nodes) {
-    const { facts } = this.graph;
-    return html(
-      "ul",
-      { class: "operators" },
-      ...nodes.map((index) => {
-        const node = facts.nodes.get(index);
-        const attributes = Object.entries(node.attrs).map(([name, value]) => [
-          name,
-          Array.isArray(value) ? `[${value.join(", ")}]` : String(value),
-        ]);
-        const head = [
-          html("span", { class: "op" }, node.op || node.kind),
-          html("span", { class: "mono" }, shapeText(node.type)),
-          html("span", { class: "muted" }, `#${index}`),
-        ];
-        const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
-        if (!attributes.length)
-          return html("li", {}, html("div", { class: "op-line" }, ...head), name);
-        return html(
-          "li",
-          {},
-          html(
-            "details",
-            {},
-            html("summary", { class: "op-line" }, ...head),
-            table(["attribute", "value"], attributes, { class: "small" }),
-          ),
-          name,
-        );
-      }),
-    );
+    const list = html("ul", { class: "operators" });
+    const add = (indexes) => list.append(...indexes.map((index) => this._operatorRow(index)));
+    add(nodes.slice(0, MOST_OPERATORS));
+    if (nodes.length <= MOST_OPERATORS) return list;
+    const rest = html("button", { type: "button" }, `Show all ${nodes.length}`);
+    rest.addEventListener("click", () => {
+      add(nodes.slice(MOST_OPERATORS));
+      rest.remove();
+    });
+    return html("div", {}, list, rest);
+  }
+
+  /** An operator with its shape and, on demand, its attributes. */
+  _operatorRow(index) {
+    const node = this.graph.facts.nodes.get(index);
+    const head = [
+      html("span", { class: "op" }, node.op || node.kind),
+      html("span", { class: "mono" }, shapeText(node.type)),
+      html("span", { class: "muted" }, `#${index}`),
+    ];
+    const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
+    const rows = Object.entries(node.attrs).map(([key, value]) => [key, attributeText(value)]);
+    if (!rows.length) return html("li", {}, html("div", { class: "op-line" }, ...head), name);
+    const attributes = table(["attribute", "value"], rows, { class: "small" });
+    const summary = html("summary", { class: "op-line" }, ...head);
+    return html("li", {}, html("details", {}, summary, attributes), name);
   }
 
   _neighbours(k, title, side, end) {
@@ -264,4 +262,9 @@ class Details {
     );
     return html("li", {}, button);
   }
+}
+
+/** [1, 1] for a list, which may hold lists. */
+function attributeText(value) {
+  return Array.isArray(value) ? `[${value.map(attributeText).join(", ")}]` : String(value);
 }

@@ -217,7 +217,10 @@ class GraphView {
         svg("rect", { x: 1, y: 1, width: 12, height: height - 2, rx: 8, fill: pattern }),
       );
     }
-    if (detail === "blocks") return group;
+    if (detail === "blocks") {
+      if (place.inside) this._inside(group, place, detail);
+      return group;
+    }
     const hasInside = box.inside != null;
     const room = width - 32 - (hasInside ? 24 : 0);
     if (detail === "names" && !place.inside) {
@@ -256,42 +259,49 @@ class GraphView {
     );
   }
 
+  /** The operators of an open box that are near what is seen. */
   _inside(group, place, detail) {
-    const inside = place.inside;
-    const corner = `translate(${round((place.width - inside.width) / 2)} ${HEAD_HEIGHT})`;
+    const { inside } = place;
+    const [left, top] = [(place.width - inside.width) / 2, HEAD_HEIGHT];
+    const near = {
+      top: this.drawn.top - place.top - top,
+      bottom: this.drawn.bottom - place.top - top,
+    };
     const inner = svg(
       "g",
-      { transform: corner },
-      svg("path", { class: "edge inner", d: inside.lines().join("") }),
+      { transform: `translate(${round(left)} ${top})` },
+      svg("path", { class: "edge inner", d: inside.lines(near).join("") }),
     );
     inside.nodes.forEach((index, k) => {
-      const { x, width, top, height } = inside.places[k];
-      const node = this.facts.nodes.get(index);
-      const classes = ["operator"];
-      if (this.hits.has(index)) classes.push("hit");
-      if (this.choice && this.choice.node === index) classes.push("chosen");
-      const one = svg(
-        "g",
-        {
-          class: classes.join(" "),
-          "data-node": index,
-          transform: `translate(${round(x - width / 2)} ${top})`,
-        },
-        svg("rect", { class: "face", width, height, rx: 7 }),
-        text(width / 2, 18, fitted(shortName(node), width - 12, FONTS.name), "name middle"),
-      );
-      if (detail === "all")
-        one.append(
-          text(
-            width / 2,
-            33,
-            fitted(shapeText(node.type), width - 12, FONTS.small),
-            "small middle",
-          ),
-        );
-      inner.append(one);
+      const at = inside.places[k];
+      if (at.top <= near.bottom && at.top + at.height >= near.top) {
+        inner.append(this._operator(index, at, detail));
+      }
     });
     group.append(inner);
+  }
+
+  _operator(index, { x, width, top, height }, detail) {
+    const node = this.facts.nodes.get(index);
+    const classes = ["operator"];
+    if (this.hits.has(index)) classes.push("hit");
+    if (this.choice && this.choice.node === index) classes.push("chosen");
+    const one = svg(
+      "g",
+      {
+        class: classes.join(" "),
+        "data-node": index,
+        transform: `translate(${round(x - width / 2)} ${top})`,
+      },
+      svg("rect", { class: "face", width, height, rx: 7 }),
+    );
+    if (detail === "blocks") return one;
+    one.append(text(width / 2, 18, fitted(shortName(node), width - 12, FONTS.name), "name middle"));
+    if (detail === "all") {
+      const shape = fitted(shapeText(node.type), width - 12, FONTS.small);
+      one.append(text(width / 2, 33, shape, "small middle"));
+    }
+    return one;
   }
 
   _click(event) {
