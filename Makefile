@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One command per job: build, test, test-all, fuzz, demo, bench, wheel, lint, clean. Each is quick when
+# One command per job: build, test, test-all, fuzz, demo, bench, wheel, docs, lint, clean. Each is quick when
 # nothing changed.
 # PYTHON, CXX and VENV can be set: `make build PYTHON=/opt/python3.11/bin/python3.11`.
 SHELL := bash
@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.tvm-collage
 BUILD := build/editable
 SANITIZED := build/sanitized
-LOCKS := $(addprefix requirements,.txt -demo.txt -dev.txt -bench.txt -mkl.txt -pdf.txt -peers.txt)
+LOCKS := $(addprefix requirements,.txt -demo.txt -dev.txt -docs.txt -bench.txt -mkl.txt -pdf.txt -peers.txt)
 PIP := -m pip install --disable-pip-version-check --quiet --no-deps
 LOCKED := --only-binary :all: --require-hashes
 # More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
@@ -28,7 +28,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune bench wheel zoo-environment lint clean lock
+.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune bench wheel zoo-environment docs lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -110,6 +110,11 @@ zoo-environment:
 # A wheel of the libraries as they are built, for machines without a compiler (docs/install.md).
 wheel: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/make_wheel.sh $(BUILD) $(DIST)
+
+# The pages of docs/ as a site; any warning fails. `make lint` does the same.
+docs: build
+	@PATH="$(abspath $(BIN)):$$PATH" tools/make_docs.sh build/site
+	@echo "build/site/index.html"
 
 lint: build
 	@PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh build/lint

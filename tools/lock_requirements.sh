@@ -19,6 +19,8 @@ lock requirements-models.txt requirements-models.in --no-deps
 lock requirements-bench.txt pyproject.toml --extra bench --constraint requirements-demo.txt \
   --constraint requirements.txt
 lock requirements-dev.txt pyproject.toml --extra dev --constraint requirements.txt
+lock requirements-docs.txt pyproject.toml --extra docs --constraint requirements-dev.txt \
+  --constraint requirements-demo.txt --constraint requirements.txt
 lock requirements-tune.txt pyproject.toml --extra tune --constraint requirements-dev.txt \
   --constraint requirements.txt
 lock requirements-mkl.txt pyproject.toml --extra mkl --constraint requirements.txt

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The example of a backend of one's own: right, short, and what the page shows."""
 
-import re
-
 import numpy as np
 import own_backend
 import pytest
@@ -11,17 +9,11 @@ from relay_text import parse
 from tree import ROOT
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import backends, rules
+from tvm.relay.collage import backends
 from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.compile import build_library
 
 PAGE = (ROOT / "docs/backends/own.md").read_text(encoding="utf-8")
-# Options, attributes of a TVM target or class, commands, and words.
-NO_NAMES = {
-    "name", "kind", "compile", "patterns", "partition_rule", "cost", "options", "enable_collage",
-    "mkl", "dnnl", "ev_pop_size", "ev_max_iter", "ev_budget", "report", "relay.build",
-    "tuning_log", "dot",
-}  # fmt: skip
 FAST = {"measure_seconds": 0.02, "guard_rounds": 3, "guard_seconds": 0.1, "workers": 1}
 
 
@@ -87,22 +79,3 @@ def test_without_a_compiler_it_is_not_available(monkeypatch):
     monkeypatch.setattr(own_code.cc, "get_cc", lambda: None)
     with pytest.raises(collage.BackendUnavailableError, match="there is no C compiler"):
         collage.optimize(parse(NET.replace("AXIS", "-1")), targets=["llvm", "rms_norm"])
-
-
-def names_of(page):
-    """What the page's tables have in code that could be a public name of ours."""
-    rows = [line for line in page.splitlines() if line.startswith("| `") and line.count(" | ") == 1]
-    return {name for row in rows for name in re.findall(r"`([\w.]+)", row.split(" | ")[1])}
-
-
-def test_the_tables_of_names_name_what_is_there():
-    names = names_of(PAGE.partition("## Names elsewhere")[2])
-    assert {"add_pattern_rule", "rules.DFPattern", "Backend.cost"} <= names
-    places = (collage, rules, backends)
-    for name in names - NO_NAMES:
-        first, _, rest = name.removeprefix("collage.").partition(".")
-        found = [getattr(place, first) for place in places if hasattr(place, first)]
-        found += [place for place in (rules, collage.Backend) if name == place.__name__]
-        assert found or hasattr(collage.Backend, first), name
-        if rest and found:
-            assert hasattr(found[0], rest), name

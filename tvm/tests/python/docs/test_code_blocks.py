@@ -156,6 +156,8 @@ MORE = {
     "docs/architecture.md": for_architecture,
     "docs/tuning.md": for_tuning,
     "docs/measuring.md": for_measuring,
+    "docs/choosing.md": for_measuring,
+    "docs/compare.md": for_measuring,
     "docs/backends/own.md": for_own,
 }
 

@@ -271,6 +271,28 @@ print(output[0, 0])
 """
 
 
+def test_the_preset_configures_and_each_build_preset_has_one(tmp_path):
+    presets = json.loads((ROOT / "tvm/CMakePresets.json").read_text())
+    names = [preset["name"] for preset in presets["configurePresets"]]
+    assert names == [preset["configurePreset"] for preset in presets["buildPresets"]]
+    folder = Path(sys.executable).parent
+    path = f"{folder}:{os.environ['PATH']}"
+    done = run(folder / "cmake", "-S", "tvm", "--preset", "cpu", "-B", tmp_path, PATH=path)
+    assert done.returncode == 0, done.stderr
+    cache = (tmp_path / "CMakeCache.txt").read_text()
+    assert "CMAKE_BUILD_TYPE:STRING=Release" in cache and "CMAKE_GENERATOR:INTERNAL=Ninja" in cache
+
+
+def test_the_container_installs_extras_that_there_are():
+    text = (ROOT / "Containerfile").read_text()
+    extras = re.findall(r"EXTRAS=([\w,]+)", text)
+    known = PROJECT["project"]["optional-dependencies"]
+    assert extras and all(name in known for line in extras for name in line.split(","))
+    assert re.search(r"^FROM \S+/python:3\.11-", text, re.M)
+    ignored = (ROOT / ".containerignore").read_text().split()
+    assert {".git", ".venv", "build"} <= set(ignored)
+
+
 @pytest.mark.slow("pip makes a wheel and a virtual environment, in which a net is measured")
 def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     """Make a wheel around the libraries that are already built, install, use and remove it."""
@@ -280,7 +302,7 @@ def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     assert done.stdout == f"{wheel}\n"
-    tag = re.fullmatch(r"tvm_collage-[^-]+-cp311-cp311-manylinux_2_(\d+)_x86_64.*\.whl", wheel.name)
+    tag = re.fullmatch(r"tvm_collage-[^-]+-py3-none-manylinux_2_(\d+)_x86_64.*\.whl", wheel.name)
     assert tag
     names = [name for name in zipfile.ZipFile(wheel).namelist() if ".so" in name]
     ours = sorted(file.name for file in libraries.glob("*.so"))

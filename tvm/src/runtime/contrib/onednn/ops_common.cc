@@ -23,6 +23,7 @@ const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
   static const auto* table = new std::map<std::string, dnnl_alg_kind_t>{
       {"relu", dnnl_eltwise_relu},     // alpha: slope of the negative side
       {"clip", dnnl_eltwise_clip_v2},  // alpha, beta: bounds
+      {"elu", dnnl_eltwise_elu},       // alpha: what the negative side goes to, negated
       {"sigmoid", dnnl_eltwise_logistic},
       {"tanh", dnnl_eltwise_tanh},
       {"gelu_erf", dnnl_eltwise_gelu_erf},

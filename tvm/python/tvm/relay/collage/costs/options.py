@@ -25,7 +25,7 @@ class MeasureOptions:
     candidate whose median is known badly is measured again, after the others of its batch; the
     narrowest interval counts. imports:
     modules that workers import; name the one that registers a backend of your own. builder:
-    "module:function", called as builder(mod, target, **build_options).
+    "module:function", called as ``builder(mod, target, **build_options)``.
     build_step, reference_step, measure_step: what a worker does for one candidate, the last empty
     for timing.measure_library; tests put fakes there.
     """

@@ -35,6 +35,7 @@ KNOWN = [
     ),
     (lambda x: x * np.tanh(np.log(1 + np.exp(x))), "mish", 0.0, 0.0),
     (lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))), "gelu_erf", 0.0, 0.0),
+    (lambda x: np.maximum(x, 0) - 1.5 * np.maximum(1 - np.exp(x), 0), "elu", 1.5, 0.0),
     (np.tanh, "tanh", 0.0, 0.0),
     (lambda x: 2 / (1 + np.exp(-2 * x)) - 1, "tanh", 0.0, 0.0),
     (lambda x: x * (0.5 + 0.5 * np.tanh(0.5 * x)), "swish", 1.0, 0.0),

@@ -189,6 +189,7 @@ ACTIVATIONS = {
     "hardswish": lambda x: x * (relay.clip(x + relay.const(3.0), 0.0, 6.0) / relay.const(6.0)),
     "hardsigmoid": lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0.0, 1.0),
     "mish": lambda x: x * relay.tanh(relay.log(relay.exp(x) + relay.const(1.0))),
+    "elu": lambda x: nn.relu(relay.const(1.0) - relay.exp(x)) * relay.const(-1.5) + nn.relu(x),
 }
 
 

@@ -90,6 +90,10 @@ def _guess_clip(f: Callable[[float], float]) -> tuple[float, float]:
     return f(-math.inf), f(math.inf)
 
 
+def _guess_elu(f: Callable[[float], float]) -> tuple[float, float]:
+    return -f(-math.inf), 0.0
+
+
 def _guess_hardsigmoid(f: Callable[[float], float]) -> tuple[float, float]:
     # The slope and height at 0, where all common ones are linear.
     return (f(0.125) - f(-0.125)) * 4.0, f(0.0)
@@ -121,6 +125,7 @@ _KNOWN: list[tuple[str, Callable[..., Any], Callable[[Any], tuple[float, float]]
     ("linear", lambda x, a, b: a * x + b, _guess_linear),
     ("relu", lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0), _guess_leaky),
     ("clip", lambda x, a, b: np.clip(x, a, b), _guess_clip),
+    ("elu", lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))), _guess_elu),
     ("sigmoid", lambda x, a, b: _sigmoid(x), _no_parameters),
     ("tanh", lambda x, a, b: np.tanh(x), _no_parameters),
     ("gelu_erf", lambda x, a, b: _gelu_erf(x), _no_parameters),
