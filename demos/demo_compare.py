@@ -17,7 +17,8 @@ import numpy as np
 from demo_checks import FINAL, OUTPUT_TOLERANCE
 from demo_models import DemoModel
 
-ONNXRUNTIME = "onnxruntime"
+# Not our backend of that name.
+ONNXRUNTIME = "onnxruntime itself"
 TVM_ALONE = "tvm"
 
 
