@@ -25,26 +25,8 @@ from typing import Any
 from demo_checks import FINAL, broken_expectations
 from demo_compare import ONNXRUNTIME
 from demo_models import MODELS, DemoModel
+from demo_settings import BOUNDED, QUICK
 
-# Less than the defaults, so that all ends within four minutes on two cores: candidates of up to so
-# many calls, each timed for so long, and so much time for each search and each guard.
-OPTIONS = {
-    "tvm_max_depth": 4,
-    "byoc_max_depth": 4,
-    "measure_seconds": 0.05,
-    "search_seconds": 40.0,
-    "guard_rounds": 12,
-    "guard_seconds": 5.0,
-}
-# Only to see that everything works: speed is not judged.
-QUICK_OPTIONS = {
-    "tvm_max_depth": 1,
-    "byoc_max_depth": 1,
-    "measure_seconds": 0.01,
-    "search_seconds": 20.0,
-    "guard_rounds": 2,
-    "guard_seconds": 0.1,
-}
 # What fits four minutes; others by --models.
 DEFAULT = ("magika", "cls", "rec")
 
@@ -248,7 +230,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     options.backends = [name for name in options.backends.split(",") if name]
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    options.collage = dict(QUICK_OPTIONS if options.quick else OPTIONS)
+    options.collage = dict(QUICK if options.quick else BOUNDED)
     if options.quick:
         options.rounds = min(options.rounds, 5)
     return options

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Genomes as plans of a module, by the pass with prices for costs: each is a plan that can run."""
 
+import json
 import random
 
 import numpy as np
