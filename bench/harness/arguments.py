@@ -103,7 +103,7 @@ def setting(text: str) -> tuple[str, Any]:
         raise ValueError(f"--collage takes NAME=VALUE with one of {', '.join(known)}, got {text!r}")
     with contextlib.suppress(json.JSONDecodeError):
         value = json.loads(value)
-    return name, check_options({PREFIX + name: value})[PREFIX + name]
+    return name, check_options({PREFIX + name: value})[name]
 
 
 # Arguments by name: what each is for every benchmark that takes it.

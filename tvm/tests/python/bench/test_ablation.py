@@ -142,6 +142,7 @@ def test_the_draw_is_that_of_the_seed(capsys):
     assert found == drawn("--zoo", "3", "--seed", "7") != drawn("--zoo", "3", "--seed", "8")
     assert found[0] == ("dcgan", 1) and found[4] == ("dcgan", 8) and len(found) == 8
     assert "drawn with --seed 7: " + found[1][0] in capsys.readouterr().out
+    assert ablation.parse(["--collage", "search_seconds=4"]).collage == [("search_seconds", 4.0)]
     assert drawn("--zoo", "0", "--batches", "4") == [("dcgan", 4)]
     assert drawn("--zoo", "mlp", "--batches", "4") == [("dcgan", 4), ("mlp", 4)]
 
