@@ -9,7 +9,6 @@ random order. See docs/peers.md. Test: bench/test_peers.py.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from functools import partial
@@ -146,6 +145,7 @@ def parse(given: list[str] | None) -> argparse.Namespace:
         backends=None,
         rtol=1e-3,
         budget=float("inf"),
+        collage=[],
         output=arguments.ROOT / "build/bench/peers.jsonl",
     )
     add = parser.add_argument
@@ -156,14 +156,6 @@ def parse(given: list[str] | None) -> argparse.Namespace:
     )
     add("--skip-stock", action="store_true", help="without TVM alone (slow builds)")
     add("--measure-seconds", type=float, help="time that Collage runs a candidate")
-    add(
-        "--collage",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of Collage; the value as JSON (true, 0.5) or text",
-    )
     add("--build-timeout", type=float, default=3600.0, help="seconds")
     add("--give-up-ratio", type=float, default=10.0)
     add("--fresh", action="store_true", help="forget what the output file holds")
@@ -214,21 +206,6 @@ def _versions_of(names: list[str] | None) -> dict[str, str]:
     else:
         found = [get_backend(name) for name in names]
     return {backend.name: backend.version() for backend in found}
-
-
-@arguments.checked
-def _setting(text: str) -> tuple[str, Any]:
-    """A Collage option as name and value; the value is JSON, or text."""
-    from tvm.relay.collage.options import option_table
-
-    name, equals, value = text.partition("=")
-    known = [row[0] for row in option_table()]
-    if not equals or name not in known:
-        raise ValueError(f"--collage takes NAME=VALUE with one of {', '.join(known)}, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
 
 
 if __name__ == "__main__":

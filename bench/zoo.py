@@ -144,8 +144,19 @@ def nets_argument(text: str) -> list[Row]:
     return [row for row in NETS.values() if row.name in wanted or row.family in wanted]
 
 
-def _counts(text: str) -> list[int]:
+def counts(text: str) -> list[int]:
+    """Whole numbers with commas between."""
     return [arguments.at_least(1)(each) for each in text.split(",")]
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """What `exported` needs of the options beside the limit."""
+    add = parser.add_argument
+    folder = os.environ.get(FOLDER_VARIABLE, str(arguments.ROOT / "build/bench/zoo"))
+    add("--folder", type=Path, default=folder, help=f"of the ONNX files, also {FOLDER_VARIABLE}")
+    python = os.environ.get(PYTHON_VARIABLE, str(_TORCH_PYTHON))
+    add("--torch-python", default=python, help=f"that has torch, also {PYTHON_VARIABLE}")
+    add("--export-seed", type=int, default=0, help="of the weights")
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
@@ -162,7 +173,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--depth", choices=list(trial.DEPTHS), default=trial.SECONDS)
     add("--nets", type=nets_argument, default="all", help="names or families (default: all)")
     add("--sizes", choices=("first", "all"), default="first")
-    add("--batches", type=_counts, help="default: 1; 1,8 for a draw")
+    add("--batches", type=counts, help="default: 1; 1,8 for a draw")
     add(
         "--draw",
         type=arguments.at_least(1),
@@ -173,18 +184,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, help="of the draw (default: another each time, printed)")
     add("--backends", type=arguments.backends, default=_BACKENDS)
     add("--limit", type=float, help=f"seconds for a net (default: {_LIMITS})")
-    folder = os.environ.get(FOLDER_VARIABLE, arguments.ROOT / "build/bench/zoo")
-    add("--folder", type=Path, default=folder, help=f"of the ONNX files, also {FOLDER_VARIABLE}")
-    python = os.environ.get(PYTHON_VARIABLE, str(_TORCH_PYTHON))
-    add("--torch-python", default=python, help=f"that has torch, also {PYTHON_VARIABLE}")
-    add("--export-seed", type=int, default=0, help="of the weights")
+    add_export(parser)
     add("--peers-arguments", type=str.split, default=[], help="for bench/peers.py, at minutes")
     add("--list", action="store_true", help="print the table of nets")
     options = parser.parse_args(given)
     options.batches = options.batches or ([1, 8] if options.draw else [1])
     options.rounds = options.rounds or _ROUNDS[options.depth]
     options.limit = options.limit or _LIMITS[options.depth]
-    options.folder = Path(options.folder)
     return options
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real models through Collage: parts on the backend measured fastest, outputs and speed checked.
+"""Real models through Collage: parts on the backend measured fastest, beside each backend alone.
 
 `make demo` runs this; ARGS="--help" lists the options. All that is printed is measured in the run
 and also written as JSON; costs.sqlite beside it keeps the candidates' costs of the last run. Exit
@@ -18,23 +18,17 @@ import platform
 import sys
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from demo_checks import broken_expectations
+from demo_checks import FINAL, broken_expectations
+from demo_compare import ONNXRUNTIME
 from demo_models import MODELS, DemoModel
+from demo_settings import BOUNDED, QUICK
 
-# Candidates of up to so many calls, each timed for so long: less than the defaults, so that the
-# whole demo ends within ten minutes on two cores.
-OPTIONS = {"tvm_max_depth": 4, "byoc_max_depth": 4, "measure_seconds": 0.1}
-# Only to see that everything works: speed is not judged.
-QUICK_OPTIONS = {
-    "tvm_max_depth": 1,
-    "byoc_max_depth": 1,
-    "measure_seconds": 0.01,
-    "guard_rounds": 2,
-}
-BACKENDS = ("dnnl",)
+# What fits four minutes; others by --models.
+DEFAULT = ("magika", "cls", "rec")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,12 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
     report = {
         "machine": describe_machine(),
         "options": options.collage,
+        "backends": options.backends,
         "rounds": options.rounds,
         "models": models,
         "broken": broken,
         "seconds": time.perf_counter() - began,
     }
     options.output.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n")
+    if models:
+        console.rule()
+        console.print(mix_text(models), highlight=False, markup=False)
     console.print(f"{report['seconds']:.0f} s in all; the same numbers: {options.output}")
     if options.quick:
         console.print("A quick run: outputs are checked, speed is not judged.")
@@ -78,11 +76,11 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
-    with _phase("import", clock, console):
+    with _phase("import", clock):
         mod, params = model.load()
-    with _phase("compile", clock, console):
-        result = compile_model(mod, params, options.collage).collage
-    with _phase("compare", clock, console), _rounds_bar(console) as on_round:
+    with _phase("compile", clock):
+        result = compile_model(mod, params, options).collage
+    with _phase("compare", clock), _rounds_bar(console) as on_round:
         plans = measure_plans(model, result, options.rounds, on_round)
     text, reference_text = read_outputs(model, result)
     report = result.to_json()
@@ -90,7 +88,13 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
     agrees = "as" if text == reference_text else f"NOT {reference_text!r} as"
     _, latency, _ = head_lines({**report, "plans": plans})
     ships, _, _ = head_lines(report)
-    for line in (f"It answers {text!r}, {agrees} {reference} does.", latency, ships):
+    spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in clock.items())
+    for line in (
+        f"It answers {text!r}, {agrees} {reference} does.",
+        latency,
+        f"{alone_text(plans)}.",
+        f"{ships} ({spent})",
+    ):
         console.print(line, highlight=False, markup=False)
     if options.details:
         title = f"{model.name}: latency, {options.rounds} interleaved rounds"
@@ -109,15 +113,48 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
     }
 
 
-def compile_model(mod: Any, params: dict[str, Any], options: dict[str, Any]) -> Any:
+def alone_text(plans: Sequence[Mapping[str, Any]]) -> str:
+    """What each backend alone takes, the fastest first, and onnxruntime itself."""
+    from tvm.relay.collage.costs.cost import format_seconds
+
+    ran = sorted((row for row in plans if row["seconds"]), key=lambda row: row["seconds"])
+    alone = [row for row in ran if row["is_single_backend"] or row["name"] == ONNXRUNTIME]
+    times = [f"{row['name']} {format_seconds(row['seconds'])}" for row in alone]
+    return f"Alone: {', '.join(times)}"
+
+
+def mix_text(models: Sequence[Mapping[str, Any]]) -> str:
+    """On which models a mix of backends ships, and how much faster that is."""
+    from tvm.relay.collage.report.facts import ratio_text
+
+    texts = []
+    for model in models:
+        final = next((row for row in model["plans"] if row["name"] == FINAL), None)
+        if final and is_mix(model["plans"], model["collage"]["plan"]):
+            texts.append(f"{model['name']} ({ratio_text(final)} as fast as the best backend alone)")
+    if not texts:
+        return "On none of these models does a mix of backends ship: one backend alone is as fast."
+    return f"A mix of backends ships on {', '.join(texts)}."
+
+
+def is_mix(plans: Sequence[Mapping[str, Any]], ships: str) -> bool:
+    """Whether the plan that ships is no backend alone by another name."""
+    same = {row["same_as"] for row in plans if row["name"] == ships}
+    equal = [row for row in plans if {row["name"], row["same_as"]} & {ships, *same} - {""}]
+    return not any(row["is_single_backend"] for row in equal if row["name"] != FINAL)
+
+
+def compile_model(mod: Any, params: dict[str, Any], options: argparse.Namespace) -> Any:
     """`relay.build` with Collage; `.collage` of the library tells what was decided."""
     import tvm
     from tvm import relay
     from tvm.relay import collage
 
-    config = {f"relay.collage.{name}": value for name, value in options.items()}
+    config = {f"relay.collage.{name}": value for name, value in options.collage.items()}
     config["relay.collage.enable_collage"] = True
-    targets = [collage.host_target(), *(tvm.target.Target(name) for name in BACKENDS)]
+    targets = collage.available_targets()
+    if options.backends:
+        targets = [collage.host_target(), *map(tvm.target.Target, options.backends)]
     with tvm.transform.PassContext(opt_level=3, config=config):
         return relay.build(mod, target=targets, params=params)
 
@@ -155,13 +192,10 @@ def _describe_failure(name: str, error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _phase(name: str, clock: dict[str, float], console: Any):
-    """Time a phase; say what is going on, since it may take minutes."""
-    console.print(f"{name} ...", highlight=False)
+def _phase(name: str, clock: dict[str, float]):
     began = time.perf_counter()
     yield
     clock[name] = time.perf_counter() - began
-    console.print(f"{name}: {clock[name]:.1f} s", highlight=False)
 
 
 @contextlib.contextmanager
@@ -177,7 +211,10 @@ def _rounds_bar(console: Any):
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compile real models with Collage and check them.")
     parser.add_argument(
-        "--models", default=",".join(MODELS), help="comma separated, of: " + ", ".join(MODELS)
+        "--models", default=",".join(DEFAULT), help="comma separated, of: " + ", ".join(MODELS)
+    )
+    parser.add_argument(
+        "--backends", default="", help="comma separated; default: all that can run here"
     )
     parser.add_argument("--rounds", type=int, default=40, help="rounds of the last comparison")
     parser.add_argument("--output", type=Path, default=Path("build/demo/result.json"))
@@ -190,9 +227,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     unknown = [name for name in options.models if name not in MODELS]
     if unknown:
         parser.error(f"unknown models {', '.join(unknown)}: choose of {', '.join(MODELS)}")
+    options.backends = [name for name in options.backends.split(",") if name]
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    options.collage = dict(QUICK_OPTIONS if options.quick else OPTIONS)
+    options.collage = dict(QUICK if options.quick else BOUNDED)
     if options.quick:
         options.rounds = min(options.rounds, 5)
     return options

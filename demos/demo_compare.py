@@ -10,14 +10,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from demo_checks import FINAL, OUTPUT_TOLERANCE
 from demo_models import DemoModel
 
-ONNXRUNTIME = "onnxruntime"
+# Not our backend of that name.
+ONNXRUNTIME = "onnxruntime itself"
 TVM_ALONE = "tvm"
 
 
@@ -29,28 +30,28 @@ def measure_plans(
     The final plan *is* one of the others, the same library file, so it is measured as that one
     only: two processes of one library differ by chance alone.
     """
-    from tvm.relay.collage.exec.arrays import save_arrays
-    from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure import Contestant
     from tvm.relay.collage.report import compare_plans, is_single
 
     built = result.guard.libraries
     equals = {i.name: i.same_as for i in result.guard.comparisons if i.same_as and i.name in built}
     libraries = {name: built[name] for name in built if name not in equals}
-    with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
-        inputs = os.path.join(folder, "inputs.npz")
-        save_arrays(inputs, model.inputs[0])
-        contestants = []
-        for index, (name, library) in enumerate(libraries.items()):
-            file = os.path.join(folder, f"plan_{index}.so")
-            library.export_library(file)
-            contestants.append(Contestant.of_library(name, file, inputs))
-        if model.onnx:
-            arguments = {"model": model.onnx, "inputs": inputs}
-            factory = "demo_onnx:session_contestant"
-            contestants.append(Contestant(ONNXRUNTIME, factory, arguments))
-        found = compare(
-            contestants, reference_of(model), rounds, OUTPUT_TOLERANCE, on_round=on_round
-        )
+
+    def peers(inputs: str) -> list[Any]:
+        if not model.onnx:
+            return []
+        arguments = {"model": model.onnx, "inputs": inputs}
+        return [Contestant(ONNXRUNTIME, "demo_onnx:session_contestant", arguments)]
+
+    found = beside_each_other(
+        libraries,
+        model.inputs[0],
+        rounds,
+        peers,
+        reference=reference_of(model),
+        rtol=OUTPUT_TOLERANCE,
+        on_round=on_round,
+    )
     by_name = {item.name: item for item in found}
     for name, other in equals.items():
         by_name[name] = dataclasses.replace(by_name[other], name=name, same_as=other)
@@ -64,6 +65,29 @@ def measure_plans(
     for row in rows:
         row["note"] = f"is plan {result.plan}" if row["name"] == FINAL else ""
     return rows
+
+
+def beside_each_other(
+    libraries: Mapping[str, Any],
+    inputs: Mapping[str, np.ndarray],
+    rounds: int,
+    peers: Callable[[str], Sequence[Any]] = lambda inputs: (),
+    **options: Any,
+) -> list[Any]:
+    """The comparison of libraries by name, and of what `peers` gives for the file of the inputs,
+    each in a process of its own; options are those of measure.compare."""
+    from tvm.relay.collage.exec.arrays import save_arrays
+    from tvm.relay.collage.measure import Contestant, compare
+
+    with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
+        file = os.path.join(folder, "inputs.npz")
+        save_arrays(file, inputs)
+        contestants = []
+        for index, (name, library) in enumerate(libraries.items()):
+            path = os.path.join(folder, f"plan_{index}.so")
+            library.export_library(path)
+            contestants.append(Contestant.of_library(name, path, file))
+        return compare([*contestants, *peers(file)], rounds=rounds, **options)
 
 
 def reference_of(model: DemoModel) -> str:

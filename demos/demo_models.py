@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import demo_content
 import numpy as np
 from demo_ocr import characters, decode_angle, decode_line, draw_line, model_file, to_tensor
 
+ROOT = Path(__file__).parents[1]
+# Whose kind is asked for.
+FILES = ("README.md", "Makefile", "demos/demo.py")
 LINE = "Collage for TVM"
 WORD = "Collage"
 
@@ -32,6 +37,20 @@ class DemoModel:
     inputs: Sequence[dict[str, np.ndarray]]
     read: Callable[[Sequence[np.ndarray]], str]
     onnx: str | None = None
+
+
+def content() -> DemoModel:
+    """Magika on files of this tree."""
+    file, settings = demo_content.model_file(), demo_content.settings()
+    inputs = [demo_content.features((ROOT / name).read_bytes(), settings) for name in FILES]
+    return DemoModel(
+        "magika",
+        f"Magika, kinds of content: {', '.join(FILES)}",
+        lambda: import_onnx(file, inputs[0].shape),
+        [{"bytes": each} for each in inputs],
+        lambda outputs: demo_content.label(outputs[0], settings),
+        str(file),
+    )
 
 
 def recognition() -> DemoModel:
@@ -85,6 +104,7 @@ def resnet50() -> DemoModel:
 
 
 MODELS: dict[str, Callable[[], DemoModel]] = {
+    "magika": content,
     "cls": classification,
     "rec": recognition,
     "resnet50": resnet50,

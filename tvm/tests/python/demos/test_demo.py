@@ -6,6 +6,7 @@ import json
 
 import demo
 import demo_checks
+import demo_content
 import demo_models
 import demo_ocr
 import demo_onnx
@@ -16,7 +17,8 @@ from tvm.relay.collage.store import CostStore
 
 def record(**changes):
     """A model's record with nothing wrong, but for `changes` to its final plan."""
-    good = {"status": "measured", "message": "", "output_error": 1e-7}
+    good = {"status": "measured", "message": "", "output_error": 1e-7, "same_as": ""}
+    good |= {"is_single_backend": True}
     final = {
         **good,
         "name": "final",
@@ -29,6 +31,7 @@ def record(**changes):
         "reference": "onnxruntime",
         "reference_text": "abc",
         "plans": [{**good, "name": "tvm", "ratio_to_best_single": None}, final],
+        "collage": {"plan": "tvm"},
     }
 
 
@@ -111,11 +114,25 @@ def test_onnxruntime_reads_the_drawn_text():
     model = demo_models.classification()
     angles = [model.read(demo_onnx.run_once(model.onnx, item)) for item in model.inputs]
     assert angles == ["0", "180"]
+    model = demo_models.content()
+    kinds = [model.read(demo_onnx.run_once(model.onnx, item)) for item in model.inputs]
+    assert kinds == ["markdown", "makefile", "python"]
+
+
+def test_content_is_read_from_both_ends_and_padded():
+    settings = {"beg_size": 4, "end_size": 3, "padding_token": 256, "block_size": 6}
+    read = demo_content.features(b"  ab", settings)
+    assert read.tolist() == [[97, 98, 256, 256, 32, 97, 98]] and read.dtype == np.int32
+    long = demo_content.features(b"abcdefghij \n", settings)
+    assert bytes(long[0].astype("uint8")) == b"abcdhij"
 
 
 def test_unknown_models_and_rounds_are_refused(capsys):
     for arguments, message in (
-        (["--models", "cls,alexnet"], "unknown models alexnet: choose of cls, rec, resnet50"),
+        (
+            ["--models", "cls,alexnet"],
+            "unknown models alexnet: choose of magika, cls, rec",
+        ),
         (["--rounds", "0"], "--rounds must be at least 1"),
     ):
         with pytest.raises(SystemExit) as stopped:
@@ -167,13 +184,13 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "costs.sqlite").write_text("of the run before")
     began = datetime.datetime.now(datetime.UTC).isoformat()
-    code, report = run(tmp_path, "--quick", "--details", "--models", "small")
+    code, report = run(tmp_path, "--quick", "--details", "--models", "small", "--backends", "dnnl")
     text = capsys.readouterr().out
     assert report["broken"] == [] and code == 0
     (model,) = report["models"]
     plans = {plan["name"]: plan for plan in model["plans"]}
-    assert {"tvm", "dnnl", "collage", "final", "onnxruntime"} <= set(plans)
-    assert plans["onnxruntime"]["output_error"] == 0.0
+    assert {"tvm", "dnnl", "collage", "final", demo.ONNXRUNTIME} <= set(plans)
+    assert plans[demo.ONNXRUNTIME]["output_error"] == 0.0
     assert all(plan["output_error"] <= 1e-4 for plan in plans.values())
     with CostStore(tmp_path / "out" / "costs.sqlite", create=False) as store:
         measured_at = [row.measured_at for row in store.rows()]
@@ -182,7 +199,34 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys):
     assert plans["final"]["seconds"] == shipped["seconds"]  # one library, measured once
     assert model["text"] == model["reference_text"] and model["text"] in text
     assert model["collage"]["functions"][0]["parts"] and "What ships" in text
-    assert f"It answers {model['text']!r}, as onnxruntime does." in text
+    assert f"It answers {model['text']!r}, as onnxruntime itself does." in text
+    assert "Alone: " in text and "onnxruntime itself" in text and "mix of backends ship" in text
+
+
+def test_the_last_line_says_where_a_mix_ships():
+    def plan(name, ratio=None, same_as=""):
+        single = name in ("tvm", "dnnl")
+        row = {"name": name, "same_as": same_as, "is_single_backend": single, "seconds": 1e-3}
+        return row | {"ratio_to_best_single": ratio}
+
+    def model(name, ships, *plans):
+        return {"name": name, "plans": plans, "collage": {"plan": ships}}
+
+    ratio = {"value": 1.4, "low": 1.3, "high": 1.5}
+    mixed = model("mixed", "collage", plan("dnnl"), plan("collage"), plan("final", ratio))
+    alone = model("alone", "dnnl", plan("dnnl"), plan("final", ratio))
+    by_another_name = model(
+        "same", "collage", plan("dnnl"), plan("collage", same_as="dnnl"), plan("final", ratio)
+    )
+    text = demo.mix_text([mixed, alone, by_another_name])
+    assert text == (
+        "A mix of backends ships on mixed (1.400 [1.300, 1.500] x as fast as the best backend "
+        "alone)."
+    )
+    assert demo.mix_text([alone, by_another_name]).startswith("On none of these models")
+    assert demo.alone_text([plan("dnnl"), plan("collage"), plan(demo.ONNXRUNTIME)]) == (
+        "Alone: dnnl 1 ms, onnxruntime itself 1 ms"
+    )
 
 
 def test_a_broken_expectation_is_an_exit_code_and_a_line(tmp_path, monkeypatch, capsys):

@@ -27,7 +27,7 @@ from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
 from .function_report import FunctionReport
-from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, guard
+from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, coarse_plans, guard
 from .interrupts import interrupts_kept
 from .logs import logging_at
 from .measured import (
@@ -168,7 +168,7 @@ def _optimize(
             clock.phase("partition"),
         ):
             estimator, tuner = CostEstimator(session), session.tuner
-            if options.graph_search != NO_SEARCH:
+            if options.guard:  # a search of whole plans needs it too
                 estimator.replans = {}
             if not targets.external:
                 tune_whole(session, prepared, targets.host)
@@ -184,11 +184,14 @@ def _optimize(
             with phase("plans"):
                 plans.add_single_backends()
                 plans.add_merged(estimator.reports)
+                for name, parts in coarse_plans(estimator.replans or {}).items():
+                    plans.add_new(name, parts)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
         ship = functools.partial(_build_plan, plans, targets.host, records, executor, build_options)
+        is_searched = options.graph_search != NO_SEARCH and bool(estimator.replans)
         compiled = None
-        if estimator.replans and executor == GRAPH and CompiledParts.can_build(build_options):
+        if is_searched and executor == GRAPH and CompiledParts.can_build(build_options):
             compiled = CompiledParts(targets.host)
         how = EndToEnd(
             functools.partial(ship, compiled=compiled),
@@ -204,7 +207,7 @@ def _optimize(
             executor,
         )
         search = None
-        if estimator.replans:
+        if is_searched:
             with clock.phase("graph search"):
                 try:
                     search = search_whole_plans(

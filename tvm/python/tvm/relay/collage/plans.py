@@ -38,6 +38,8 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
+# Plans of fewer parts, as graph_search/coarse.py names them.
+COARSE = "collage-coarse"
 # The best of a search of whole plans, by their ranks: graph-1, graph-2, ...
 SEARCHED = "graph-"
 
@@ -89,11 +91,11 @@ class Plans:
             {r.function: placed_parts(r.merged or r.placement) for r in found},
         )
 
-    def add_searched(self, rank: int, parts: dict[str, list[PlacedPart]]) -> None:
-        """The plan of that rank, from 1, of a search of whole plans, unless it is there already."""
+    def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
+        """A plan by its parts, unless an equal one is there already."""
         module = self.module_of(parts)
         if not any(tvm.ir.structural_equal(module, other) for other in self.modules.values()):
-            self._add_parts(f"{SEARCHED}{rank}", parts)
+            self._add_parts(name, parts)
 
     def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
         """Plans by name that a search of whole plans tried, which are no contestants."""

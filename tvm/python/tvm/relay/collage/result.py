@@ -42,7 +42,8 @@ class Result:
 
     mod: the module to build for `host`, parts of external backends as global functions.
     plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
-        neighbouring parts joined), "collage-exact" (the optimum of the backends that do not trade
+        neighbouring parts joined), "collage-coarse" and "collage-coarser" (fewer parts, whose costs
+        add up to little more), "collage-exact" (the optimum of the backends that do not trade
         accuracy), "graph-1" (the best of the search of whole plans, then "graph-2"), "tvm" or a
         backend's name; "collage-untuned" and "tvm-untuned" are those without the tuning records.
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.

@@ -24,7 +24,7 @@ from .measured import build_options, stored_version
 from .measured.runner import Runner
 from .measured.session import measure_options, open_store
 from .placement.describe import describe_functions
-from .plans import TVM_ALONE, Plans
+from .plans import SEARCHED, TVM_ALONE, Plans
 from .progress import steps
 from .rpc import DeviceRunner
 from .targets import TargetList
@@ -93,7 +93,7 @@ def search_whole_plans(
         )
     plans.add_tried(found.placed())
     for rank, parts in enumerate(list(found.best.values())[:BEST], 1):
-        plans.add_searched(rank, parts)
+        plans.add_new(f"{SEARCHED}{rank}", parts)
     return found
 
 

@@ -65,7 +65,9 @@ PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpe
       for (const JsonValue& node : nodes.Items()) wish.at(node.Int()) = spec_of.at(backend);
     }
     const MergeScope scope = asked["join"].Bool() ? MergeScope::kAll : MergeScope::kJoinable;
-    return JsonText({{"parts", PartsJson(Placed(graph, (*replan)->Plan(wish), specs, scope))}});
+    const FunctionPlan plan = (*replan)->Plan(wish, asked["part_seconds"].Real());
+    return JsonText({{"parts", PartsJson(Placed(graph, plan, specs, scope))},
+                     {"seconds", plan.seconds}});
   });
 }
 

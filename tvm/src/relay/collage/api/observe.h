@@ -15,8 +15,9 @@ namespace tvm::collage {
 
 /*!
  * \brief `observe` gets the report and a function that plans again (Replan): JSON {"wish": nodes by
- * backend, "join": whether all neighbours are joined} -> JSON {"parts": PartsJson}; and {} ->
- * {"takers": backends by node that may be wished for}.
+ * backend, "join": whether all neighbours are joined, "part_seconds": what each part of an external
+ * backend is charged} -> JSON {"parts": PartsJson, "seconds": their costs and transitions}; and {}
+ * -> {"takers": backends by node that may be wished for}.
  *
  * Does nothing when the estimator does not ask to be told. `function` has the plan's parts
  * as they are deployed, `merged` with all neighbours of one backend joined, `found` as they were

@@ -35,6 +35,7 @@ Replan::Replan(const DataflowGraph& graph, const FunctionPlan& plan,
     costs_.push_back(is_unknown_kernel ? EstimatedCost{"unknown", 0.0, "left to the host target"}
                                        : part.cost);
     runs_on_.push_back(is_unknown_kernel ? tvm : part.candidate.spec);
+    is_external_.push_back(specs[part.candidate.spec].is_external);
   }
 }
 
@@ -50,7 +51,7 @@ std::vector<std::vector<int>> Replan::Takers() const {
   return result;
 }
 
-FunctionPlan Replan::Plan(const std::vector<int>& wish) const {
+FunctionPlan Replan::Plan(const std::vector<int>& wish, double part_seconds) const {
   CoverProblem problem = MakeProblem(graph_, candidates_, *transitions_);
   for (size_t id = 0; id < candidates_.size(); ++id) {
     const CandidatePartition& candidate = candidates_[id];
@@ -60,6 +61,7 @@ FunctionPlan Replan::Plan(const std::vector<int>& wish) const {
           [&](int node) { num_broken += wish[node] != kAnyBackend && wish[node] != runs_on_[id]; });
     }
     const double seconds = (costs_[id].IsUsable() ? costs_[id].seconds : kUnknownSeconds) +
+                           (is_external_[id] ? part_seconds : 0.0) +
                            kBrokenWishSeconds * num_broken;
     problem.costs.push_back(CandidateCost::Known(std::min(seconds, kMaxSeconds)));
   }
@@ -69,7 +71,11 @@ FunctionPlan Replan::Plan(const std::vector<int>& wish) const {
   const CoverStep step = search.Step();
   if (step.kind != CoverStep::Kind::kPlan) throw std::logic_error("replan: " + step.message);
   FunctionPlan plan;
-  for (int id : step.plan.candidates) plan.parts.push_back({candidates_[id], costs_[id]});
+  plan.seconds = step.plan.seconds;
+  for (int id : step.plan.candidates) {
+    plan.parts.push_back({candidates_[id], costs_[id]});
+    if (is_external_[id]) plan.seconds -= part_seconds;
+  }
   return plan;
 }
 

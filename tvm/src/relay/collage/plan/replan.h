@@ -31,12 +31,14 @@ class Replan {
 
   /*!
    * \brief The parts of the cover that breaks the wish for the fewest nodes, of these the cheapest.
-   * \param wish a spec or kAnyBackend by node.
+   * \param wish a spec or kAnyBackend by node. \param part_seconds charged for each part of an
+   * external backend, beside its cost: the higher, the fewer there are.
    *
-   * The search is exact but for its limit on states, which is low: whole plans are measured, so
+   * Its `seconds` hold the parts' costs and transitions, and a great number where there are more
+   * broken wishes or unknown costs than none. The search is exact but for its limit on states, which is low: whole plans are measured, so
    * that a second-best sum does no harm.
    */
-  FunctionPlan Plan(const std::vector<int>& wish) const;
+  FunctionPlan Plan(const std::vector<int>& wish, double part_seconds = 0.0) const;
 
  private:
   const DataflowGraph& graph_;
@@ -44,6 +46,7 @@ class Replan {
   std::vector<CandidatePartition> candidates_;
   std::vector<EstimatedCost> costs_;  // by candidate
   std::vector<int> runs_on_;          // by candidate: its spec, TVM's for a kernel of the host's
+  std::vector<bool> is_external_;     // by candidate
 };
 
 }  // namespace tvm::collage

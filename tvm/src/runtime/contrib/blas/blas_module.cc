@@ -66,7 +66,12 @@ void CheckNode(const partition::NodeChecks& checks) {
   }
   result.insert(result.end(), {a[m], b[n]});
   checks.SameShape("result", checks.output(), result);
-  if (node.inputs.size() > 2) checks.SameShape("bias", checks.input(2), {b[n]});
+  if (node.inputs.size() > 2) {
+    Dims bias = checks.input(2);
+    // Broadcasting allows axes of one element in front.
+    while (bias.size() > 1 && bias.front() == 1) bias.erase(bias.begin());
+    checks.SameShape("bias", bias, {b[n]});
+  }
 }
 
 void CheckGraph(const GraphDesc& graph) {

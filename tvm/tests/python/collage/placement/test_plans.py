@@ -112,7 +112,7 @@ def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
         space = PlanSpace(estimator.replans, HOST)
         found = plans.Plans(prepared, targets)
         for rank, genome in enumerate(Search(space.choices, space.seeds(), "random").ask(6), 1):
-            found.add_searched(rank, space.parts_of(genome))
+            found.add_new(f"graph-{rank}", space.parts_of(genome))
         names = [name for name in found.modules if name.startswith(plans.SEARCHED)]
         assert names
         for name in names:

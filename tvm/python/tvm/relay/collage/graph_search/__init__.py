@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
+from .coarse import coarse_plans
 from .decide import Limits
 from .guard import GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
@@ -15,6 +16,7 @@ __all__ = [
     "Limits",
     "PlanSpace",
     "choose",
+    "coarse_plans",
     "guard",
     "search_plans",
 ]

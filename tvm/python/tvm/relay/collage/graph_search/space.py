@@ -49,9 +49,9 @@ class PlanSpace:
         self._replans, self._host = replans, host
         self.genes: list[Gene] = []
         for function, replan in replans.items():
-            takers = _ask(replan)["takers"]
+            takers = json.loads(str(replan("{}")))["takers"]
             on_host = {host: [node for node, names in enumerate(takers) if host in names]}
-            for row in sorted(_plan(replan, on_host, False), key=lambda row: row["nodes"]):
+            for row in sorted(plan_again(replan, on_host)["parts"], key=lambda row: row["nodes"]):
                 # Everything else is no kernel, and free.
                 is_kernel = row["backend"] == host or row["cost"]["status"] == "unknown"
                 names = sorted({name for node in row["nodes"] for name in takers[node]})
@@ -80,7 +80,7 @@ class PlanSpace:
             if allele != ANY:
                 wishes[gene.function].setdefault(allele, []).extend(gene.nodes)
         return {
-            name: placed_parts(_plan(replan, wishes[name], genome[-1] == JOINED))
+            name: placed_parts(plan_again(replan, wishes[name], genome[-1] == JOINED)["parts"])
             for name, replan in self._replans.items()
         }
 
@@ -103,16 +103,16 @@ class PlanSpace:
         return [part for part in parts if part.is_compiled and part.backend != self._host]
 
 
-def _ask(replan: Callable[[str], Any], **request: Any) -> dict[str, Any]:
-    """Without a request: by node, which backends can run it."""
+def plan_again(
+    replan: Callable[[str], Any],
+    wish: Mapping[str, Sequence[int]] | None = None,
+    join: bool = False,
+    part_seconds: float = 0.0,
+) -> dict[str, Any]:
+    """The "parts" and the "seconds" of a plan by nodes of which a backend should run each, and by
+    what each part of an external backend is charged."""
+    request = {"wish": wish or {}, "join": join, "part_seconds": part_seconds}
     return json.loads(str(replan(json.dumps(request))))
-
-
-def _plan(
-    replan: Callable[[str], Any], wish: Mapping[str, Sequence[int]], join: bool
-) -> list[dict[str, Any]]:
-    """The parts of a plan by nodes of which a backend should run each."""
-    return _ask(replan, wish=wish, join=join)["parts"]
 
 
 def _composites(part: PlacedPart) -> list[tuple[str, tuple[int, ...]]]:

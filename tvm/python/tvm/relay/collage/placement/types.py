@@ -107,8 +107,8 @@ class Placement:
     """The chosen parts of a module's functions, and what they were chosen with."""
 
     plan: str = described(
-        "collage, collage-merged, collage-exact, graph-1 and so on of a search of whole plans, "
-        "tvm, or the backend that took all it could"
+        "collage, collage-merged, collage-exact, collage-coarse, graph-1 and so on of a search of "
+        "whole plans, tvm, or the backend that took all it could"
     )
     made_with: MadeWith = described("checked when the placement is replayed")
     functions: tuple[PlacedFunction, ...] = described("by name")

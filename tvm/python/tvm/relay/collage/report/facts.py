@@ -14,7 +14,7 @@ from typing import Any
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
 from ..function_report import FunctionReport, ReportedPart
-from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
+from ..plans import COARSE, EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
@@ -76,7 +76,8 @@ def costs_asked(report: FunctionReport) -> dict[str, int]:
 
 def is_single(plan: str) -> bool:
     """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
-    return plan not in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL]) and not is_searched(plan)
+    is_op_level = plan in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL]) or plan.startswith(COARSE)
+    return not is_op_level and not is_searched(plan)
 
 
 def is_searched(plan: str) -> bool:

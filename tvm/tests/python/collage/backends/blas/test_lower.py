@@ -92,6 +92,7 @@ EPILOGUES = {
     "bias_add": lambda c, bias: relay.nn.bias_add(c, bias, axis=-1),
     "add": relay.add,
     "add_first": lambda c, bias: relay.add(bias, c),
+    "add_row": lambda c, bias: relay.add(c, relay.const(bias.data.numpy()[None])),
     "bias_relu": lambda c, bias: relay.nn.relu(relay.add(c, bias)),
     "relu": lambda c, bias: relay.nn.relu(c),
 }

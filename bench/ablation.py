@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What does mixing gain? Each backend alone, one backend more at a time, and the peers, net by net.
+
+    python bench/ablation.py                                # the peers' nets and 20 of the zoo
+    python bench/ablation.py --nets dcgan,nasrnn --zoo 0 --batches 1
+    python bench/ablation.py --write-docs                   # the tables of docs/collaging.md
+
+It goes on where it stopped. Docs: docs/collaging.md. Test: bench/test_ablation.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import zoo
+from architectures.nets import NETS as ZOO
+from architectures.nets import Row
+from architectures.trial import PEERS, run_trial
+from collaging import page
+from harness import arguments, records
+from harness.resume import Book, Job, run
+
+KEY = ("net", "size", "batch")
+CONDITIONS = ("versions", "machine", "threads", "rounds", "rtol", "backends", "collage")
+RECORDS = "collaging.jsonl"
+# Of backends, in the order in which columns add them.
+_BACKENDS = "dnnl,cblas,onnxruntime,openvino"
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    options = parse(given)
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, page.tables, RECORDS)
+    settings = {name: getattr(options, name) for name in CONDITIONS[2:]}
+    conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
+    book = Book(options.record, KEY, conditions, CONDITIONS)
+    jobs = jobs_of(options)
+    found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    print(f"{sum(each['failure'] is not None for each in found)} of {len(jobs)} ended early")
+    return 0
+
+
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    """The nets that are named, and those of the zoo that are named or drawn by the seed."""
+    of_zoo = options.zoo
+    if isinstance(of_zoo, int):
+        drawable = [row for row in ZOO.values() if row.package != "models"]
+        of_zoo = random.Random(options.seed).sample(drawable, min(of_zoo, len(drawable)))
+        if of_zoo:
+            print(f"drawn with --seed {options.seed}: {', '.join(row.name for row in of_zoo)}")
+    rows = [(Row(net.name, "", "models", net.name, (0,)), page.PEERS) for net in options.nets]
+    rows += [(row, page.ZOO) for row in of_zoo]
+    return [
+        job_of(row, batch, source, options) for batch in options.batches for row, source in rows
+    ]
+
+
+def job_of(row: Row, batch: int, source: str, options: argparse.Namespace) -> Job:
+    size = row.sizes[0]
+    key = {"net": row.name, "size": size, "batch": batch}
+
+    def measure() -> dict[str, Any]:
+        file, why = zoo.exported(row, size, batch, options)
+        if why:
+            return {"from": source, "failure": {"stage": "export", "message": why}}
+        with tempfile.TemporaryDirectory(prefix="collage-ablation-") as folder:
+            names = ("threads", "rounds", "rtol", "backends", "limit")
+            request = {name: getattr(options, name) for name in names}
+            request |= {"file": file and str(file), "folder": folder, "peers": PEERS}
+            request |= {"config": dict(options.collage)}
+            request |= {**key, "store": f"{folder}/costs.sqlite"}
+            return {"from": source, **run_trial(request, "collaging.columns:trial")}
+
+    return Job(f"{row.name} batch {batch}", key, measure)
+
+
+def summary(found: dict[str, Any]) -> str:
+    """One line for who waits."""
+    if found["failure"]:
+        return f"{found['failure']['stage']}: {found['failure']['message'][:200]}"
+    ratio = found["shipped"]["over_single"]
+    kind = "a mix" if page.is_mix(found) else "no mix"
+    gain = f"{ratio[0]:.2f} times as fast as the best single backend" if ratio else "no figure"
+    return f"ships {found['ships']}, {kind}, {gain}; {found['seconds']:.0f} s"
+
+
+@arguments.checked
+def _zoo(text: str) -> int | list[Row]:
+    """How many nets to draw, or which."""
+    return int(text) if text.isdigit() else zoo.nets_argument(text)
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        nets="all",
+        threads=None,
+        rounds=40,
+        backends=_BACKENDS,
+        rtol=1e-3,
+        collage=[],
+        record=arguments.ROOT / "docs" / RECORDS,
+        docs=arguments.ROOT / "docs/collaging.md",
+        **arguments.RESUMED,
+    )
+    add = parser.add_argument
+    add("--zoo", type=_zoo, default=20, help="how many of its nets are drawn, or names or families")
+    add("--seed", type=int, default=15, help="of the draw")
+    add("--batches", type=zoo.counts, default="1,8")
+    add("--limit", type=float, default=3600.0, help="seconds for a net")
+    zoo.add_export(parser)
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

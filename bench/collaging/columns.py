@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans of one net for lists of backends that grow by one, in a process of its own.
+
+The list of all comes first, from an empty store: that search is timed, and what its guard ships is
+what a user gets. The other lists find nearly all costs in that store, so that they cost little more
+than a search without measuring. Test: bench/test_ablation.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import models
+import tvm
+from architectures.trial import prepare_net
+from harness.contestants import PEERS
+from harness.sides import files_of
+from tvm.relay import collage
+from tvm.relay.collage.compile import prepare
+from tvm.relay.collage.compile.compiled_parts import CompiledParts
+from tvm.relay.collage.costs.kernel import for_candidates
+from tvm.relay.collage.estimators import CostEstimator
+from tvm.relay.collage.graph_search.decide import simplest_first
+from tvm.relay.collage.measure import Contestant, compare
+from tvm.relay.collage.measured import Session, choose_kernels, open_session
+from tvm.relay.collage.messages import last_line
+from tvm.relay.collage.plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from tvm.relay.collage.report import is_single
+from tvm.relay.collage.run_pass import options_set, partition
+from tvm.relay.collage.targets import TargetList, parse_targets
+
+from .judge import Column, judge
+
+# A backend with kernels of our own inside its parts: what these are called, and its target without
+# them. They are a column of their own.
+OWN = {"dnnl": ("winograd", "dnnl -winograd=never")}
+# Who is slower than this has no further rounds: no column can ship it.
+_GIVE_UP_RATIO = 2.0
+Facts = Iterator[dict[str, Any]]
+
+
+def targets_of_columns(backends: Sequence[str]) -> dict[str, list[str]]:
+    """The external targets of each column by its name: TVM alone, then one backend more in each;
+    one that has kernels of our own comes without them first."""
+    columns: dict[str, list[str]] = {TVM_ALONE: []}
+    before: list[str] = []
+    for name in backends:
+        if name in OWN:
+            own, without = OWN[name]
+            columns[f"+{name}"] = [*before, without]
+            columns[f"+{own}"] = [*before, name]
+        else:
+            columns[f"+{name}"] = [*before, name]
+        before.append(name)
+    return columns
+
+
+def trial(request: dict[str, Any]) -> Facts:
+    """The facts of a net; those found before a failure stand.
+
+    request: net, batch, file (None for the builders of bench/models), store, threads, backends,
+    peers, rounds, rtol, config (options of Collage by name).
+    """
+    yield {"stage": "import"}
+    net = prepare_net(request) if request["file"] else models.find(request["net"])[0]
+    with (
+        files_of(net, request["threads"], request["batch"]) as files,
+        tvm.transform.PassContext(opt_level=3),
+        options_set({"store": request["store"], **request["config"]}),
+    ):
+        mod, params = models.to_relay(files.model)
+        yield {"stage": "search with all backends"}
+        result = collage.optimize(mod, params, _targets(request["backends"]).all)
+        yield facts_of_search(result)
+        prepared = prepare(mod, params, collage.host_target(), opt_level=3)
+        libraries = Libraries(files.folder)
+        columns, spent = [], []
+        for found in column_plans(prepared, request["backends"]):
+            yield {"stage": f"plans of column {found.name}"}
+            columns.append(libraries.column(found))
+            spent.append({"name": found.name, "seconds": found.seconds, "new": found.measured})
+        ships = libraries.add(result.plan, result.mod)
+        graph_level = libraries.add_searched(result)
+        yield {"stage": "measure", "columns_spent": spent, "not_built": libraries.failed}
+        contestants = [
+            Contestant.of_library(name, file, files.inputs, environment=files.environment)
+            for name, file in libraries.files.items()
+        ]
+        peers = [name for name in request["peers"] if PEERS[name].is_installed()]
+        contestants += map(files.peer, peers)
+        comparisons = compare(
+            contestants,
+            [*peers, *columns[0].plans],  # whose outputs are right: TVM alone where no peer runs
+            request["rounds"],
+            request["rtol"],
+            give_up_ratio=_GIVE_UP_RATIO,
+        )
+        yield judge(comparisons, columns, peers, ships, graph_level)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A column's plans, the seconds that they took to find, and how many costs its backends made
+    the store's."""
+
+    name: str
+    plans: Plans
+    seconds: float
+    measured: int
+
+
+def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Found]:
+    """The plans of each column: each of its backends alone, the op-level optimum, and that with
+    neighbours joined. Costs are asked for by the options of the current PassContext."""
+    options = collage.CollageOptions.current()
+    with open_session(options, _targets(backends).external) as session:
+        for name, external in targets_of_columns(backends).items():
+            began, known = time.monotonic(), session.estimator.misses
+            plans = _plans_of(prepared, external, session)
+            seconds, measured = time.monotonic() - began, session.estimator.misses - known
+            yield Found(name, plans, seconds, measured)
+
+
+def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
+    """As collage.optimize finds them for its guard."""
+    targets = _targets(external)
+    plans = Plans(prepared, targets)
+    if external:
+        plans.kernels = choose_kernels(session, plans.parts_with_kernels())
+        kernels = for_candidates(plans.kernels)
+        estimator = CostEstimator(dataclasses.replace(session, kernels=kernels))
+        op_level = partition(prepared, targets, estimator)
+        plans.add_single_backends()
+        plans.add_merged(estimator.reports)
+        plans.add_found(OP_LEVEL, op_level, estimator.reports)
+    return plans
+
+
+class Libraries:
+    """Libraries of plans as files by name; equal plans share one.
+
+    failed: plans that do not build, with the reason.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.files: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
+        self._folder = folder
+        self._modules: dict[str, tvm.IRModule] = {}
+        self._compiled = CompiledParts(collage.host_target())
+
+    def column(self, found: Found) -> Column:
+        """What the judge is told of a column, whose plans are built."""
+        modules = found.plans.modules
+        names = {plan: self.add(f"{plan} of {found.name}", modules[plan]) for plan in modules}
+        order = dict.fromkeys(names[plan] for plan in simplest_first(modules))
+        singles = [names[plan] for plan in modules if is_single(plan)]
+        return Column(
+            found.name,
+            [name for name in order if name in self.files],
+            [name for name in singles if name in self.files],
+            names.get(OP_LEVEL),
+        )
+
+    def add(self, name: str, mod: tvm.IRModule) -> str:
+        """The name of the plan's library, which is built unless an equal one is there."""
+        for other, known in self._modules.items():
+            if tvm.ir.structural_equal(known, mod):
+                return other
+        self._modules[name] = mod
+        try:
+            self._write(name, self._compiled.build(mod))
+        except Exception as error:  # noqa: BLE001 - one plan less, and it is said
+            self.failed[name] = last_line(error)
+        return name
+
+    def add_searched(self, result: collage.Result) -> str | None:
+        """The name of the best plan of the search of whole plans, None where it is not new."""
+        name = f"{SEARCHED}1"
+        equals = {item.name: item.same_as for item in result.guard.comparisons}
+        if name not in equals:
+            return None
+        if equals[name] == "" and name not in self.files:
+            self._write(name, result.guard.libraries[name])
+        return name if name in self.files else None
+
+    def _write(self, name: str, library: Any) -> None:
+        file = str(self._folder / f"plan_{len(self.files)}.so")
+        library.export_library(file)
+        self.files[name] = file
+
+
+def facts_of_search(result: collage.Result) -> dict[str, Any]:
+    """How long the search with all backends took, for how many candidates, and what it ships."""
+    report = result.to_json()
+    if result.guard is None:
+        raise RuntimeError(f"no plan was measured whole: {result.guard_skipped}")
+    costs = [row["costs"] for row in report["functions"] if not row["skipped"]]
+    return {
+        "phases": report["seconds"],
+        "candidates": sum(row["distinct"] for row in costs),
+        "asked": sum(row["asked"] for row in costs),
+        "ships": result.plan,
+        "placement": [
+            {name: row[name] for name in ("backend", "parts", "operators")}
+            for row in report["placement"]
+        ],
+        "own_kernels": sum(
+            row["backend"] in OWN and OWN[row["backend"]][0] in row["kernel"]
+            for row in report["kernels"]
+        ),
+    }
+
+
+def _targets(external: Sequence[str]) -> TargetList:
+    return parse_targets([collage.host_target(), *map(tvm.target.Target, external)])

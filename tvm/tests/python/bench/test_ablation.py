@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/ablation.py: its columns, what the judge says of rounds that were made up, the page, the
+draw, and a small net through all of it."""
+
+import json
+import math
+
+import ablation
+import models
+import pytest
+from bench_nets import small_classifier
+from collaging import columns, page
+from collaging.judge import Column, judge
+from tvm.relay.collage.measure import Comparison, Cost
+
+BACKENDS = ["dnnl", "cblas", "openvino"]
+
+
+def test_a_column_has_one_backend_more_and_own_kernels_are_one():
+    found = columns.targets_of_columns(BACKENDS)
+    assert list(found) == ["tvm", "+dnnl", "+winograd", "+cblas", "+openvino"]
+    assert found["tvm"] == [] and found["+dnnl"] == ["dnnl -winograd=never"]
+    assert found["+winograd"] == ["dnnl"] and found["+openvino"] == BACKENDS
+    assert list(columns.targets_of_columns(["cblas"])) == ["tvm", "+cblas"]
+
+
+def rounds(name, even, odd, count=20):
+    """A contestant that takes `even` seconds in rounds 0, 2, 4 and `odd` in the others."""
+    wave = [1 + 0.001 * (k % 3) for k in range(count)]
+    samples = tuple((odd if k % 2 else even) * wave[k] for k in range(count))
+    return Comparison(name, Cost.measured(samples), samples=samples)
+
+
+FIRST = Column("tvm", ["tvm"], ["tvm"], None)
+LAST = Column("+dnnl", ["tvm", "dnnl", "mix"], ["tvm", "dnnl"], "mix")
+
+
+def judged(*items, ships="mix", graph_level=None):
+    names = [item.name for item in items]
+    peers = [name for name in names if name == "peer"]
+    return judge(list(items), [FIRST, LAST], peers, ships, graph_level)
+
+
+def test_each_column_ships_its_fastest_and_ratios_are_to_the_best_single():
+    found = judged(
+        *(rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl", 2), ("mix", 1), ("peer", 3)])
+    )
+    assert found["best_single"] == "dnnl" and found["fastest_peer"] == "peer"
+    assert [column["plan"] for column in found["columns"]] == ["tvm", "mix"]
+    first, last = (column["over_single"] for column in found["columns"])
+    assert first == pytest.approx([0.5] * 3, rel=0.01)
+    assert last == pytest.approx([2.0] * 3, rel=0.01)
+    assert found["shipped"]["over_peer"] == pytest.approx([3.0] * 3, rel=0.01)
+    assert not found["shipped"]["is_single"] and found["columns"][0]["is_single"]
+    assert found["graph_level"] == {
+        **dict.fromkeys(("plan", "over_single", "over_peer")), "is_single": False
+    }  # fmt: skip
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_rounds_that_choose_are_not_those_that_tell():
+    """A plan whose luck fell into the rounds that choose is told by the others."""
+    found = judged(rounds("tvm", 4, 4), rounds("dnnl", 2, 2), rounds("mix", 1, 3))
+    assert found["columns"][1]["plan"] == "mix"
+    assert found["columns"][1]["over_single"][0] == pytest.approx(2 / 3, rel=0.01)
+
+
+def test_a_simpler_plan_ships_within_the_guard_s_margin():
+    found = judged(rounds("tvm", 4, 4), rounds("dnnl", 1.001, 1.001), rounds("mix", 1, 1))
+    assert found["columns"][1]["plan"] == "dnnl"
+
+
+def test_who_fails_or_leaves_at_once_is_nobody_s_choice():
+    failed = Comparison("mix", Cost.failed("crashed", "signal 11"))
+    gone = rounds("dnnl", 1, 1, count=1)
+    found = judged(rounds("tvm", 4, 4), failed, gone, ships="tvm", graph_level="graph-1")
+    assert found["best_single"] == "tvm" and found["fastest_peer"] is None
+    assert [column["plan"] for column in found["columns"]] == ["tvm", "tvm"]
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows["mix"]["status"] == "crashed" and "far slower" in rows["dnnl"]["message"]
+    nothing = judged(failed, ships="mix")
+    assert [column["plan"] for column in nothing["columns"]] == [None, None]
+
+
+def made(net, single, peer, *, is_single=False, **changes):
+    """A record with these ratios of what ships."""
+    row = {"plan": "mix", "is_single": is_single, "over_single": single, "over_peer": peer}
+    nothing = {**row, "plan": None, "over_single": None}
+    record = {
+        "net": net, "size": 0, "batch": 1, "from": page.ZOO, "failure": None, "date": "2026-11-24",
+        "conditions": {
+            "machine": {"cpu": "Zen"}, "threads": 2, "rounds": 20, "backends": BACKENDS,
+            "collage": [["graph_search", "local"]],
+        },
+        "phases": {"prepare": 1.0, "partition": 30.0, "guard": 9.0}, "candidates": 50, "asked": 40,
+        "ships": "collage", "own_kernels": 0,
+        "placement": [
+            {"backend": "dnnl", "parts": 2, "operators": 5},
+            {"backend": "tvm", "parts": None, "operators": 1},
+        ],
+        "columns": [{**row, "name": "tvm", "over_single": [0.5, 0.4, 0.6]}],
+        "op_level": row, "graph_level": nothing, "shipped": row,
+        "best_single": "dnnl of +dnnl", "fastest_peer": "openvino",
+        "rows": [{"name": "mix", "seconds": 2e-3, "status": "measured"}],
+        "columns_spent": [{"name": "tvm", "seconds": 2.0, "new": 3}], "not_built": {},
+    }  # fmt: skip
+    return {**record, **changes}
+
+
+def test_means_have_the_interval_of_their_ratios():
+    value, low, high, count = page.mean([[2.0, 1.0, 4.0], [0.5, 0.25, 1.0], [9.0, 8.0, None]])
+    assert (value, count) == (pytest.approx(1.0), 2)
+    # Each is known to a factor of 2, and the mean of two to its square root.
+    assert high == pytest.approx(math.exp(math.log(2) / math.sqrt(2))) and low * high == value
+    assert page.mean([[9.0, 8.0, None]]) is None
+
+
+def test_the_page_says_what_the_records_say():
+    fault = {"stage": "import", "message": "no such operator: a|b"}
+    own = made("own", [1.0, 1.0, 1.0], [1.0, 0.9, 1.1], is_single=True, own_kernels=3)
+    broken = {"failure": fault, "rows": []}
+    text = page.tables(
+        [made("mixed", [1.2, 1.1, 1.3], [0.8, 0.7, 0.9]), own, made("bad", None, None, **broken)]
+    )
+    assert (
+        "a mix ships on 1 of 2 (with own kernels" in text and "counted as a backend on 2)" in text
+    )
+    assert "over the best single backend 1.095" in text and "surely slower on 1" in text
+    assert "| mixed | 1 | 2 | collage | dnnl 2 parts (5 operators), tvm 1 operator | yes |" in text
+    assert "1.20 [1.10, 1.30]" in text and "graph_search local" in text
+    assert "| bad | 1 | import | no such operator: a\\|b |" in text
+    assert "| mixed | 1 | 31 | 9 | 0 | 50 | 40 | 2 | 3 |" in text
+    assert page.tables([]) == "No records.\n"
+
+
+def test_the_draw_is_that_of_the_seed(capsys):
+    def drawn(*given):
+        jobs = ablation.jobs_of(ablation.parse(["--nets", "dcgan", *given]))
+        return [(job.key["net"], job.key["batch"]) for job in jobs]
+
+    found = drawn("--zoo", "3", "--seed", "7")
+    assert found == drawn("--zoo", "3", "--seed", "7") != drawn("--zoo", "3", "--seed", "8")
+    assert found[0] == ("dcgan", 1) and found[4] == ("dcgan", 8) and len(found) == 8
+    assert "drawn with --seed 7: " + found[1][0] in capsys.readouterr().out
+    assert ablation.parse(["--collage", "search_seconds=4"]).collage == [("search_seconds", 4.0)]
+    assert drawn("--zoo", "0", "--batches", "4") == [("dcgan", 4)]
+    assert drawn("--zoo", "mlp", "--batches", "4") == [("dcgan", 4), ("mlp", 4)]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["--collage", "graph_search=foo"], "takes one of none, evolutionary"),
+        (["--collage", "graph=1"], "takes NAME=VALUE with one of"),
+        (["--backends", "foo"], "foo"),
+        (["--batches", "0"], "must be at least 1"),
+        (["--nets", "foo"], "unknown net foo"),
+        (["--zoo", "moa"], "no net and no family is called moa"),
+    ],
+)
+def test_what_is_refused(given, why, capsys):
+    with pytest.raises(SystemExit):
+        ablation.parse(given)
+    assert why in capsys.readouterr().err
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_classifier, ""))
+
+
+@pytest.mark.slow("a net searched for each column, built and measured")
+def test_a_small_net_through_all_of_it(small, tmp_path):
+    request = {"net": "small", "size": 0, "batch": 1, "file": None, "threads": 1, "rounds": 12}
+    request |= {"store": str(tmp_path / "costs.sqlite"), "backends": ["dnnl"], "rtol": 1e-3}
+    request |= {"peers": ["onnxruntime"]}
+    request |= {"config": {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 0.1}}
+    found = {}
+    for facts in columns.trial(request):
+        found |= facts
+    assert found["not_built"] == {} and found["asked"] > 0
+    assert [column["name"] for column in found["columns"]] == ["tvm", "+dnnl", "+winograd"]
+    assert all(column["plan"] for column in found["columns"])
+    assert found["shipped"]["plan"] and found["fastest_peer"] == "onnxruntime"
+    new = {each["name"]: each["new"] for each in found["columns_spent"]}
+    assert new["tvm"] == new["+winograd"] == 0  # all in the store, or nothing to ask
+    whole = {"net": "small", "size": 0, "batch": 1, "from": page.PEERS, "failure": None}
+    conditions = made("small", None, None)["conditions"]
+    record = {**whole, "date": "2026-11-24", "conditions": conditions, **found}
+    assert "| small | 1 |" in page.tables([record]) and ablation.summary({**record, "seconds": 1.0})

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demos that are scripts and notebooks alike: each runs as a notebook to its end, quickly, and
+draws its pictures; their text is for readers."""
+
+import os
+
+import jupytext
+import nbclient
+import pytest
+from tree import ROOT
+
+NAMES = ["performance", "customization"]
+
+
+def notebook_of(name):
+    return jupytext.read(ROOT / f"demos/{name}.py")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_begins_with_a_title_and_each_step_is_explained(name):
+    cells = notebook_of(name).cells
+    kinds = [cell.cell_type for cell in cells]
+    first = next(cell for cell in cells if cell.cell_type == "markdown")
+    assert first.source.startswith("# ") and kinds.count("markdown") >= 4
+    assert all(cell.source.strip() for cell in cells)
+
+
+def run(name, folder):
+    """Everything that the notebook's cells print."""
+    notebook = notebook_of(name)
+    variables = {"COLLAGE_DEMO_QUICK": "1", "COLLAGE_DEMO_OUTPUT": str(folder)}
+    variables["PYTHONPATH"] = str(ROOT / "demos")
+    client = nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3")
+    client.execute(env={**os.environ, **variables})
+    outputs = [each for cell in notebook.cells for each in cell.get("outputs", [])]
+    return "".join(each.get("text", "") for each in outputs)
+
+
+@pytest.mark.slow("two real nets searched, built and timed for each list of backends")
+@pytest.mark.timeout(1800)
+def test_one_backend_more_at_a_time(tmp_path):
+    text = run("performance", tmp_path)
+    assert "Magika" in text and text.count("x TVM alone") >= 4
+    pictures = sorted(tmp_path.glob("*.svg"))
+    assert len(pictures) >= 4 and all(each.stat().st_size > 1000 for each in pictures)
+
+
+@pytest.mark.slow("a real net searched three times")
+@pytest.mark.timeout(900)
+def test_a_backend_of_one_s_own(tmp_path):
+    text = run("customization", tmp_path)
+    assert "custom takes" in text and "x without" in text
+    assert (tmp_path / "customization.svg").stat().st_size > 1000
