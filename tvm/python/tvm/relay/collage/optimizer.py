@@ -178,18 +178,19 @@ def _optimize(
         records = TuningRecords([*given, *tuner.records], [tuner.kind]) if tuner else given
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
+        replans = estimator.replans or {}
         if runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
         if options.guard:
             with phase("plans"):
                 plans.add_single_backends()
                 plans.add_merged(estimator.reports)
-                for name, parts in coarse_plans(estimator.replans or {}).items():
+                for name, parts in coarse_plans(replans).items():
                     plans.add_new(name, parts)
         # The op-level plan takes part even when it equals another: its figure is always shown.
         plans.add_found(OP_LEVEL, partitioned, estimator.reports)
         ship = functools.partial(_build_plan, plans, targets.host, records, executor, build_options)
-        is_searched = options.graph_search != NO_SEARCH and bool(estimator.replans)
+        is_searched = options.graph_search != NO_SEARCH and bool(replans)
         compiled = None
         if is_searched and executor == GRAPH and CompiledParts.can_build(build_options):
             compiled = CompiledParts(targets.host)
@@ -212,7 +213,7 @@ def _optimize(
                 try:
                     search = search_whole_plans(
                         plans,
-                        estimator.replans,
+                        replans,
                         targets,
                         options,
                         how,
