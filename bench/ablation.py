@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import zoo
 from architectures.nets import NETS as ZOO
 from architectures.nets import Row
-from architectures.trial import PEERS, run_trial
+from architectures.trial import PEERS
 from collaging import page
 from harness import arguments, records
 from harness.resume import Book, Job, run
@@ -66,16 +65,8 @@ def job_of(row: Row, batch: int, source: str, options: argparse.Namespace) -> Jo
     key = {"net": row.name, "size": size, "batch": batch}
 
     def measure() -> dict[str, Any]:
-        file, why = zoo.exported(row, size, batch, options)
-        if why:
-            return {"from": source, "failure": {"stage": "export", "message": why}}
-        with tempfile.TemporaryDirectory(prefix="collage-ablation-") as folder:
-            names = ("threads", "rounds", "rtol", "backends", "limit")
-            request = {name: getattr(options, name) for name in names}
-            request |= {"file": file and str(file), "folder": folder, "peers": PEERS}
-            request |= {"config": dict(options.collage)}
-            request |= {**key, "store": f"{folder}/costs.sqlite"}
-            return {"from": source, **run_trial(request, "collaging.columns:trial")}
+        more = {"peers": PEERS, "config": dict(options.collage)}
+        return {"from": source, **zoo.measure(row, key, options, "collaging.columns:trial", **more)}
 
     return Job(f"{row.name} batch {batch}", key, measure)
 

@@ -79,11 +79,18 @@ def chosen(options: argparse.Namespace) -> list[tuple[Row, int, int]]:
 def job_of(row: Row, size: int, batch: int, options: argparse.Namespace) -> Job:
     key = {"net": row.name, "size": size, "batch": batch, "depth": options.depth}
     title = f"{row.name} {size or ''} batch {batch}"
-    return Job(title, key, lambda: measure(row, key, options))
+    return Job(title, key, lambda: measure(row, key, options, arguments=options.peers_arguments))
 
 
-def measure(row: Row, key: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """The facts of one net; it raises for no fault of the net's."""
+def measure(
+    row: Row,
+    key: dict[str, Any],
+    options: argparse.Namespace,
+    function: str = trial.TRIAL,
+    **more: Any,
+) -> dict[str, Any]:
+    """The facts of one net that is exported, then tried by the function in a process of its own,
+    which gets `more` with the request; it raises for no fault of the net's."""
     with tempfile.TemporaryDirectory(prefix="collage-zoo-", ignore_cleanup_errors=True) as folder:
         file, why = exported(row, key, folder, options)
         if why:
@@ -91,7 +98,7 @@ def measure(row: Row, key: dict[str, Any], options: argparse.Namespace) -> dict[
         names = ("threads", "rounds", "rtol", "limit", "backends")
         request = {name: getattr(options, name) for name in names}
         request |= {"file": file and str(file), "folder": folder}
-        return trial.run_trial({**key, **request, "arguments": options.peers_arguments})
+        return trial.run_trial({**key, **request, **more}, function)
 
 
 def exported(

@@ -15,11 +15,12 @@ from harness import child
 # Peers on the original file; whose outputs count as right.
 PEERS = ("onnxruntime", "openvino")
 SECONDS, MINUTES = "seconds", "minutes"
+TRIAL = f"{__name__}:trial"
 _LONGEST_MESSAGE = 600
 Facts = Iterator[dict[str, Any]]
 
 
-def run_trial(request: dict[str, Any], function: str = f"{__name__}:trial") -> dict[str, Any]:
+def run_trial(request: dict[str, Any], function: str = TRIAL) -> dict[str, Any]:
     """The facts of a trial; what ended it early stands under "failure": stage and message.
 
     request: net, size, batch, depth, file (None for the builders of bench/models), folder, threads,

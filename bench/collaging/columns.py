@@ -62,7 +62,7 @@ def targets_of_columns(backends: Sequence[str]) -> dict[str, list[str]]:
 def trial(request: dict[str, Any]) -> Facts:
     """The facts of a net; those found before a failure stand.
 
-    request: net, batch, file (None for the builders of bench/models), store, threads, backends,
+    request: net, batch, file (None for the builders of bench/models), folder, threads, backends,
     peers, rounds, rtol, config (options of Collage by name).
     """
     yield {"stage": "import"}
@@ -70,7 +70,7 @@ def trial(request: dict[str, Any]) -> Facts:
     with (
         files_of(net, request["threads"], request["batch"]) as files,
         tvm.transform.PassContext(opt_level=3),
-        options_set({"store": request["store"], **request["config"]}),
+        options_set({"store": f"{request['folder']}/costs.sqlite", **request["config"]}),
     ):
         mod, params = models.to_relay(files.model)
         yield {"stage": "search with all backends"}

@@ -164,6 +164,15 @@ def test_what_is_refused(given, why, capsys):
     assert why in capsys.readouterr().err
 
 
+def test_a_net_of_the_zoo_that_cannot_be_exported_is_data(tmp_path):
+    given = ["--nets", "nasrnn", "--zoo", "resnet18", "--batches", "1", "--folder", str(tmp_path)]
+    jobs = ablation.jobs_of(ablation.parse([*given, "--torch-python", str(tmp_path / "python")]))
+    assert [job.title for job in jobs] == ["nasrnn batch 1", "resnet18 batch 1"]
+    facts = jobs[1].measure()
+    assert facts["from"] == page.ZOO and facts["failure"]["stage"] == "export"
+    assert "No such file" in facts["failure"]["message"]
+
+
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_classifier, ""))
@@ -172,7 +181,7 @@ def small(monkeypatch):
 @pytest.mark.slow("a net searched for each column, built and measured")
 def test_a_small_net_through_all_of_it(small, tmp_path):
     request = {"net": "small", "size": 0, "batch": 1, "file": None, "threads": 1, "rounds": 12}
-    request |= {"store": str(tmp_path / "costs.sqlite"), "backends": ["dnnl"], "rtol": 1e-3}
+    request |= {"folder": str(tmp_path), "backends": ["dnnl"], "rtol": 1e-3}
     request |= {"peers": ["onnxruntime"]}
     request |= {"config": {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 0.1}}
     found = {}

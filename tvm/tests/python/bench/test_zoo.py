@@ -113,7 +113,7 @@ def test_a_net_that_runs_has_no_failure(tmp_path):
 def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     measured = []
 
-    def fake(request):
+    def fake(request, function):
         measured.append(request["net"])
         failure = {"stage": "import", "message": "no"} if request["net"] == "nasrnn" else None
         return {"rows": [], "slow": [], "failure": failure}
