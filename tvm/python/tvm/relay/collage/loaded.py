@@ -16,7 +16,7 @@ from .attached import attached_report
 from .errors import OptionError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
-from .report import print_report
+from .report import notebook_frame, print_report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,11 @@ class Library:
         """Print what was decided, as Result.show does."""
         self._report("plan")
         print_report(self.report or {}, details=details)
+
+    def _repr_html_(self) -> str:
+        """The report's page in a notebook."""
+        self._report("plan")
+        return notebook_frame(self.report or {})
 
     def _report(self, field: str) -> Any:
         if self.report is None:

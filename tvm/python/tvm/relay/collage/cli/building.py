@@ -32,18 +32,22 @@ _logger = logging.getLogger(__name__)
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model, and what it leaves open."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, or what tvmc reads")
-    parser.add_argument(
-        "--shape",
-        metavar="INPUT=DIMS",
-        type=shape,
-        action="append",
-        default=[],
-        help="of an input that the model leaves open, as x=1,3,224,224",
-    )
+    add_shape(parser)
     parser.add_argument(
         "--model-format",
         metavar="NAME",
         help="onnx, tflite, pytorch, keras, pb, paddle or relay (default: by the file's ending)",
+    )
+
+
+def add_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape",
+        metavar="INPUT=DIMS",
+        type=_shape,
+        action="append",
+        default=[],
+        help="of an input that the model leaves open, as x=1,3,224,224",
     )
 
 
@@ -137,8 +141,7 @@ def library_path(text: str) -> str:
     return os.fspath(text)
 
 
-def shape(text: str) -> tuple[str, list[int]]:
-    """The type of an input's shape."""
+def _shape(text: str) -> tuple[str, list[int]]:
     name, equals, dims = text.rpartition("=")
     try:
         if name and equals:

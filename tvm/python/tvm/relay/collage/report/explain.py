@@ -246,8 +246,16 @@ def _node_lines(node: dict[str, Any]) -> list[str]:
             f"    {each['status']} for nodes {_nodes_text(each['nodes'])}: {each['message']}"
             for each in row["failures"][:2]
         ]
-        lines += [f"    {each['rule']} refused: {each['reason']}" for each in row["refusals"][:3]]
+        lines += [f"    {each['rule']} refused: {each['reason']}" for each in _telling(row)[:3]]
     return lines
+
+
+def _telling(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The refusals of what no candidate of the backend holds, another pattern's for instance."""
+    held = [set(each["nodes"]) for each in row["candidates"]]
+    return [
+        each for each in row["refusals"] if not any(set(each["nodes"]) <= nodes for nodes in held)
+    ]
 
 
 def _part_lines(nodes: list[dict[str, Any]]) -> list[str]:

@@ -22,19 +22,13 @@ from ...transfer.kernel import Kernel
 from ...transfer.log import sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
+from ..building import add_shape
 
 
 def add_model(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that reads a model."""
     action.add_argument("--target", default="", help="a host target, else the usual one")
-    action.add_argument(
-        "--shape",
-        metavar="INPUT=DIMS",
-        type=_shape,
-        action="append",
-        default=[],
-        help="of an input that the model leaves open, as x=1,3,224,224",
-    )
+    add_shape(action)
 
 
 def add_progress(action: argparse.ArgumentParser) -> None:
@@ -125,16 +119,6 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _shape(text: str) -> tuple[str, list[int]]:
-    name, equals, dims = text.partition("=")
-    try:
-        if name and equals:
-            return name, [int(dim) for dim in dims.split(",")]
-        raise ValueError
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no INPUT=DIMS, as x=1,3,224,224") from None
 
 
 def seconds(text: str) -> float:
