@@ -194,6 +194,17 @@ def test_any_plan_is_drawn_and_saved(chrome, show, folder):
     assert "crashed: signal 11 <in> gamma's code" in text_of(chrome, "#plan-chart")
 
 
+def test_what_is_selected_is_looked_at_in_another_plan(chrome, show):
+    from selenium.webdriver.support.select import Select
+
+    show()
+    box_named(chrome, "conv2d + bias_add + relu").click()
+    assert "beta" in text_of(chrome, ".costs .here")
+    Select(find(chrome, "#plan")).select_by_value("alpha")
+    assert text_of(chrome, "#details h3") == "conv2d + bias_add + relu"
+    assert "alpha" in text_of(chrome, ".costs .here")
+
+
 def test_dragging_moves_and_is_no_click(chrome, show):
     from selenium.webdriver.common.action_chains import ActionChains
 

@@ -391,7 +391,9 @@ function drawEnvironment(root) {
       ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
     );
   }
-  const schedules = Object.entries(REPORT.schedules || {}).map(([origin, count]) => `${count} ${origin}`);
+  const schedules = Object.entries(REPORT.schedules || {}).map(
+    ([origin, count]) => `${count} ${origin}`,
+  );
   if (schedules.length) rows.push(["schedules", schedules.join(", ")]);
   root.append(
     html(

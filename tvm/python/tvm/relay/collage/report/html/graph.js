@@ -32,8 +32,9 @@ class GraphView {
     new ResizeObserver(() => this.arrangement && this._resized()).observe(stage);
   }
 
-  /** Draw another plan or function. */
+  /** Draw another plan or function; of the same function the choice stays, wherever it is now. */
   show(plan, insides, facts) {
+    const kept = this.choice && this.facts === facts ? this.choice.box.nodes[0] : null;
     Object.assign(this, { plan, insides, facts });
     this.slowest = Math.max(...plan.boxes.map((box) => box.seconds || 0), 1e-12);
     this.total = plan.boxes.reduce((sum, box) => sum + (box.seconds || 0), 0);
@@ -41,8 +42,9 @@ class GraphView {
     this.open.clear();
     this.isFresh = true;
     this._arrange();
-    this.select(null);
+    this.choice = null;
     this._resized();
+    this.select(this.boxOf.get(kept));
   }
 
   /** Open or close the boxes of these numbers. */
