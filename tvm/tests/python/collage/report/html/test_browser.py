@@ -340,6 +340,12 @@ def test_where_the_time_goes(chrome, show):
     show("large")
     chrome.execute_script("document.getElementById('time').scrollIntoView()")
     assert len(chrome.find_elements("css selector", ".time-group")) == 3
+    filled = chrome.execute_script("""
+        const width = (node) => node.getBoundingClientRect().width;
+        const parts = [...document.querySelectorAll(".time-segment")].map(width);
+        return parts.reduce((sum, one) => sum + one, 0) / width(document.getElementById("time-bar"));
+    """)
+    assert filled > 0.9, "parts of a large net are too narrow to be seen"
     rows = chrome.find_elements("css selector", "#time-table tbody tr")
     assert len(rows) == 12
     rows[0].find_element("css selector", "button").click()

@@ -138,7 +138,9 @@ function drawTime(bar, tableRoot, note, graph, select) {
       .map(([backend, sum]) => {
         const group = html("div", { class: "time-group" });
         group.style.cssText = `flex: ${sum / total} 1 0; --c: ${colourOf(backend)}`;
-        const segments = html("div", { class: "time-segments" });
+        const segments = html("div", {
+          class: boxes.length > 100 ? "time-segments many" : "time-segments",
+        });
         for (const box of boxes.filter((one) => one.backend === backend)) {
           const segment = html("div", {
             class: "time-segment",
