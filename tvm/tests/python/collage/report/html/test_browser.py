@@ -203,6 +203,15 @@ def test_what_is_selected_is_looked_at_in_another_plan(chrome, show):
     Select(find(chrome, "#plan")).select_by_value("alpha")
     assert text_of(chrome, "#details h3") == "conv2d + bias_add + relu"
     assert "alpha" in text_of(chrome, ".costs .here")
+    others = chrome.find_elements("css selector", "[data-other]")
+    assert [one.text.split() for one in others] == [
+        ["collage", "beta"],
+        ["beta", "beta"],
+        ["tvm", "tvm"],
+    ]
+    others[1].click()
+    assert "beta" in text_of(chrome, ".costs .here")
+    assert find(chrome, "#plan").get_property("value") == "beta"
 
 
 def test_dragging_moves_and_is_no_click(chrome, show):
@@ -343,7 +352,8 @@ def test_where_the_time_goes(chrome, show):
     filled = chrome.execute_script("""
         const width = (node) => node.getBoundingClientRect().width;
         const parts = [...document.querySelectorAll(".time-segment")].map(width);
-        return parts.reduce((sum, one) => sum + one, 0) / width(document.getElementById("time-bar"));
+        const all = width(document.getElementById("time-bar"));
+        return parts.reduce((sum, one) => sum + one, 0) / all;
     """)
     assert filled > 0.9, "parts of a large net are too narrow to be seen"
     rows = chrome.find_elements("css selector", "#time-table tbody tr")

@@ -33,9 +33,10 @@ class GraphView {
   }
 
   /** Draw another plan or function; of the same function the choice stays, wherever it is now. */
-  show(plan, insides, facts) {
+  show(name, plans, insides, facts) {
     const kept = this.choice && this.facts === facts ? this.choice.box.nodes[0] : null;
-    Object.assign(this, { plan, insides, facts });
+    const plan = plans[name];
+    Object.assign(this, { name, plans, plan, insides, facts });
     this.slowest = Math.max(...plan.boxes.map((box) => box.seconds || 0), 1e-12);
     this.total = plan.boxes.reduce((sum, box) => sum + (box.seconds || 0), 0);
     this.boxOf = new Map(plan.boxes.flatMap((box, k) => box.nodes.map((index) => [index, k])));
