@@ -35,10 +35,12 @@ def check(page: Path, mode: str = "--check") -> int:
         for tool, values in (("oxfmt", FORMAT), ("oxlint", STYLE)):
             settings[tool] = Path(folder, f"{tool}.json")
             settings[tool].write_text(json.dumps(values))
-        for command in (
+        for tool, *arguments in (
             ["oxfmt", mode, "--config", settings["oxfmt"], *paths],
             ["oxlint", "--deny-warnings", "--config", settings["oxlint"], whole],
         ):
+            # Beside the Python of this environment, whose folder need not be on PATH.
+            command = [Path(sys.executable).with_name(tool), *arguments]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 print(done.stdout + done.stderr, file=sys.stderr)

@@ -2,6 +2,7 @@
 """collage.load: a library's file and the report at its end."""
 
 import pytest
+from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import OptionError, PlacementError
 from tvm.relay.collage.attached import attach_report, attached_report
@@ -45,8 +46,25 @@ def test_what_is_not_there_says_so(file, tmp_path):
     bare = collage.load(file)
     with pytest.raises(OptionError, match=r"net\.so is no library|cut off"):
         bare.runner()
-    for ask in (bare.show, lambda: bare.placements, lambda: bare.save_placement("x")):
+    assert bare._repr_html_() is None
+    for ask in (
+        bare.show,
+        lambda: bare.placements,
+        lambda: bare.save_placement("x"),
+        lambda: bare.save_html(tmp_path / "page.html"),
+        lambda: bare.save_picture(tmp_path / "net.svg"),
+    ):
         with pytest.raises(
             PlacementError, match="carries no report: write it by `collage compile`"
         ):
             ask()
+
+
+def test_the_report_of_a_library_is_drawn(file, tmp_path):
+    attach_report(file, made_report(1))
+    library = collage.load(file)
+    library.save_html(tmp_path / "page.html")
+    assert "Plan collage ships" in (tmp_path / "page.html").read_text()
+    library.save_picture(tmp_path / "net.svg", plan="beta")
+    assert "Plan beta" in (tmp_path / "net.svg").read_text()
+    assert library._repr_html_().startswith("<iframe")

@@ -266,6 +266,7 @@ with tvm.transform.PassContext(opt_level=3, config=config):
     lib = relay.build(mod, target=[collage.host_target(), tvm.target.Target("cblas")])
 if not known:
     lib.collage.save_placement(file)
+    lib.collage.save_html(file + ".html")
 (output,) = lib.collage.runner()(x=np.ones((2, 16), "float32"))
 print(output[0, 0])
 """
@@ -334,6 +335,7 @@ def test_wheel_installs_alone_and_uninstall_leaves_stock_tvm(tmp_path):
         done = run(python, "-c", BUILD_WITH_COLLAGE, tmp_path / "placement.json", **variables)
         assert done.returncode == 0, done.stderr
         assert float(done.stdout.splitlines()[-1]) == pytest.approx(np.tanh(0.16), rel=1e-5)
+    assert "class GraphView" in (tmp_path / "placement.json.html").read_text()
 
     assert run(*into, "uninstall", "--yes", "tvm-collage").returncode == 0
     stock = run(python, "-c", code)

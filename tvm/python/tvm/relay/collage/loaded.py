@@ -16,7 +16,7 @@ from .attached import attached_report
 from .errors import OptionError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
-from .report import notebook_frame, print_report
+from .report import notebook_frame, print_report, write_form, write_picture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,30 +38,36 @@ class Library:
     @functools.cached_property
     def placements(self) -> SeenPlans:
         """Of every plan that was seen. PlacementError for a library without its report."""
-        return read_placements(self._report("placements"))
+        return read_placements(self._whole_report()["placements"])
 
     def save_placement(self, path: str | os.PathLike, plan: str | None = None) -> None:
         """Write the placement of what ships, or of another plan that was seen, to a file."""
-        self.placements.placement(plan or self._report("plan")).save(path)
+        self.placements.placement(plan or self._whole_report()["plan"]).save(path)
 
     def show(self, details: bool = False) -> None:
         """Print what was decided, as Result.show does."""
-        self._report("plan")
-        print_report(self.report or {}, details=details)
+        print_report(self._whole_report(), details=details)
 
-    def _repr_html_(self) -> str:
-        """The report's page in a notebook."""
-        self._report("plan")
-        return notebook_frame(self.report or {})
+    def save_html(self, path: str | os.PathLike) -> None:
+        """Write what was decided as one page for a browser, as Result.save_html does."""
+        write_form(self._whole_report(), "html", path)
 
-    def _report(self, field: str) -> Any:
+    def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
+        """Draw the placed graph as `.svg` or `.pdf`, as Result.save_picture does."""
+        write_picture(self._whole_report(), path, plan)
+
+    def _repr_html_(self) -> str | None:
+        """The page in a notebook; none without a report."""
+        return notebook_frame(self.report) if self.report else None
+
+    def _whole_report(self) -> dict[str, Any]:
         if self.report is None:
             raise PlacementError(
                 f"the library {self.path!r} carries no report: write it by `collage compile`, or "
                 "by Result.save_library",
                 "file",
             )
-        return self.report[field]
+        return self.report
 
 
 def load(path: str | os.PathLike) -> Library:

@@ -5,10 +5,13 @@ import json
 
 import onnx
 import pytest
+import tvm
 from made_reports import made_report
 from placement_nets import optimized
+from random_relay import RandomFunction
 from tvm.relay.collage.errors import CollageError, OptionError
 from tvm.relay.collage.report import FORMS, check_is_full, write_form
+from tvm.relay.collage.report.picture.parts import Net, box_graph, functions_of, plan_names
 
 BEGINS = {"html": b"<!DOCTYPE html>", "svg": b"<svg", "pdf": b"%PDF-", "trace": b'{"traceEvents"'}
 
@@ -28,6 +31,22 @@ def test_every_form_of_a_searched_net(form, result, tmp_path):
     if form == "netron":
         onnx.checker.check_model(onnx.load_from_string(contents))
     assert list(tmp_path.iterdir()) == [path], "a temporary file is left"
+
+
+@pytest.mark.parametrize("seed", [9, 28])
+def test_branches_lets_and_closures_are_drawn(seed, monkeypatch, tmp_path):
+    """All forms of all plans; each operator is in one box. These seeds' results are tuples."""
+    mod = tvm.IRModule.from_expr(RandomFunction(seed).build(25))
+    report = optimized(monkeypatch, mod, {}).to_json()
+    [function] = functions_of(report)
+    net = Net(function["graph"])
+    for plan in plan_names(report):
+        boxes = box_graph(report, function, plan).boxes
+        held = sorted(index for box in boxes if box.kind != "input" for index in box.nodes)
+        assert held == sorted(filter(net.is_shown, net.nodes))
+        for form in FORMS:
+            write_form(report, form, tmp_path / form, plan)
+        onnx.checker.check_model(onnx.load(tmp_path / "netron"))
 
 
 def test_a_result_saves_a_page_and_pictures_of_any_plan(result, tmp_path):

@@ -57,8 +57,12 @@ def test_attributes_of_all_kinds(value):
 def test_types_that_onnx_lacks_are_left_open():
     report = made_report(1)
     nodes = report["functions"][0]["graph"]["nodes"]
-    nodes[2]["type"], nodes[3]["type"] = "custom[posit]8[1]", "float32[?, 4] int8[2]"
-    assert len(loaded(report).graph.value_info) == 11
+    nodes[2]["type"], nodes[4]["type"] = "custom[posit]8[1]", "float32[?, 4] int8[2]"
+    infos = {info.name: info for info in loaded(report).graph.value_info}
+    assert infos["%4"].doc_string == "float32[?, 4] int8[2]" and len(infos) == 11
+    nodes[0]["type"] = nodes[-1]["type"] = "float32[1] int8[2]"
+    model = loaded(report)
+    assert model.graph.input[0].doc_string == model.graph.output[0].doc_string
 
 
 def test_inputs_of_the_same_name_are_told_apart():

@@ -131,11 +131,11 @@ def _attribute(name: str, value: Any) -> onnx.AttributeProto:
 
 
 def _value_info(name: str, types: str) -> onnx.ValueInfoProto:
-    """With its type, where it is one tensor of a type that ONNX has."""
+    """With its type; where that is none of ONNX's, or several, it stands as text."""
     found = _TYPE.fullmatch(types)
     kind = found and onnx.TensorProto.DataType.DESCRIPTOR.values_by_name.get(_onnx_name(found[1]))
     if not found or not kind:
-        return onnx.ValueInfoProto(name=name)
+        return helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, [], types)
     dims = [int(dim) if dim.isdigit() else dim for dim in found[2].split(", ") if dim]
     return helper.make_tensor_value_info(name, kind.number, dims)
 

@@ -194,6 +194,26 @@ def test_any_plan_is_drawn_and_saved(chrome, show, folder):
     assert "crashed: signal 11 <in> gamma's code" in text_of(chrome, "#plan-chart")
 
 
+def test_what_is_selected_is_looked_at_in_another_plan(chrome, show):
+    from selenium.webdriver.support.select import Select
+
+    show()
+    box_named(chrome, "conv2d + bias_add + relu").click()
+    assert "beta" in text_of(chrome, ".costs .here")
+    Select(find(chrome, "#plan")).select_by_value("alpha")
+    assert text_of(chrome, "#details h3") == "conv2d + bias_add + relu"
+    assert "alpha" in text_of(chrome, ".costs .here")
+    others = chrome.find_elements("css selector", "[data-other]")
+    assert [one.text.split() for one in others] == [
+        ["collage", "beta"],
+        ["beta", "beta"],
+        ["tvm", "tvm"],
+    ]
+    others[1].click()
+    assert "beta" in text_of(chrome, ".costs .here")
+    assert find(chrome, "#plan").get_property("value") == "beta"
+
+
 def test_dragging_moves_and_is_no_click(chrome, show):
     from selenium.webdriver.common.action_chains import ActionChains
 
@@ -329,6 +349,13 @@ def test_where_the_time_goes(chrome, show):
     show("large")
     chrome.execute_script("document.getElementById('time').scrollIntoView()")
     assert len(chrome.find_elements("css selector", ".time-group")) == 3
+    filled = chrome.execute_script("""
+        const width = (node) => node.getBoundingClientRect().width;
+        const parts = [...document.querySelectorAll(".time-segment")].map(width);
+        const all = width(document.getElementById("time-bar"));
+        return parts.reduce((sum, one) => sum + one, 0) / all;
+    """)
+    assert filled > 0.9, "parts of a large net are too narrow to be seen"
     rows = chrome.find_elements("css selector", "#time-table tbody tr")
     assert len(rows) == 12
     rows[0].find_element("css selector", "button").click()

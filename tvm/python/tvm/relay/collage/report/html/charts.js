@@ -138,7 +138,9 @@ function drawTime(bar, tableRoot, note, graph, select) {
       .map(([backend, sum]) => {
         const group = html("div", { class: "time-group" });
         group.style.cssText = `flex: ${sum / total} 1 0; --c: ${colourOf(backend)}`;
-        const segments = html("div", { class: "time-segments" });
+        const segments = html("div", {
+          class: boxes.length > 100 ? "time-segments many" : "time-segments",
+        });
         for (const box of boxes.filter((one) => one.backend === backend)) {
           const segment = html("div", {
             class: "time-segment",
@@ -391,7 +393,9 @@ function drawEnvironment(root) {
       ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
     );
   }
-  const schedules = Object.entries(REPORT.schedules || {}).map(([origin, count]) => `${count} ${origin}`);
+  const schedules = Object.entries(REPORT.schedules || {}).map(
+    ([origin, count]) => `${count} ${origin}`,
+  );
   if (schedules.length) rows.push(["schedules", schedules.join(", ")]);
   root.append(
     html(

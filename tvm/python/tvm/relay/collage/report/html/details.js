@@ -46,6 +46,7 @@ class Details {
       ...(isPart
         ? [html("h4", {}, "Cost on every backend"), this._costs(part, box, node != null)]
         : []),
+      ...(isPart ? this._otherPlans(part) : []),
       ...(isPart
         ? [html("h4", {}, counted(part.nodes.length, "operator")), this._operators(part.nodes)]
         : []),
@@ -192,6 +193,25 @@ class Details {
     return `${whole}; this plan spends ${formatSeconds(spent)} there${ratio >= 1 ? `, so it lost: ${ratio.toFixed(2)} times as long` : ""}`;
   }
 
+  /** Who runs the same operators in the other plans; a click draws that plan. */
+  _otherPlans(part) {
+    const { name, plans } = this.graph;
+    const wanted = new Set(part.nodes);
+    const rows = Object.keys(plans)
+      .filter((other) => other !== name)
+      .map((other) => {
+        const boxes = plans[other].boxes.filter((box) =>
+          box.nodes.some((index) => wanted.has(index)),
+        );
+        const onclick = () => this.actions.plan(other);
+        const row = html("button", { type: "button", class: "link", "data-other": other, onclick });
+        row.append(html("span", { class: "grow" }, other), ...placesOf(boxes, wanted.size));
+        return html("li", {}, row);
+      });
+    if (!rows.length) return [];
+    return [html("h4", {}, "In the other plans"), html("ul", { class: "links" }, ...rows)];
+  }
+
   /** The first operators of a part, and a button for the others. */
   _operators(nodes) {
     const list = html("ul", { class: "operators" });
@@ -262,6 +282,24 @@ class Details {
     );
     return html("li", {}, button);
   }
+}
+
+/** The backends of boxes, with how many there are, or how much larger the one is than asked for. */
+function placesOf(boxes, size) {
+  const counts = new Map();
+  for (const { backend } of boxes) counts.set(backend, (counts.get(backend) || 0) + 1);
+  const [first] = boxes;
+  const isLarger = boxes.length === 1 && first.nodes.length > size;
+  const note = isLarger ? `of ${counted(first.nodes.length, "operator")}` : "";
+  const places = [...counts].map(([backend, count]) =>
+    html(
+      "span",
+      { class: "place" },
+      swatch(backend),
+      count > 1 ? `${count} × ${backend}` : backend,
+    ),
+  );
+  return [...places, html("span", { class: "muted" }, note)];
 }
 
 /** [1, 1] for a list, which may hold lists. */

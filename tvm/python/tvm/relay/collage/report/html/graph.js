@@ -32,17 +32,20 @@ class GraphView {
     new ResizeObserver(() => this.arrangement && this._resized()).observe(stage);
   }
 
-  /** Draw another plan or function. */
-  show(plan, insides, facts) {
-    Object.assign(this, { plan, insides, facts });
+  /** Draw another plan or function; of the same function the choice stays, wherever it is now. */
+  show(name, plans, insides, facts) {
+    const kept = this.choice && this.facts === facts ? this.choice.box.nodes[0] : null;
+    const plan = plans[name];
+    Object.assign(this, { name, plans, plan, insides, facts });
     this.slowest = Math.max(...plan.boxes.map((box) => box.seconds || 0), 1e-12);
     this.total = plan.boxes.reduce((sum, box) => sum + (box.seconds || 0), 0);
     this.boxOf = new Map(plan.boxes.flatMap((box, k) => box.nodes.map((index) => [index, k])));
     this.open.clear();
     this.isFresh = true;
     this._arrange();
-    this.select(null);
+    this.choice = null;
     this._resized();
+    this.select(this.boxOf.get(kept));
   }
 
   /** Open or close the boxes of these numbers. */

@@ -32,6 +32,7 @@ function begin() {
   PAGE.details = new Details(byId("details"), {
     toggle: (k) => PAGE.graph.toggle([k], !PAGE.graph.open.has(k)),
     select: (k) => PAGE.graph.select(k),
+    plan: showPlan,
     node: (index) => PAGE.graph.selectNode(index),
   });
   PAGE.graph = new GraphView(byId("stage"), byId("map"), coveredHeight, showChoice);
@@ -91,7 +92,7 @@ function showPlan(name) {
     if (button.dataset.plan === name) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
-  PAGE.graph.show(PAGE.function.plans[name], PAGE.function.insides, PAGE.facts);
+  PAGE.graph.show(name, PAGE.function.plans, PAGE.function.insides, PAGE.facts);
   drawFilters();
   drawTime(byId("time-bar"), byId("time-table"), byId("time-note"), PAGE.graph, (k) => {
     PAGE.graph.select(k);
