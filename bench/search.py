@@ -11,7 +11,7 @@ base package.
 
 Ends with 1 when a plan is not proven optimal, when a limit other than max_depth cut something, or
 when a published net took half a second or more from module to plan (`--allow-slow`: on a machine
-that has other work, that is no error). See docs/search.md. Test: bench/test_search.py.
+that has other work, that is no error). See docs/cover_search.md. Test: bench/test_search.py.
 """
 
 from __future__ import annotations

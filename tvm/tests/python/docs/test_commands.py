@@ -47,7 +47,10 @@ def complaint(program, rest):
         folder = (ROOT / script).parent
         code = "".join(file.read_text() for file in [ROOT / script, *folder.glob("**/*.py")])
         options = [word.split("=")[0] for word in words if word.startswith("--")]
-        return "".join(f"no option {word}" for word in options if f'"{word}"' not in code)
+        # A flag as argparse is told it, or as a name in a table of them.
+        named = {word: f'"{word[2:].replace("-", "_")}"' for word in options}
+        found = {word for word in options if f'"{word}"' in code or named[word] in code}
+        return "".join(f"no option {word}" for word in options if word not in found)
     known = subcommands(make_parser())
     first = words[0] if words else ""
     if first.startswith("-") or first.isupper():

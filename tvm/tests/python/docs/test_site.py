@@ -21,6 +21,12 @@ def test_every_public_name_is_in_the_reference():
     assert set(collage.__all__) <= set(listed), set(collage.__all__) - set(listed)
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_makes():
+    """Its own would be written in that one's place, and be linked in its stead."""
+    pages = {page.stem for page in (ROOT / "docs").glob("*.*")}
+    assert not pages & {"search", "genindex", "modindex", "py-modindex"}
+
+
 def make_site(folder: Path) -> subprocess.CompletedProcess:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact minimum-cost cover: which candidates together cover each node once, can be run
 // one after the other, and cost least. Never measures: it names the costs that it needs.
-// How and why it is exact: docs/search.md. Tested by tests/cpp/search_cover_test.cc.
+// How and why it is exact: docs/cover_search.md. Tested by tests/cpp/search_cover_test.cc.
 //
 //   CoverSearch search(std::move(problem));
 //   CoverStep step = search.Step();

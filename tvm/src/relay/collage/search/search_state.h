@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // States of the cover search, the parts that led to them, and the table of the best way to
-// each state at one position. What a state means: docs/search.md and successors.h.
+// each state at one position. What a state means: docs/cover_search.md and successors.h.
 // Test: tvm/tests/cpp/search_states_test.cc.
 #pragma once
 
