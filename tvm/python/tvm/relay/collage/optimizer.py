@@ -175,7 +175,9 @@ def _optimize(
             partitioned = partition(prepared, targets, estimator)
             if traders_in(partitioned):
                 _add_exact(session, plans, prepared, targets)
-        records = TuningRecords([*given, *tuner.records], [tuner.kind]) if tuner else given
+        records = given
+        if tuner and (tuner.records or options.tunes()):
+            records = TuningRecords([*given, *tuner.records], [tuner.kind])
         _log_costs(estimator.reports)
         plans.machine = runner.machine()
         replans = estimator.replans or {}

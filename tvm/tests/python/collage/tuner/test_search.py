@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tuning_fakes
 import tvm
-from tuning_nets import KINDS, TARGET, conv, dense
+from tuning_nets import KINDS, TARGET, conv, dense, some_lines
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.exec.process import wait
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
-from tvm.relay.collage.tuner import step
+from tvm.relay.collage.tuner import autotvm_search, metaschedule_search, step
 from tvm.relay.collage.tuner.trial import seconds_of_kernel
 from tvm.relay.collage.tuning import load_records, read_log
 from tvm.relay.collage.tuning.logs import Line, append_line
@@ -223,3 +223,55 @@ def test_what_is_idle():
     lines = [Line("ansor", "w", "t", seconds, "") for seconds in (3e-3, 1e-3, 0.995e-3, None)]
     assert step.is_idle(lines, 2) and not step.is_idle(lines, 3) and not step.is_idle(lines, 0)
     assert not step.is_idle(lines[:2], 2)
+
+
+def test_autotvms_model_begins_with_trials_of_the_template_for_other_kernels(tmp_path, monkeypatch):
+    log, loaded = tmp_path / "log.jsonl", []
+
+    class Tuner:
+        def __init__(self, task, plan_size):
+            pass
+
+        def load_history(self, pairs, min_seed_records):
+            loaded.append(len(pairs))
+
+        def has_next(self):
+            return False
+
+    monkeypatch.setattr(autotvm_search, "XGBTuner", Tuner)
+    [task] = autotvm_search.tasks_of(conv(**SMALL), TARGET).values()
+    others = some_lines("autotvm", conv(), 0) + some_lines("autotvm", dense(), 0)
+    for _ in range(2):
+        for _ in range(8):
+            append_line(log, others[0])
+            append_line(log, others[-1])
+        autotvm_search.search(task[1], 4, [], str(log), model="xgb", seed=0)
+    assert loaded == [16]  # below a batch it is no history, and dense is another template
+
+
+def test_metaschedules_model_is_kept_beside_the_log(tmp_path, monkeypatch, caplog):
+    log, kept = str(tmp_path / "log.jsonl"), tmp_path / "log.jsonl.learnt.tar"
+
+    class Model:
+        def __init__(self, num_warmup_samples):
+            self.booster, self.data, self.data_size = None, {}, 0
+
+        def load(self, path):
+            if kept.read_text() == "damaged":
+                raise ValueError("no tar")
+            self.booster = kept.read_text()
+
+        def save(self, path):
+            with open(path, "w") as file:
+                file.write(self.booster)
+
+    monkeypatch.setattr(metaschedule_search.ms.cost_model, "XGBModel", Model)
+    model = metaschedule_search._kept_model(log)
+    metaschedule_search._keep(model, log)
+    assert not kept.exists()  # it has learnt nothing
+    model.booster = "learnt"
+    metaschedule_search._keep(model, log)
+    assert metaschedule_search._kept_model(log).booster == "learnt"
+    assert list(tmp_path.iterdir()) == [kept]
+    kept.write_text("damaged")
+    assert metaschedule_search._kept_model(log).booster is None and "forgotten" in caplog.text

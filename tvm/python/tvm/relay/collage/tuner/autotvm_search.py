@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import Any
 
@@ -13,11 +14,13 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
 from ..compile.exact_bytes import exact_bytes
-from ..tuning.logs import Line, append_line
+from ..tuning.logs import Line, append_line, read_log
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Configurations that are chosen at once, by one fit of the cost model.
 _BATCH = 16
+# Trials of a template that the cost model begins with: their features are computed anew.
+_LEARNT = 500
 
 
 def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
@@ -29,10 +32,11 @@ def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[st
 def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
     """See step.Searcher. Ends before when all configurations of the template are tried."""
     tuner = XGBTuner(task, plan_size=_BATCH) if model == "xgb" else RandomTuner(task)
-    known = [decode(line.text) for line in history]
-    tried = {pair[0].config.index for pair in known}
-    if len(known) >= _BATCH and model == "xgb":
-        tuner.load_history(known, min_seed_records=_BATCH)
+    tried = {decode(line.text)[0].config.index for line in history}
+    if model == "xgb":
+        alike = _trials_alike(task, log)
+        if len(alike) >= _BATCH:
+            tuner.load_history([decode(line.text) for line in alike], min_seed_records=_BATCH)
     trials = min(trials, len(task.config_space) - len(tried))
     while trials > 0 and tuner.has_next():
         configs = [c for c in tuner.next_batch(_BATCH) if c.index not in tried][:trials]
@@ -44,6 +48,21 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
             append_line(log, encode(entry, results[-1]))
         tuner.update(inputs, results)
         trials -= len(inputs)
+
+
+def _trials_alike(task: Any, log: str) -> list[Line]:
+    """The log's last trials of the task's template, for other nets' kernels too: what was learnt
+    of these serves the next."""
+    if not os.path.exists(log):
+        return []
+    lines = [line for line in read_log(log) if line.kind == "autotvm"]
+    target = str(task.target)
+    alike = [
+        line
+        for line in lines
+        if line.target == target and json.loads(line.workload)[0] == task.name
+    ]
+    return alike[-_LEARNT:]
 
 
 def _measure(entry: Any) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -18,8 +19,11 @@ from ..tuning.logs import Line, append_line
 from ..tuning.metaschedule_records import read_pairs, write_pairs
 from .trial import build_kernel, seconds_of_kernel
 
+_logger = logging.getLogger(__name__)
 # Trials that are chosen at once, by one fit of the cost model.
 _ROUND = 16
+# That the cost model remembers.
+KEPT_TRIALS = 2000
 
 
 def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
@@ -46,6 +50,7 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
         rand_state=seed + 1,
         num_threads=cores,
     ).clone()
+    cost_model = _kept_model(log) if model == "xgb" else model
     with tempfile.TemporaryDirectory(prefix="collage-tuning-") as folder:
         write_pairs(Path(folder), [line.text for line in history])
         ms.tune.tune_tasks(
@@ -57,13 +62,43 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
             builder=_KeepBuilder(),
             runner=_Runner(target),
             database=ms.database.JSONDatabase(work_dir=folder),
-            cost_model=model,
+            cost_model=cost_model,
             measure_callbacks=[
                 ms.measure_callback.AddToDatabase(),
                 ms.measure_callback.UpdateCostModel(),
                 _Append(Path(folder), log, len(history)),
             ],
         )
+    if model == "xgb":
+        _keep(cost_model, log)
+
+
+def _kept_model(log: str) -> Any:
+    """TVM's cost model with what it learnt in earlier searches, of other tasks and nets too."""
+    model, kept = ms.cost_model.XGBModel(num_warmup_samples=_ROUND), _model_path(log)
+    if os.path.exists(kept):
+        try:
+            model.load(kept)
+        except Exception as error:  # noqa: BLE001 - tar, numpy and xgboost raise kinds of their own
+            _logger.warning("what was learnt in %s is forgotten: %s", kept, error)
+            return ms.cost_model.XGBModel(num_warmup_samples=_ROUND)
+    return model
+
+
+def _keep(model: Any, log: str) -> None:
+    """Write what the model learnt from, the last trials, beside the log."""
+    if model.booster is None:
+        return
+    while model.data_size > KEPT_TRIALS and len(model.data) > 1:
+        _, oldest = model.data.popitem(last=False)
+        model.data_size -= len(oldest.costs)
+    temporary = f"{_model_path(log)}.{os.getpid()}.tar"
+    model.save(temporary)
+    os.replace(temporary, _model_path(log))
+
+
+def _model_path(log: str) -> str:
+    return f"{log}.learnt.tar"
 
 
 def _strategy(trials: int) -> Any:

@@ -116,8 +116,9 @@ def tuning_session(
     progress = functools.partial(steps, "tuning", options.progress)
     tuner = Tuner(tune_options, target, pool, given, progress)
     try:
-        # All candidates in one mode: a build has one.
-        with contextlib.closing(pool), mode(kind):
+        # All candidates in one mode: a build has one. Where only shipped records are judged it is
+        # the user's own until one of them is used, and the guard has the last word.
+        with contextlib.closing(pool), mode(kind) if options.tunes() else contextlib.nullcontext():
             yield tuner
     finally:
         _logger.info("tuning: %s", tuner.Summary())
