@@ -49,5 +49,6 @@ def test_one_backend_more_at_a_time(tmp_path):
 @pytest.mark.timeout(900)
 def test_a_backend_of_one_s_own(tmp_path):
     text = run("customization", tmp_path)
-    assert "custom takes" in text and "x without" in text
+    assert "[custom.look_up] by custom.look_up" in text and "[custom.chain]" in text
+    assert text.count("x without") == 3
     assert (tmp_path / "customization.svg").stat().st_size > 1000
