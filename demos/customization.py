@@ -27,7 +27,11 @@ net = demo_models.content()
 def build(*backends):
     """The net on TVM and these backends; `.collage` of it tells what was decided."""
     targets = [collage.host_target(), *map(tvm.target.Target, backends)]
-    store = {"store": str(OUTPUT / "customization.sqlite"), "progress": "quiet"}
+    store = {
+        "store": str(OUTPUT / "customization.sqlite"),
+        "progress": "quiet",
+        "log_level": "error",
+    }
     return net.build(targets, OPTIONS | CHAINS | store)
 
 

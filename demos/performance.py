@@ -27,7 +27,11 @@ print("one more in each step:", ", ".join(names))
 # once more, in turns, each library in a process of its own.
 
 # %%
-options = OPTIONS | {"store": str(OUTPUT / "performance.sqlite"), "progress": "quiet"}
+options = OPTIONS | {
+    "store": str(OUTPUT / "performance.sqlite"),
+    "progress": "quiet",
+    "log_level": "error",
+}
 placed = {}
 for net in (demo_models.MODELS[name]() for name in NETS):
     steps = [[host, *backends[:count]] for count in range(len(names))]
