@@ -28,7 +28,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune bench wheel zoo-environment docs lint clean lock
+.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization notebooks bench wheel zoo-environment docs lint clean lock
 
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
@@ -94,6 +94,18 @@ test-upstream: build
 
 demo: build
 	@$(BIN)/python demos/demo.py $(ARGS)
+
+# One backend more at a time; and a backend of one's own. Pictures go to build/demo.
+demo-performance demo-customization: build
+	@$(BIN)/python demos/$(@:demo-%=%).py
+
+# The same two as notebooks, run: the scripts are their source.
+notebooks: build
+	@mkdir -p build/notebooks
+	@for name in performance customization; do \
+	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$name.ipynb demos/$$name.py; \
+	  PYTHONPATH="$(abspath demos)" $(BIN)/jupyter-execute --inplace build/notebooks/$$name.ipynb; \
+	done
 
 # One net untuned, with schedules of other nets, tuned for two minutes.
 demo-autotune: build

@@ -14,13 +14,11 @@ import inspect
 import custom_backend  # a module of its own, which worker processes import
 import demo_models
 import tvm
-from demo_compare import beside_each_other
+from demo_compare import print_beside
 from demo_settings import OPTIONS, OUTPUT, ROUNDS
-from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.costs.cost import format_seconds
-from tvm.relay.collage.timing.comparison import paired_ratio
 
 CHAINS = {"byoc_max_depth": 10}  # the longest chain of elementwise operators has nine
 net = demo_models.content()
@@ -28,13 +26,13 @@ net = demo_models.content()
 
 def build(*backends):
     """The net on TVM and these backends; `.collage` of it tells what was decided."""
-    mod, params = net.load()
-    config = {f"relay.collage.{name}": value for name, value in (OPTIONS | CHAINS).items()}
-    config |= {"relay.collage.store": str(OUTPUT / "customization.sqlite")}
-    config |= {"relay.collage.enable_collage": True, "relay.collage.progress": "quiet"}
     targets = [collage.host_target(), *map(tvm.target.Target, backends)]
-    with tvm.transform.PassContext(opt_level=3, config=config):
-        return relay.build(mod, target=targets, params=params)
+    store = {
+        "store": str(OUTPUT / "customization.sqlite"),
+        "progress": "quiet",
+        "log_level": "error",
+    }
+    return net.build(targets, OPTIONS | CHAINS | store)
 
 
 # %% [markdown]
@@ -81,9 +79,11 @@ print(inspect.getsource(custom_backend.Custom.compile))
 # %%
 without, own = build("dnnl"), build("dnnl", "custom")
 (report,) = [row for row in own.collage.to_json()["functions"] if not row["skipped"]]
-for part in report["parts"]:
-    if part["backend"] == "custom":
-        print(f"custom takes {part['ops']}: {format_seconds(part['seconds'])}")
+taken = [part for part in report["parts"] if part["backend"] == "custom"]
+for part in taken:
+    print(f"custom takes {part['ops']}: {format_seconds(part['seconds'])}")
+if not taken:
+    print("the plan of the search by operators has nothing on custom")
 
 # %% [markdown]
 # ## Own costs
@@ -95,14 +95,7 @@ for part in report["parts"]:
 # %%
 estimated = build("dnnl", "custom -estimate=1")
 libraries = {"without": without, "custom, measured": own, "custom, estimated": estimated}
-rows = {item.name: item for item in beside_each_other(libraries, net.inputs[0], ROUNDS)}
-for name, library in libraries.items():
-    ratio = paired_ratio(rows["without"].samples, rows[name].samples)
-    print(
-        f"  {name:20}{format_seconds(rows[name].cost.seconds):>9}",
-        "{:6.2f} [{:.2f}, {:.2f}] x without".format(*ratio),
-        f" ships {library.collage.plan}",
-    )
+print_beside(libraries, net.inputs[0], ROUNDS)
 
 # %% [markdown]
 # ## Where the operators went

@@ -70,16 +70,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
-    """Import, compile, compare and print one model; its record as JSON values, times in seconds."""
+    """Compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
     from tvm.relay.collage.report import head_lines, plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
-    with _phase("import", clock):
-        mod, params = model.load()
     with _phase("compile", clock):
-        result = compile_model(mod, params, options).collage
+        result = model.build(targets_of(options.backends), options.collage).collage
     with _phase("compare", clock), _rounds_bar(console) as on_round:
         plans = measure_plans(model, result, options.rounds, on_round)
     text, reference_text = read_outputs(model, result)
@@ -144,19 +142,14 @@ def is_mix(plans: Sequence[Mapping[str, Any]], ships: str) -> bool:
     return not any(row["is_single_backend"] for row in equal if row["name"] != FINAL)
 
 
-def compile_model(mod: Any, params: dict[str, Any], options: argparse.Namespace) -> Any:
-    """`relay.build` with Collage; `.collage` of the library tells what was decided."""
+def targets_of(backends: Sequence[str]) -> list[Any]:
+    """TVM and these backends, or all that can run here."""
     import tvm
-    from tvm import relay
     from tvm.relay import collage
 
-    config = {f"relay.collage.{name}": value for name, value in options.collage.items()}
-    config["relay.collage.enable_collage"] = True
-    targets = collage.available_targets()
-    if options.backends:
-        targets = [collage.host_target(), *map(tvm.target.Target, options.backends)]
-    with tvm.transform.PassContext(opt_level=3, config=config):
-        return relay.build(mod, target=targets, params=params)
+    if not backends:
+        return collage.available_targets()
+    return [collage.host_target(), *map(tvm.target.Target, backends)]
 
 
 def make_fresh_store(folder: Path) -> Path:

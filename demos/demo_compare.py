@@ -90,6 +90,27 @@ def beside_each_other(
         return compare([*contestants, *peers(file)], rounds=rounds, **options)
 
 
+def print_beside(
+    libraries: Mapping[str, Any], inputs: Mapping[str, np.ndarray], rounds: int
+) -> None:
+    """Measure libraries of `DemoModel.build`, and print a line for each, beside the first."""
+    from tvm.relay.collage.costs.cost import format_seconds
+    from tvm.relay.collage.timing.comparison import paired_ratio
+
+    first = next(iter(libraries))
+    rows = {item.name: item for item in beside_each_other(libraries, inputs, rounds)}
+    for name, library in libraries.items():
+        cost = rows[name].cost
+        if not cost.is_usable:
+            print(f"  {name:20} {cost.Summary()}")
+            continue
+        value, low, high = paired_ratio(rows[first].samples, rows[name].samples)
+        ratio = f"{value:.2f} [{low:.2f}, {high:.2f}] x {first}"
+        print(
+            f"  {name:20}{format_seconds(cost.seconds):>9}  {ratio}, ships {library.collage.plan}"
+        )
+
+
 def reference_of(model: DemoModel) -> str:
     """Whose outputs are right: onnxruntime's, else those of TVM alone, nothing partitioned."""
     return ONNXRUNTIME if model.onnx else TVM_ALONE

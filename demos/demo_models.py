@@ -7,7 +7,7 @@ Test: demos/test_demo.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,18 @@ class DemoModel:
     inputs: Sequence[dict[str, np.ndarray]]
     read: Callable[[Sequence[np.ndarray]], str]
     onnx: str | None = None
+
+    def build(self, targets: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """What `relay.build` makes of it with Collage and these options by name; `.collage` of the
+        library tells what was decided."""
+        import tvm
+        from tvm import relay
+
+        mod, params = self.load()
+        config = {f"relay.collage.{name}": value for name, value in options.items()}
+        config["relay.collage.enable_collage"] = True
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            return relay.build(mod, target=list(targets), params=params)
 
 
 def content() -> DemoModel:

@@ -21,7 +21,7 @@ def test_a_notebook_begins_with_a_title_and_each_step_is_explained(name):
     cells = notebook_of(name).cells
     kinds = [cell.cell_type for cell in cells]
     first = next(cell for cell in cells if cell.cell_type == "markdown")
-    assert first.source.startswith("# ") and kinds.count("markdown") >= 4
+    assert first.source.startswith("# ") and kinds.count("markdown") >= 3
     assert all(cell.source.strip() for cell in cells)
 
 
@@ -40,7 +40,7 @@ def run(name, folder):
 @pytest.mark.timeout(1800)
 def test_one_backend_more_at_a_time(tmp_path):
     text = run("performance", tmp_path)
-    assert "Magika" in text and text.count("x TVM alone") >= 4
+    assert "Magika" in text and text.count("x tvm, ships") >= 4
     pictures = sorted(tmp_path.glob("*.svg"))
     assert len(pictures) >= 4 and all(each.stat().st_size > 1000 for each in pictures)
 
@@ -49,5 +49,6 @@ def test_one_backend_more_at_a_time(tmp_path):
 @pytest.mark.timeout(900)
 def test_a_backend_of_one_s_own(tmp_path):
     text = run("customization", tmp_path)
-    assert "custom takes" in text and "x without" in text
+    assert "[custom.look_up] by custom.look_up" in text and "[custom.chain]" in text
+    assert text.count("x without, ships") == 3
     assert (tmp_path / "customization.svg").stat().st_size > 1000

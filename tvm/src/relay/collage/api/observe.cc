@@ -66,8 +66,8 @@ PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpe
     }
     const MergeScope scope = asked["join"].Bool() ? MergeScope::kAll : MergeScope::kJoinable;
     const FunctionPlan plan = (*replan)->Plan(wish, asked["part_seconds"].Real());
-    return JsonText({{"parts", PartsJson(Placed(graph, plan, specs, scope))},
-                     {"seconds", plan.seconds}});
+    return JsonText(
+        {{"parts", PartsJson(Placed(graph, plan, specs, scope))}, {"seconds", plan.seconds}});
   });
 }
 

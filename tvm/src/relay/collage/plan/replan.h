@@ -35,8 +35,8 @@ class Replan {
    * external backend, beside its cost: the higher, the fewer there are.
    *
    * Its `seconds` hold the parts' costs and transitions, and a great number where there are more
-   * broken wishes or unknown costs than none. The search is exact but for its limit on states, which is low: whole plans are measured, so
-   * that a second-best sum does no harm.
+   * broken wishes or unknown costs than none. The search is exact but for its limit on states,
+   * which is low: whole plans are measured, so that a second-best sum does no harm.
    */
   FunctionPlan Plan(const std::vector<int>& wish, double part_seconds = 0.0) const;
 
