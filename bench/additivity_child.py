@@ -7,6 +7,7 @@ Test: bench/test_additivity.py.
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import time
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm.relay.collage.costs.inputs import random_tensor
+from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
+from tvm.relay.collage.timing.cold_weights import copies_needed
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.
@@ -30,20 +33,30 @@ class Library:
     """A library in the executor that can also run one kernel at a time.
 
     file: as exported. inputs: their descriptions (measure.inputs). has_borders: whether its border
-    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS.
+    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes:
+    of a part, whose runs go round copies of its weights, as those that are measured do.
     """
 
     def __init__(
-        self, file: str, inputs: list[dict], has_borders: bool, seed: int, clock: str
+        self,
+        file: str,
+        inputs: list[dict],
+        has_borders: bool,
+        seed: int,
+        clock: str,
+        weight_bytes: int = 0,
     ) -> None:
-        factory = tvm.runtime.load_module(file)
-        executor = factory["debug_create"]("default", tvm.cpu())
         generator = np.random.default_rng(seed)
         values = {d["name"]: random_tensor(d, generator) for d in inputs}
-        for name, value in values.items():
-            slot = executor["get_input"](name)
-            if slot is not None:
-                slot.copyfrom(value)
+
+        def opened() -> tuple[Any, Any]:
+            factory = tvm.runtime.load_module(file)
+            executor = factory["debug_create"]("default", tvm.cpu())
+            set_inputs(executor, values)
+            executor["run"]()
+            return factory, executor
+
+        factory, executor = opened()
         graph = json.loads(factory["get_graph_json"]())
         self._clock = CLOCKS[clock]
         self._kernels = [i for i, node in enumerate(graph["nodes"]) if is_kernel(node)]
@@ -52,14 +65,19 @@ class Library:
         self._repeat = executor["run_individual_node"]
         # Node 0 is an input: to "execute" it is what a call takes besides the kernel.
         assert not is_kernel(graph["nodes"][0])
-        self._run()
-        self._number = _number_of(self._sample(self._run, 1))
+        once = self._sample(self._run, 1)
+        self._number = _number_of(once)
+        others = [opened()[1]["run"] for _ in range(copies_needed(weight_bytes, once) - 1)]
+        self._turn = itertools.cycle([self._run, *others])
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 
-    def seconds(self) -> float:
-        """Of one run, the caches warm: the median of a few samples, the first of which warms up."""
-        samples = [self._sample(self._run, self._number) for _ in range(_SAMPLES)][1:]
-        return statistics.median(samples)
+    def seconds(self) -> tuple[float, float]:
+        """Of one run as a candidate's are timed, and of one on a single copy of the weights: the
+        medians of a few samples, the first of which warms up."""
+        sides: tuple[Callable[[], Any], ...] = (lambda: next(self._turn)(), self._run)
+        samples = [[self._sample(s, self._number) for _ in range(_SAMPLES)][1:] for s in sides]
+        in_turn, alone = map(statistics.median, samples)
+        return in_turn, alone
 
     def alone(self) -> dict[int, float]:
         """Seconds of each kernel run by itself again and again, by node."""
@@ -109,8 +127,8 @@ def open_libraries(libraries: list[dict[str, Any]]) -> None:
     _open.extend(Library(**item) for item in libraries)
 
 
-def time_libraries() -> list[float]:
-    """Seconds of a run of each."""
+def time_libraries() -> list[tuple[float, float]]:
+    """Seconds of a run of each, and of one on a single copy of its weights."""
     return [library.seconds() for library in _open]
 
 
