@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates are timed on copies of their weights where it may tell; a fake device has a cache."""
 
 import json

@@ -20,6 +20,8 @@ from ..costs.weights import copies_in_turn
 _FEWEST_BYTES_A_SECOND = 5e8
 
 Run = Callable[[], Any]
+# timer(number, repeat): `repeat` samples of `number` runs each, in seconds of one run.
+Timer = Callable[[int, int], list[float]]
 
 
 def copies_needed(weight_bytes: int, run_seconds: float) -> int:
@@ -29,9 +31,8 @@ def copies_needed(weight_bytes: int, run_seconds: float) -> int:
     return copies_in_turn(weight_bytes)
 
 
-def seconds_in_turn(runs: Sequence[Run]) -> Callable[[int, int], list[float]]:
-    """A timer of `number` runs and `repeat` samples, as TVM's, that goes round the runs; each has
-    run once before, since weights are packed then."""
+def seconds_in_turn(runs: Sequence[Run]) -> Timer:
+    """A timer that goes round the runs; each has run once before, since weights are packed then."""
     for run in runs:
         run()
     turn = itertools.cycle(runs)

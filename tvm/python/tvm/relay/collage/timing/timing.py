@@ -20,7 +20,7 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
-from .cold_weights import copies_needed, seconds_in_turn
+from .cold_weights import Timer, copies_needed, seconds_in_turn
 
 MIN_SAMPLES = fewest_samples()
 
@@ -66,14 +66,16 @@ def measure_library(
             timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
             return list(timer().results)
 
-        with phase("time"):
+        def timer() -> Timer:
             run(1, 1)
             copies = copies_needed(build["weight_bytes"], run(1, 3)[-1])
-            timer = run
-            if copies > 1:
-                others = [opened()[1] for _ in range(copies - 1)]
-                timer = seconds_in_turn([each.module["run"] for each in (executor, *others)])
-            samples = sample_until_narrow(timer, budget_seconds, interval_width, sample_seconds)
+            if copies == 1:
+                return run
+            others = [opened()[1] for _ in range(copies - 1)]
+            return seconds_in_turn([each.module["run"] for each in (executor, *others)])
+
+        with phase("time"):
+            samples = sample_until_narrow(timer(), budget_seconds, interval_width, sample_seconds)
         with phase("time borders"):
             share = border_share(factory, device, values) if split_borders else 0.0
         return {
