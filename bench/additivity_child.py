@@ -7,7 +7,6 @@ Test: bench/test_additivity.py.
 
 from __future__ import annotations
 
-import itertools
 import json
 import statistics
 import time
@@ -19,7 +18,7 @@ import tvm
 from tvm.relay.collage.costs.inputs import random_tensor
 from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
-from tvm.relay.collage.timing.cold_weights import copies_needed
+from tvm.relay.collage.timing.in_network import copies_needed, pool_works, seconds_in_turn
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.
@@ -33,18 +32,19 @@ class Library:
     """A library in the executor that can also run one kernel at a time.
 
     file: as exported. inputs: their descriptions (measure.inputs). has_borders: whether its border
-    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes:
-    of a part, whose runs go round copies of its weights, as those that are measured do.
+    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes,
+    has_own_threads: of a part, which is timed by them as candidates are.
     """
 
     def __init__(
         self,
         file: str,
         inputs: list[dict],
-        has_borders: bool,
         seed: int,
         clock: str,
+        has_borders: bool = False,
         weight_bytes: int = 0,
+        has_own_threads: bool = False,
     ) -> None:
         generator = np.random.default_rng(seed)
         values = {d["name"]: random_tensor(d, generator) for d in inputs}
@@ -68,16 +68,19 @@ class Library:
         once = self._sample(self._run, 1)
         self._number = _number_of(once)
         others = [opened()[1]["run"] for _ in range(copies_needed(weight_bytes, once) - 1)]
-        self._turn = itertools.cycle([self._run, *others])
+        between = pool_works if has_own_threads else None
+        self._timers = (
+            seconds_in_turn([self._run, *others], between, self._clock),
+            seconds_in_turn([self._run], None, self._clock),
+        )
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 
     def seconds(self) -> tuple[float, float]:
-        """Of one run as a candidate's are timed, and of one on a single copy of the weights: the
-        medians of a few samples, the first of which warms up."""
-        sides: tuple[Callable[[], Any], ...] = (lambda: next(self._turn)(), self._run)
-        samples = [[self._sample(s, self._number) for _ in range(_SAMPLES)][1:] for s in sides]
-        in_turn, alone = map(statistics.median, samples)
-        return in_turn, alone
+        """Of one run as a candidate's are timed, and of one after the other on one copy of the
+        weights: the medians of a few samples, the first of which warms up."""
+        samples = [timer(self._number, _SAMPLES)[1:] for timer in self._timers]
+        as_measured, one_after_the_other = map(statistics.median, samples)
+        return as_measured, one_after_the_other
 
     def alone(self) -> dict[int, float]:
         """Seconds of each kernel run by itself again and again, by node."""
@@ -128,7 +131,7 @@ def open_libraries(libraries: list[dict[str, Any]]) -> None:
 
 
 def time_libraries() -> list[tuple[float, float]]:
-    """Seconds of a run of each, and of one on a single copy of its weights."""
+    """Seconds of a run of each, as measured and one after the other."""
     return [library.seconds() for library in _open]
 
 

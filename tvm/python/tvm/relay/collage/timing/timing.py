@@ -20,7 +20,7 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
-from .cold_weights import Timer, copies_needed, seconds_in_turn
+from .in_network import Timer, copies_needed, pool_works, seconds_in_turn
 
 MIN_SAMPLES = fewest_samples()
 
@@ -31,6 +31,7 @@ def measure_library(
     reference: str | None,
     tolerance: Sequence[float],
     split_borders: bool,
+    has_own_threads: bool,
     seed: int,
     budget_seconds: float,
     interval_width: float,
@@ -42,7 +43,7 @@ def measure_library(
     Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
     the first run's outputs are not those in the file `reference`, if any, within the tolerance;
     MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
-    names tells.
+    names tells. has_own_threads: other ones than TVM's compute, which have to wake.
     """
     device = tvm.device(build["device"], 0)
     values = random_inputs(build["inputs"], seed)
@@ -69,10 +70,11 @@ def measure_library(
         def timer() -> Timer:
             run(1, 1)
             copies = copies_needed(build["weight_bytes"], run(1, 3)[-1])
-            if copies == 1:
+            if copies == 1 and not has_own_threads:
                 return run
             others = [opened()[1] for _ in range(copies - 1)]
-            return seconds_in_turn([each.module["run"] for each in (executor, *others)])
+            runs = [each.module["run"] for each in (executor, *others)]
+            return seconds_in_turn(runs, pool_works if has_own_threads else None)
 
         with phase("time"):
             samples = sample_until_narrow(timer(), budget_seconds, interval_width, sample_seconds)
