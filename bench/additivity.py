@@ -4,7 +4,9 @@
 
 For each plan of a net (the op-level optimum, TVM alone, each backend on all that it can take) the
 network is built as it ships and every part as it is measured. Both run in processes of their own,
-in turn; `ratio` is the network's time over the sum, with the 95 % interval of paired rounds. See
+in turn; `ratio` is the network's time over the sum, with the 95 % interval of paired rounds, and
+`one after the other` that over the sum of parts each of which runs again and again on one copy of
+its weights. See
 docs/additivity.md, which says what the rows of the gap are. Test: bench/test_additivity.py.
 """
 
@@ -33,11 +35,13 @@ from harness.sides import print_each
 from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.backends.registry import has_own_threads
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
+from tvm.relay.collage.costs.weights import weight_bytes
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
@@ -66,7 +70,7 @@ class Timing:
         builder = MeasureOptions().builder
         library = build_library(plan.module, host)
         self.network = kernels_of(library)
-        opened = [[self._saved(library, plan.module, False)], []]
+        opened = [[self._saved(library, plan.module)], []]
         self.parts = _counted(plan.parts)
         self.moves = _counted(transition_candidates(plan.transitions, host))
         self.kernels: list[list[Kernel]] = []
@@ -74,10 +78,18 @@ class Timing:
             mod = candidate.instantiate(seed)
             library = build_module(mod, candidate, builder)
             self.kernels.append(kernels_of(library))
-            opened[1].append(self._saved(library, mod, candidate.backend == TVM_BACKEND))
+            opened[1].append(
+                self._saved(
+                    library,
+                    mod,
+                    has_borders=candidate.backend == TVM_BACKEND,
+                    weight_bytes=weight_bytes(mod),
+                    has_own_threads=has_own_threads(candidate.backend),
+                )
+            )
         for length in (1, _CHAIN):
             mod = _chain(length)
-            opened[1].append(self._saved(build_library(mod, host), mod, False))
+            opened[1].append(self._saved(build_library(mod, host), mod))
         self._workers = [WorkerProcess(), WorkerProcess()]
         for worker, libraries in zip(self._workers, opened, strict=True):
             self._call(worker, child.open_libraries, libraries=libraries)
@@ -100,13 +112,13 @@ class Timing:
         for worker in self._workers:
             worker.kill()
 
-    def _saved(self, library: Any, mod: tvm.IRModule, has_borders: bool) -> dict[str, Any]:
+    def _saved(self, library: Any, mod: tvm.IRModule, **of_a_part: Any) -> dict[str, Any]:
         self._files += 1
         file = str(Path(self._folder) / f"{self._files}.so")
         library.export_library(file)
         inputs = describe_inputs(relay.transform.InferType()(mod))
         common = {"seed": self._seed, "clock": self._clock}
-        return {"file": file, "inputs": inputs, "has_borders": has_borders, **common}
+        return {"file": file, "inputs": inputs, **common, **of_a_part}
 
     @staticmethod
     def _call(worker: WorkerProcess, function: Any, **arguments: Any) -> Any:
@@ -142,7 +154,7 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
     num_parts = len(timing.parts)
     counts = [count for _, count in (*timing.parts, *timing.moves)]
     # Of the libraries beside the network: parts, moves, two chains.
-    seconds = np.array([item["parts"] for item in taken])
+    seconds, repeated = np.moveaxis([item["parts"] for item in taken], 2, 0)
     alone = [_medians([r["alone"][k]["kernels"] for r in taken]) for k in range(seconds.shape[1])]
     shares = np.median([[row["border_share"] for row in item["alone"]] for item in taken], axis=0)
     shares[num_parts:] = 0.0
@@ -155,7 +167,10 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         )
     ]
     charged = len(counts)
-    of_round = (seconds[:, :charged] * (1 - shares[:charged]) @ counts).tolist()
+    of_round, of_repeated = (
+        (each[:, :charged] * (1 - shares[:charged]) @ counts).tolist()
+        for each in (seconds, repeated)
+    )
     moved = sum(a * b for a, b in zip(counts[num_parts:], medians[num_parts:], strict=False))
     chains = [Chain(medians[k], list(alone[k].values())) for k in (-2, -1)]
     launch = Launch.of_chains(*chains)
@@ -183,7 +198,7 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         part = place[id(kernel)]
         return alone[part][kernel.node] * stretch[part]
 
-    networks = [item["network"][0] for item in taken]
+    networks = [item["network"][0][0] for item in taken]
     network = statistics.median(networks)
     found = account(network, parts, moved, comparison, in_network, by_itself, launch)
     changes = [(in_network(a) - by_itself(b), a.Summary()) for a, b in comparison.same] + [
@@ -196,6 +211,7 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         "num_parts": sum(counts[:num_parts]),
         "distinct": num_parts,
         "ratio": list(ratio_interval(networks, of_round).to_json().values()),
+        "repeated": list(ratio_interval(networks, of_repeated).to_json().values()),
         **dataclasses.asdict(found),
         "sum": found.total,
         "gap": found.gap,
@@ -230,8 +246,10 @@ def table(results: list[dict[str, Any]]) -> str:
         names = [item["net"], item["plan"], str(item["num_parts"])]
         times = [f"{1e3 * item[name]:.3f}" for name in ("sum", "network")]
         shares = [f"{100 * item['rows'][row] / item['sum']:+.1f}%" for row in ROWS]
-        rows.append([*names, *times, interval_text(item["ratio"]), *shares])
-    return text_table(["net", "plan", "parts", "sum ms", "network", "ratio", *ROWS], rows)
+        ratios = [interval_text(item[name]) for name in ("ratio", "repeated")]
+        rows.append([*names, *times, *ratios, *shares])
+    head = ["net", "plan", "parts", "sum ms", "network", "ratio", "one after the other", *ROWS]
+    return text_table(head, rows)
 
 
 def main(given: list[str] | None = None) -> int:

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm.relay.collage.costs.inputs import random_tensor
+from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
+from tvm.relay.collage.timing.in_network import copies_needed, pool_works, seconds_in_turn
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.
@@ -30,20 +32,31 @@ class Library:
     """A library in the executor that can also run one kernel at a time.
 
     file: as exported. inputs: their descriptions (measure.inputs). has_borders: whether its border
-    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS.
+    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes,
+    has_own_threads: of a part, which is timed by them as candidates are.
     """
 
     def __init__(
-        self, file: str, inputs: list[dict], has_borders: bool, seed: int, clock: str
+        self,
+        file: str,
+        inputs: list[dict],
+        seed: int,
+        clock: str,
+        has_borders: bool = False,
+        weight_bytes: int = 0,
+        has_own_threads: bool = False,
     ) -> None:
-        factory = tvm.runtime.load_module(file)
-        executor = factory["debug_create"]("default", tvm.cpu())
         generator = np.random.default_rng(seed)
         values = {d["name"]: random_tensor(d, generator) for d in inputs}
-        for name, value in values.items():
-            slot = executor["get_input"](name)
-            if slot is not None:
-                slot.copyfrom(value)
+
+        def opened() -> tuple[Any, Any]:
+            factory = tvm.runtime.load_module(file)
+            executor = factory["debug_create"]("default", tvm.cpu())
+            set_inputs(executor, values)
+            executor["run"]()
+            return factory, executor
+
+        factory, executor = opened()
         graph = json.loads(factory["get_graph_json"]())
         self._clock = CLOCKS[clock]
         self._kernels = [i for i, node in enumerate(graph["nodes"]) if is_kernel(node)]
@@ -52,14 +65,22 @@ class Library:
         self._repeat = executor["run_individual_node"]
         # Node 0 is an input: to "execute" it is what a call takes besides the kernel.
         assert not is_kernel(graph["nodes"][0])
-        self._run()
-        self._number = _number_of(self._sample(self._run, 1))
+        once = self._sample(self._run, 1)
+        self._number = _number_of(once)
+        others = [opened()[1]["run"] for _ in range(copies_needed(weight_bytes, once) - 1)]
+        between = pool_works if has_own_threads else None
+        self._timers = (
+            seconds_in_turn([self._run, *others], between, self._clock),
+            seconds_in_turn([self._run], None, self._clock),
+        )
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 
-    def seconds(self) -> float:
-        """Of one run, the caches warm: the median of a few samples, the first of which warms up."""
-        samples = [self._sample(self._run, self._number) for _ in range(_SAMPLES)][1:]
-        return statistics.median(samples)
+    def seconds(self) -> tuple[float, float]:
+        """Of one run as a candidate's are timed, and of one after the other on one copy of the
+        weights: the medians of a few samples, the first of which warms up."""
+        samples = [timer(self._number, _SAMPLES)[1:] for timer in self._timers]
+        as_measured, one_after_the_other = map(statistics.median, samples)
+        return as_measured, one_after_the_other
 
     def alone(self) -> dict[int, float]:
         """Seconds of each kernel run by itself again and again, by node."""
@@ -109,8 +130,8 @@ def open_libraries(libraries: list[dict[str, Any]]) -> None:
     _open.extend(Library(**item) for item in libraries)
 
 
-def time_libraries() -> list[float]:
-    """Seconds of a run of each."""
+def time_libraries() -> list[tuple[float, float]]:
+    """Seconds of a run of each, as measured and one after the other."""
     return [library.seconds() for library in _open]
 
 

@@ -110,6 +110,7 @@ def test_plans_of_a_net_are_accounted_for():
         assert item["gap"] == pytest.approx(item["network"] - item["parts"] - item["transitions"])
         assert sum(item["rows"].values()) == pytest.approx(item["gap"])
         assert len(item["samples"]["network"]) == len(item["samples"]["sum"]) == 2
+        assert item["repeated"][0] > 0
     tvm_alone, dnnl = results
     # Plain at the function's border, blocked inside; oneDNN's one part has neither.
     assert tvm_alone["transitions"] > 0 and dnnl["transitions"] == 0

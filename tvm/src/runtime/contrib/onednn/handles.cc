@@ -83,43 +83,76 @@ std::optional<MemDesc> MemDesc::Box(const Dims& begin, const Dims& dims) const {
   return MemDesc(raw);
 }
 
-std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
+std::optional<MemDesc::Blocking> MemDesc::Blocks() const {
   const Api& api = GetApi();
   int num_blocks = 0;
-  const dnnl_dims_t *blocks = nullptr, *block_axes = nullptr, *strides = nullptr;
+  const dnnl_dims_t *widths = nullptr, *axes = nullptr, *strides = nullptr;
   api.memory_desc_query(raw_.get(), dnnl_query_inner_nblks_s32, &num_blocks);
-  api.memory_desc_query(raw_.get(), dnnl_query_inner_blks, &blocks);
-  api.memory_desc_query(raw_.get(), dnnl_query_inner_idxs, &block_axes);
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_blks, &widths);
+  api.memory_desc_query(raw_.get(), dnnl_query_inner_idxs, &axes);
   if (api.memory_desc_query(raw_.get(), dnnl_query_strides, &strides) != dnnl_success) return {};
+  Blocking found;
+  found.counts = dims();
+  found.strides.assign(*strides, *strides + found.counts.size());
+  for (int i = 0; i < num_blocks; ++i) {
+    found.inner.emplace_back((*axes)[i], (*widths)[i]);
+    int64_t& count = found.counts[(*axes)[i]];
+    count = (count + (*widths)[i] - 1) / (*widths)[i];
+  }
+  return found;
+}
+
+bool MemDesc::IsPieceOf(const MemDesc& whole, size_t axis) const {
+  const std::optional<Blocking> mine = Blocks(), its = whole.Blocks();
+  if (!mine || !its || mine->inner != its->inner || type() != whole.type()) return false;
+  for (const auto& [blocked, width] : mine->inner) {
+    if (blocked == static_cast<int64_t>(axis) && dims()[axis] % width != 0) return false;
+  }
+  int64_t dense = 1, dense_whole = 1;  // elements of a row of blocks: strides that leave no gap
+  for (const auto& [blocked, width] : mine->inner) dense *= width;
+  dense_whole = dense;
+  for (size_t i = 0; i < mine->counts.size(); ++i) {
+    dense *= mine->counts[i];
+    dense_whole *= its->counts[i];
+    if (i == axis || mine->counts[i] == 1) continue;
+    if (mine->strides[i] != its->strides[i] || its->strides[i] >= its->strides[axis]) return false;
+  }
+  // The axis is the outermost one that there is: its stride is all the rest.
+  const bool is_outermost = its->strides[axis] * its->counts[axis] == dense_whole;
+  const bool is_mine = mine->counts[axis] == 1 || mine->strides[axis] == its->strides[axis];
+  return is_outermost && is_mine && its->strides[axis] * mine->counts[axis] == dense;
+}
+
+std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
+  const std::optional<Blocking> blocks = Blocks();
   const Dims extents = dims();
-  if (extents.size() < 2 || extents[1] % channels != 0) return {};
-  Dims found(*strides, *strides + extents.size());
-  if (num_blocks == 0 && found[1] == 1) {
+  if (!blocks || extents.size() < 2 || extents[1] % channels != 0) return {};
+  Dims found = blocks->strides;
+  if (blocks->inner.empty() && found[1] == 1) {
     found[1] = channels;
     return found;
   }
-  const bool is_blocked = num_blocks == 1 && (*block_axes)[0] == 1 && (*blocks)[0] == channels;
+  const bool is_blocked =
+      blocks->inner == std::vector{std::pair<int64_t, int64_t>(int64_t{1}, channels)};
   return is_blocked ? std::optional(found) : std::nullopt;
 }
 
 std::optional<std::vector<int>> MemDesc::OrderInMemory() const {
-  const Api& api = GetApi();
-  int num_blocks = 0;
-  const dnnl_dims_t* strides = nullptr;
-  api.memory_desc_query(raw_.get(), dnnl_query_inner_nblks_s32, &num_blocks);
-  if (api.memory_desc_query(raw_.get(), dnnl_query_strides, &strides) != dnnl_success) return {};
+  const std::optional<Blocking> blocks = Blocks();
+  if (!blocks) return {};
+  const Dims& strides = blocks->strides;
   const Dims extents = dims();
   std::vector<int> order;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     if (extents[axis] != 1) order.push_back(static_cast<int>(axis));
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return (*strides)[a] > (*strides)[b]; });
+                   [&](int a, int b) { return strides[a] > strides[b]; });
   int64_t dense = 1;
   for (size_t i = order.size(); i-- > 0; dense *= extents[order[i]]) {
-    if ((*strides)[order[i]] != dense) return {};
+    if (strides[order[i]] != dense) return {};
   }
-  return num_blocks == 0 ? std::optional(order) : std::nullopt;
+  return blocks->inner.empty() ? std::optional(order) : std::nullopt;
 }
 
 Dims MemDesc::dims() const {

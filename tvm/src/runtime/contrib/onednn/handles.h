@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../partition/graph_desc.h"
@@ -91,6 +92,9 @@ class MemDesc {
    * they lie in blocks or with gaps. */
   std::optional<std::vector<int>> OrderInMemory() const;
 
+  /*! \brief Whether pieces along an axis lie one after the other, with no gaps, and this is one. */
+  bool IsPieceOf(const MemDesc& whole, size_t axis) const;
+
   Dims dims() const;
   dnnl_data_type_t type() const;
   int64_t Bytes() const;
@@ -99,6 +103,14 @@ class MemDesc {
   const_dnnl_memory_desc_t get() const { return raw_.get(); }
 
  private:
+  /*! \brief How numbers lie: the widths of the innermost blocks and their axes, then for each axis
+   * how many blocks it has and the elements from one to the next. */
+  struct Blocking {
+    std::vector<std::pair<int64_t, int64_t>> inner;  // (axis, width)
+    Dims counts, strides;
+  };
+  std::optional<Blocking> Blocks() const;
+
   explicit MemDesc(dnnl_memory_desc_t owned);
   std::shared_ptr<dnnl_memory_desc> raw_;
 };

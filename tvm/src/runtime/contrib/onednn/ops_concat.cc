@@ -3,9 +3,11 @@
  * \file ops_concat.cc
  * \brief Concatenation, in the layout of the operands.
  *
- * concat: ints.axis, not negative. oneDNN copies large pieces at the memory's speed, but 15 ns for
- * each of the few channels that a point of an image has in a layout with channels last. Such pieces
- * are copied by us. Tested by backends/dnnl/test_lower.py and backends/dnnl/test_kernels.py.
+ * concat: ints.axis, not negative. Where the operands would lie one after the other in the result,
+ * the steps that make them write them there. Else oneDNN copies large pieces at the memory's speed,
+ * but 15 ns for each of the few channels that a point of an image has in a layout with channels
+ * last. Such pieces are copied by us. Tested by backends/dnnl/test_lower.py,
+ * backends/dnnl/test_concat.py and backends/dnnl/test_kernels.py.
  */
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
@@ -113,6 +115,12 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
                   static_cast<int>(descs.size()), static_cast<int>(axis), descs.data(), attr.get()),
               what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
+  const bool lie_in_turn = std::all_of(args.begin(), args.end(), [&](const StepArg& operand) {
+    return operand.desc.IsPieceOf(dst_desc, axis);
+  });
+  std::vector<Value> operands;
+  for (const StepArg& operand : args) operands.push_back({operand.desc, operand.buffer});
+  if (lie_in_turn && planner->DefineInPlace(node.output, dst_desc, operands, what)) return;
   const Value dst = planner->NewResult(node.output, dst_desc);
   const std::optional<std::vector<int>> order = dst_desc.OrderInMemory();
   const auto copies = order ? SmallPieces(args, axis, *order) : std::optional<Copies>();

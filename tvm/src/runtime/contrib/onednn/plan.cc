@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "../partition/round_up.h"
+#include "nested_buffers.h"
 
 namespace tvm {
 namespace collage {
@@ -24,6 +25,14 @@ void FindLifetimes(Plan* plan) {
       if (buffer.first_step < 0) buffer.first_step = static_cast<int>(i);
       buffer.last_step = static_cast<int>(i);
     }
+  }
+  for (size_t i = 0; i < plan->buffers.size(); ++i) {
+    const Buffer& inner = plan->buffers[i];
+    Buffer& outer = plan->buffers[PlaceOf(plan->buffers, static_cast<int>(i)).buffer];
+    if (inner.first_step < 0) continue;
+    if (outer.first_step < 0) outer.first_step = inner.first_step;
+    outer.first_step = std::min(outer.first_step, inner.first_step);
+    outer.last_step = std::max(outer.last_step, inner.last_step);
   }
 }
 
@@ -54,7 +63,8 @@ void AssignMemory(Plan* plan) {
   std::vector<Buffer*> todo;
   for (Buffer& buffer : plan->buffers) {
     if (buffer.first_step < 0) buffer.constant.reset();
-    if (buffer.place == Place::kArena && buffer.first_step >= 0) todo.push_back(&buffer);
+    const bool has_place = buffer.place == Place::kArena && buffer.inside < 0;
+    if (has_place && buffer.first_step >= 0) todo.push_back(&buffer);
   }
   std::stable_sort(todo.begin(), todo.end(),
                    [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
@@ -64,11 +74,17 @@ void AssignMemory(Plan* plan) {
     plan->arena_bytes = std::max(plan->arena_bytes, buffer->offset + buffer->bytes);
     placed.push_back(buffer);
   }
+  for (size_t i = 0; i < plan->buffers.size(); ++i) {
+    if (plan->buffers[i].inside < 0) continue;
+    const BufferPlace place = PlaceOf(plan->buffers, static_cast<int>(i));
+    plan->buffers[i].offset = plan->buffers[place.buffer].offset + place.begin;
+  }
 }
 
 std::string Plan::Summary() const {
   std::ostringstream os;
   for (const Step& step : steps) os << step.summary << "\n";
+  for (const std::string& node : without_step) os << node << "\n";
   os << "arena " << arena_bytes << " bytes, scratchpad " << scratch_bytes << " bytes\n";
   return os.str();
 }

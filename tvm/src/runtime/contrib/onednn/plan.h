@@ -38,6 +38,12 @@ struct Buffer {
   int first_step = -1;
   int last_step = -1;
   int64_t offset = 0;
+  // Of one that lies in another (nested_buffers.h): that one, from which byte on; and those in it.
+  int inside = -1;
+  int64_t begin = 0;
+  std::vector<int> parts;
+
+  bool is_shared() const { return inside >= 0 || !parts.empty(); }
 };
 
 struct StepArg {
@@ -68,8 +74,10 @@ struct Plan {
   std::vector<Step> steps;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;
+  std::vector<std::string> without_step;  // nodes for which nothing runs, for people
 
-  /*! \brief One line a step, then the memory: for people who want to see what runs. */
+  /*! \brief One line a step, then what needs none, then the memory: for people who want to see what
+   * runs. */
   std::string Summary() const;
 };
 
@@ -77,8 +85,8 @@ struct Plan {
  * \brief Gives each arena buffer an offset such that buffers alive at the same time are disjoint.
  *
  * Largest first, each at the lowest free offset (64-byte steps). Fills first_step, last_step,
- * offset and arena_bytes. Lets go of constants that no step reads: weights whose packed form is all
- * that runs.
+ * offset and arena_bytes. One that lies in another has its memory. Lets go of constants that no
+ * step reads: weights whose packed form is all that runs.
  */
 void AssignMemory(Plan* plan);
 

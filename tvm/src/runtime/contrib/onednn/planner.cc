@@ -16,6 +16,7 @@
 
 #include "../partition/thread_pool.h"
 #include "kernels.h"
+#include "nested_buffers.h"
 #include "ops_common.h"
 
 namespace tvm {
@@ -279,10 +280,8 @@ Value Planner::Require(int tensor, const MemDesc& desc) {
 }
 
 Value Planner::RequireWritable(int tensor, const MemDesc& desc, int for_result) {
-  if (uses_left_[root_[tensor]] == 1) {  // the current node's only
-    for (const Value& value : values_[tensor]) {
-      if (value.desc == desc && plan_->buffers[value.buffer].place == Place::kArena) return value;
-    }
+  for (const Value& value : values_[tensor]) {
+    if (value.desc == desc && IsOver(tensor, value)) return value;
   }
   return Reorder(Any(tensor), desc, NewResult(for_result, desc).buffer);
 }
@@ -293,12 +292,39 @@ Value Planner::Convert(const Value& from, int result) {
 }
 
 Value Planner::ResultOver(int tensor, const Value& value, int result) {
-  const bool is_output = output_buffer_[result] >= 0;
-  if (!is_output && uses_left_[root_[tensor]] == 1 &&
-      plan_->buffers[value.buffer].place == Place::kArena) {
-    return value;
-  }
+  if (output_buffer_[result] < 0 && IsOver(tensor, value)) return value;
   return NewResult(result, value.desc);
+}
+
+/*! \brief Whether nobody needs a value behind the current node. */
+bool Planner::IsOver(int tensor, const Value& value) const {
+  const Buffer& buffer = plan_->buffers[value.buffer];
+  return uses_left_[root_[tensor]] == 1 && buffer.place == Place::kArena && !buffer.is_shared();
+}
+
+bool Planner::DefineInPlace(int tensor, const MemDesc& desc, const std::vector<Value>& parts,
+                            const std::string& what) {
+  std::vector<BufferPlace> pieces;
+  int64_t end = 0;
+  for (const Value& part : parts) {
+    pieces.push_back({part.buffer, end});
+    end += part.desc.Bytes();
+  }
+  if (output_buffer_[tensor] >= 0 || end != desc.Bytes()) return false;
+  const Value whole{desc, NewBuffer(Place::kArena, end)};
+  const std::vector<bool> is_nested = Nest(&plan_->buffers, whole.buffer, pieces);
+  if (std::find(is_nested.begin(), is_nested.end(), true) == is_nested.end()) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (is_nested[i]) continue;
+    const int copy = NewBuffer(Place::kArena, parts[i].desc.Bytes());
+    plan_->buffers[copy].inside = whole.buffer;
+    plan_->buffers[copy].begin = pieces[i].begin;
+    plan_->buffers[whole.buffer].parts.push_back(copy);
+    Reorder(parts[i], parts[i].desc, copy);
+  }
+  plan_->without_step.push_back(what + " in place");
+  Define(tensor, whole);
+  return true;
 }
 
 void Planner::DefineView(int tensor, int source, const Value& value) {

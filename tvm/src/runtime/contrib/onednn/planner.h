@@ -58,6 +58,13 @@ class Planner {
   /*! \brief Where an elementwise result of `value` goes: over it when nobody needs it later. */
   Value ResultOver(int tensor, const Value& value, int result);
   void Define(int tensor, const Value& value) { values_[tensor].push_back(value); }
+  /*!
+   * \brief Memory for a result in layout `desc` of which the parts are consecutive pieces, whose
+   * steps write them there: those that can lie there do, the others are copied. False where there
+   * is nothing to gain, and nothing is done.
+   */
+  bool DefineInPlace(int tensor, const MemDesc& desc, const std::vector<Value>& parts,
+                     const std::string& what);
   /*! \brief A value's numbers in the type of a result, laid out plainly. */
   Value Convert(const Value& from, int result);
   /*! \brief Makes `tensor` a view of `source` in layout desc. */
@@ -91,6 +98,7 @@ class Planner {
   void Build(const NodeDesc& node);
   void Add(Step step);
   Value Reorder(const Value& from, const MemDesc& desc, int buffer);
+  bool IsOver(int tensor, const Value& value) const;
   int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
   void StoreOutputs();

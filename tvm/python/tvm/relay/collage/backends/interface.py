@@ -37,6 +37,8 @@ class Backend:
         trades_accuracy: the type that it computes in where the model's is finer, one of
             costs.tolerance.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
             the option accuracy_budget allows an error, and its results may be off as that type is.
+        own_threads: do its parts run on threads of the library's own, not on TVM's? Then it is part
+            of their cost to wake these, and TVM's behind them.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
             and types, and constants of up to 16 elements that they read? Then one answer does for
             all equal matches of a model.
@@ -58,6 +60,7 @@ class Backend:
     device_type: int = 1
     can_be_wrong: bool = False
     trades_accuracy: str = ""
+    own_threads: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}
     annotate_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}

@@ -201,6 +201,12 @@ def why_not_here(name: str) -> str | None:
     return None if backend is None else why_unavailable(backend)
 
 
+def has_own_threads(name: str) -> bool:
+    """Whether a backend of that name, if there is one, runs its parts on threads of its own."""
+    backend = find_backend(name)
+    return backend is not None and backend.own_threads
+
+
 def list_backends() -> list[Backend]:
     """Return all known backends, available or not, by name."""
     return [_BACKENDS[name] for name in sorted(_BACKENDS)]

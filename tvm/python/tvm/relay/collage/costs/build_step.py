@@ -23,6 +23,7 @@ from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
 from .inputs import describe_inputs
 from .pass_context import context_from_json
+from .weights import weight_bytes
 
 
 def build_candidate(
@@ -38,7 +39,8 @@ def build_candidate(
     `pass_context` describes, with the candidate's tuning records in force) and export the result to
     the file `library`, linked by the given C++ compiler or else the usual one.
 
-    Returns the build's seconds, the backend, the device type and the inputs' descriptions.
+    Returns the build's seconds, the backend, the device type, the inputs' descriptions and the
+    bytes of the weights.
     MachineFault where it is the machine that keeps it from being built; `why_unavailable` names the
     function that tells of a backend.
     """
@@ -57,6 +59,7 @@ def build_candidate(
         "backend": module.backend,
         "device": tvm.target.Target(module.target).kind.name,
         "inputs": inputs,
+        "weight_bytes": weight_bytes(mod),
     }
 
 

@@ -8,6 +8,7 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +28,9 @@ from .inputs import random_weights
 # relay/identity.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
+# What is timed by itself goes round so many bytes of copies of its weights, more than caches hold.
+_WEIGHT_BYTES = 32 << 20
+_MOST_COPIES = 8
 
 WeightNames = dict[str, list[str]]
 
@@ -37,6 +41,19 @@ def is_weight(node: relay.Expr) -> bool:
     if not isinstance(node, _expr.Constant):
         return False
     return int(np.prod(node.data.shape, dtype=np.int64)) > SMALL_CONSTANT
+
+
+def weight_bytes(mod: tvm.IRModule) -> int:
+    """Bytes of the weights that are bound in a module, each counted once."""
+    functions = [f for f in mod.functions.values() if isinstance(f, Function)]
+    found = {node for f in functions for node in nodes_of(f.body, _expr.Constant)}
+    return sum(node.data.numpy().nbytes for node in found if is_weight(node))
+
+
+def copies_in_turn(size: int) -> int:
+    """How many copies of weights of so many bytes a timing goes round. In a model the weights of
+    all other layers are read between two runs of one, so that they come from memory each time."""
+    return max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size else 1
 
 
 def kept_constants(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..backends.registry import why_not_here
+from ..backends.registry import has_own_threads, why_not_here
 from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost, CostStatus
 from ..costs.failure import failed_cost
@@ -56,6 +56,7 @@ def measure_job(
         "tolerance": tolerance,
         # TVM's: layout transforms at their borders are timed apart.
         "split_borders": candidate.backend == TVM_BACKEND,
+        "has_own_threads": has_own_threads(candidate.backend),
         "seed": options.seed,
         "budget_seconds": options.budget_seconds,
         "interval_width": options.interval_width,

@@ -20,6 +20,7 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
+from .in_network import Timer, copies_needed, pool_works, seconds_in_turn
 
 MIN_SAMPLES = fewest_samples()
 
@@ -30,6 +31,7 @@ def measure_library(
     reference: str | None,
     tolerance: Sequence[float],
     split_borders: bool,
+    has_own_threads: bool,
     seed: int,
     budget_seconds: float,
     interval_width: float,
@@ -41,14 +43,19 @@ def measure_library(
     Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
     the first run's outputs are not those in the file `reference`, if any, within the tolerance;
     MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
-    names tells.
+    names tells. has_own_threads: other ones than TVM's compute, which have to wake.
     """
-    with blaming_the_library(build["backend"], why_unavailable):
-        factory = tvm.runtime.load_module(library)
-        device = tvm.device(build["device"], 0)
+    device = tvm.device(build["device"], 0)
+    values = random_inputs(build["inputs"], seed)
+
+    def opened() -> tuple[Any, GraphModule]:
+        factory = tvm.runtime.load_module(library)  # each time with parts and weights of its own
         executor = GraphModule(factory["default"](device))
-        values = random_inputs(build["inputs"], seed)
         set_inputs(executor.module, values)
+        return factory, executor
+
+    with blaming_the_library(build["backend"], why_unavailable):
+        factory, executor = opened()
         if reference is not None:
             with phase("verify"):
                 executor.run()
@@ -60,8 +67,17 @@ def measure_library(
             timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
             return list(timer().results)
 
+        def timer() -> Timer:
+            run(1, 1)
+            copies = copies_needed(build["weight_bytes"], run(1, 3)[-1])
+            if copies == 1 and not has_own_threads:
+                return run
+            others = [opened()[1] for _ in range(copies - 1)]
+            runs = [each.module["run"] for each in (executor, *others)]
+            return seconds_in_turn(runs, pool_works if has_own_threads else None)
+
         with phase("time"):
-            samples = sample_until_narrow(run, budget_seconds, interval_width, sample_seconds)
+            samples = sample_until_narrow(timer(), budget_seconds, interval_width, sample_seconds)
         with phase("time borders"):
             share = border_share(factory, device, values) if split_borders else 0.0
         return {

@@ -22,13 +22,10 @@ import tvm
 from tvm import relay
 
 from ...costs.kernel import KernelStep, kernels_in
+from ...costs.weights import copies_in_turn
 from ..partition.description import to_json
 from ..partition.graph import Graph, Node
 
-# In a model the weights of all other steps are read between two runs of a step. So a trial goes
-# round several copies of its weights, of so many bytes together: more than a core's caches hold.
-_WEIGHT_BYTES = 32 << 20
-_MOST_COPIES = 8
 # In which layout all convolutions of a part have their data and results, where oneDNN has a kernel
 # for it ("layout" in ops_conv.cc); first what oneDNN prefers for each by itself.
 _LAYOUTS = ("any", "blocked", "channels last")
@@ -194,7 +191,7 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
         for tensor in weights
     )
     is_step = len(description["nodes"]) == 1  # the steps of a part are in each other's way
-    copies = max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size and is_step else 1
+    copies = copies_in_turn(size) if is_step else 1
     return (
         [array(tensor) for tensor in description["inputs"]],
         [[array(tensor) for tensor in weights] for _ in range(copies)],

@@ -33,6 +33,7 @@ class OnnxModelBackend(Backend):
     floats_alone: frozenset[str] = frozenset()
     preferred_operators: frozenset[str] = frozenset()
     kind = GRAPH_LEVEL
+    own_threads = True
     local_predicates = True
     restrictions: tuple[str, ...] = (
         "types other than float32, with int32, int64 and bool between",

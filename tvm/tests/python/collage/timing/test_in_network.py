@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates are timed with weights that are not in caches and with threads that are asleep, where
+it may tell; a fake device has both."""
+
+import ctypes
+import json
+import time
+from importlib import import_module
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relay
+from tvm.relay.collage import measure
+
+build_step = import_module("tvm.relay.collage.costs.build_step")
+in_network = import_module("tvm.relay.collage.timing.in_network")
+timing = import_module("tvm.relay.collage.timing.timing")
+weights = import_module("tvm.relay.collage.costs.weights")
+steps = import_module("tvm.relay.collage.measured.steps")
+candidates = import_module("tvm.relay.collage.costs.candidate")
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "size, run_seconds, copies",
+    [
+        (0, 1e-3, 1),  # no weights
+        (2304 << 10, 0.3e-3, 8),  # BERT's 768x768
+        (9 * MB, 1e-3, 4),  # its 3072x768: as many as exceed the caches, and no more
+        (32 * MB, 1e-3, 1),  # one copy is more than any cache holds
+        (400 * MB, 50e-3, 1),  # a whole net
+        (144 << 10, 1e-3, 1),  # a convolution of large images: its weights are nothing to its time
+        (144 << 10, 1e-5, 8),
+    ],
+)
+def test_as_many_copies_as_exceed_the_caches_where_it_may_tell(size, run_seconds, copies):
+    assert in_network.copies_needed(size, run_seconds) == copies
+
+
+class Device:
+    """A clock that only what runs passes: a run takes a second; nine more where the weights are not
+    those of before, four more where the pool ran before, which sleeps then: it takes three of them.
+    """
+
+    def __init__(self):
+        self.now, self.cached, self.ran, self.last = 0.0, None, [], None
+
+    def run(self, weights):
+        self.now += 1 if weights == self.cached else 10
+        self.now += 4 if self.last == "pool" else 0
+        self.cached, self.last = weights, "run"
+        self.ran.append(weights)
+
+    def work(self):
+        self.now += 5 if self.last != "run" else 8
+        self.last = "pool"
+        self.ran.append("pool")
+
+
+@pytest.mark.parametrize("copies, seconds", [(1, 1.0), (3, 10.0)])
+def test_runs_go_round_the_copies_from_sample_to_sample(copies, seconds):
+    device = Device()
+    runs = [lambda k=k: device.run(k) for k in range(copies)]
+    timer = in_network.seconds_in_turn(runs, clock=lambda: device.now)
+    assert device.ran == [*range(copies)], "each has packed its weights before time is taken"
+    assert timer(2, 4) == [seconds] * 4
+    assert device.ran[copies:] == [k % copies for k in range(8)]
+
+
+def test_waking_the_threads_of_both_pools_is_part_of_a_run():
+    device = Device()
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], device.work, lambda: device.now)
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+    assert device.ran[-4:] == [0, "pool"] * 2
+
+
+def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
+    times = iter(range(0, -100, -1))
+    timer = in_network.seconds_in_turn([int], int, lambda: float(next(times)))
+    assert timer(1, 1)[0] > 0
+
+
+def test_the_pool_that_works_is_tvms():
+    launches = ctypes.CDLL(None).CollagePoolLaunchCount
+    before = launches()
+    begin = time.perf_counter()
+    in_network.pool_works()
+    assert launches() > before
+    assert time.perf_counter() - begin >= 50e-6
+
+
+@pytest.mark.parametrize(
+    "backend, has",
+    [
+        ("tvm", False),
+        ("dnnl", False),
+        ("onnxruntime", True),
+        ("openvino", True),
+        ("no such", False),
+    ],
+)
+def test_whose_threads_are_its_own(backend, has):
+    candidate = candidates.candidate_module(dense(8), backend, "llvm")
+    job = steps.measure_job(measure.MeasureOptions(), candidate, "f.so", {}, None)
+    assert job.arguments["arguments"]["has_own_threads"] == has
+
+
+def dense(size):
+    weight = np.random.default_rng(0).standard_normal((size, size)).astype("float32")
+    x = relay.var("x", shape=(4, size))
+    return relay.Function([x], relay.nn.dense(x, relay.const(weight)))
+
+
+def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
+    """Through the steps of a worker: a library of 1 MB of weights is opened eight times, one of
+    16 kB once, and its parts are other objects each time."""
+    opened = []
+
+    def load(path, fmt=""):
+        opened.append(load_module(path, fmt))
+        return opened[-1]
+
+    load_module = tvm.runtime.load_module
+    monkeypatch.setattr(tvm.runtime, "load_module", load)
+    target = "llvm -mcpu=" + tvm.target.codegen.llvm_get_system_cpu()
+    for size, copies in ((64, 1), (512, 8)):
+        file = str(tmp_path / f"{size}.so")
+        candidate = candidates.candidate_module(dense(size), "tvm", target)
+        build = build_step.build_candidate(
+            candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
+        )
+        assert build["weight_bytes"] == size * size * 4
+        found = timing.measure_library(
+            file, json.loads(json.dumps(build)), None, (), False, False, 0, 0.02, 0.1, 1e-3, ""
+        )
+        assert len(opened) == copies and all(s > 0 for s in found["samples"])
+        opened.clear()
+
+
+def test_a_weight_that_two_functions_share_counts_once():
+    function = dense(64)
+    mod = tvm.IRModule({"main": function, "other": function})
+    assert weights.weight_bytes(mod) == 64 * 64 * 4
+    few = relay.Function([], relay.const(np.zeros(16, "float32")))
+    assert weights.weight_bytes(tvm.IRModule.from_expr(few)) == 0
