@@ -76,7 +76,11 @@ def summary(found: Sequence[Record]) -> str:
     lines = [[name, *_figures(_column(here, name))] for name in (*LIBRARIES, FASTEST)]
     head = ["beside", "models", "times as fast", "level or faster", "least", "most"]
     days = " and ".join(sorted({one["date"] for one in here}))
-    return f"{markdown_table(head, lines)}\nMeasured on {machine}, {days}.\n"
+    noisy = sum(any(row.get("noisy") for row in one["rows"]) for one in here)
+    return (
+        f"{markdown_table(head, lines)}\nMeasured on {machine}, {days}; in {noisy} of {len(here)} "
+        f"runs beside other work. Level or faster: {_LEVEL} or more.\n"
+    )
 
 
 def comparison(found: Sequence[Record]) -> str:
