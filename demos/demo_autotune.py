@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
         common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
         common |= QUICK if options.quick else {}
+        options.sources = options.sources or sources_for(targets[0], folder, options)
         for name, more in settings(options).items():
             began = time.perf_counter()
             try:
@@ -66,6 +67,22 @@ def main(arguments: list[str] | None = None) -> int:
     picture = options.output.with_suffix(".png")
     print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
     return 0
+
+
+def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[str]:
+    """The package's schedules, or where none are for this CPU those of a smaller net, for which
+    Ansor searches now."""
+    from tvm.relay.collage.transfer.shipped import NAME, shipped_log
+    from tvm.relay.collage.tuner.pipeline import autoschedule, one_worker, open_model
+
+    if shipped_log() is not None:
+        return [NAME]
+    log, seconds = Path(folder, "smaller.jsonl"), options.tune_seconds
+    print(f"the package has none for this CPU: a smaller net is searched for {seconds:.0f} s")
+    with one_worker() as workers:
+        model = open_model(make_net(options.pixels * 2 // 3), target, "smaller", workers)
+        autoschedule(model, workers, log, options.trials, seconds, options.search_model)
+    return [str(log)]
 
 
 def settings(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -183,9 +200,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--from",
         dest="sources",
         nargs="+",
-        default=["shipped"],
+        default=[],
         metavar="LOG",
-        help="logs of Ansor whose schedules are tried; those of the package by default",
+        help="logs of Ansor whose schedules are tried; by default those of the package or, where "
+        "it has none for this CPU, of a smaller net that is searched first",
     )
     parser.add_argument("--transfer-seconds", type=float, default=30.0)
     parser.add_argument("--tune-seconds", type=float, default=120.0)

@@ -5,8 +5,10 @@ import json
 
 import demo_autotune
 import pytest
+import tvm
 from transfer_nets import conv, kernel, source
-from tvm.relay.collage.transfer.log import note_kernel
+from tvm.relay.collage.transfer import shipped
+from tvm.relay.collage.transfer.log import note_kernel, sources_of
 from tvm.relay.collage.tuning.logs import append_line
 
 TARGET = "llvm -mcpu=x86-64-v2 -num-cores=2"
@@ -39,3 +41,15 @@ def test_each_step_is_searched_and_measured_and_a_picture_is_drawn(tmp_path, cap
     assert "transferred: plan" in text and str(output) in text
     pytest.importorskip("matplotlib", reason="the extra peers is not installed")
     assert output.with_suffix(".png").exists()
+
+
+@pytest.mark.slow("a search of a small net")
+def test_without_shipped_schedules_those_of_a_smaller_net_are_searched(tmp_path, monkeypatch):
+    given = ["--pixels", "12", "--trials", "1", "--tune-seconds", "60", "--search-model", "random"]
+    options = demo_autotune._parse(given)
+    monkeypatch.setattr(shipped, "shipped_log", lambda: None)
+    [log] = demo_autotune.sources_for(tvm.target.Target(TARGET), str(tmp_path), options)
+    kernels = {source.kernel.kind for source in sources_of([log])}
+    assert len(kernels) >= 3
+    monkeypatch.setattr(shipped, "shipped_log", lambda: "records")
+    assert demo_autotune.sources_for(TARGET, str(tmp_path), options) == ["shipped"]

@@ -26,6 +26,8 @@ from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Trials that are chosen at once, by one fit of the cost model.
 ROUND = 16
+# Of one trial TVM measures none.
+_LEAST_TRIALS = 2
 _NO_REWRITE = auto_scheduler.LayoutRewriteOption.NO_REWRITE
 
 
@@ -67,7 +69,7 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
     tvm.register_func("auto_scheduler.local_builder.build", _build_nothing, override=True)
     tvm.register_func("auto_scheduler.local_runner.run", _build_and_run, override=True)
     options = auto_scheduler.TuningOptions(
-        num_measure_trials=trials,
+        num_measure_trials=max(trials, _LEAST_TRIALS),
         num_measures_per_round=min(trials, ROUND),
         builder=auto_scheduler.LocalBuilder(n_parallel=1),
         runner=auto_scheduler.LocalRunner(),
