@@ -28,7 +28,7 @@ from demo_models import MODELS, DemoModel
 from demo_settings import BOUNDED, QUICK
 
 # What fits four minutes; others by --models.
-DEFAULT = ("magika", "cls", "rec")
+DEFAULT = ("magika", "cls")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -209,7 +209,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--backends", default="", help="comma separated; default: all that can run here"
     )
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of the last comparison")
+    parser.add_argument("--rounds", type=int, default=24, help="rounds of the last comparison")
     parser.add_argument("--output", type=Path, default=Path("build/demo/result.json"))
     parser.add_argument(
         "--details", action="store_true", help="print tables of all plans and parts"
