@@ -20,6 +20,8 @@ from demo_models import DemoModel
 # Not our backend of that name.
 ONNXRUNTIME = "onnxruntime itself"
 TVM_ALONE = "tvm"
+# Who is slower than this has told enough after a few rounds.
+_GIVE_UP_RATIO = 2.0
 
 
 def measure_plans(
@@ -87,7 +89,8 @@ def beside_each_other(
             path = os.path.join(folder, f"plan_{index}.so")
             library.export_library(path)
             contestants.append(Contestant.of_library(name, path, file))
-        return compare([*contestants, *peers(file)], rounds=rounds, **options)
+        contestants += peers(file)
+        return compare(contestants, rounds=rounds, give_up_ratio=_GIVE_UP_RATIO, **options)
 
 
 def print_beside(

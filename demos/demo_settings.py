@@ -17,9 +17,9 @@ BOUNDED: dict[str, Any] = {
     "tvm_max_depth": 4,
     "byoc_max_depth": 4,
     "measure_seconds": 0.05,
-    "search_seconds": 40.0,
-    "guard_rounds": 12,
-    "guard_seconds": 5.0,
+    "search_seconds": 60.0,
+    "guard_rounds": 10,
+    "guard_seconds": 4.0,
 }
 # Only to see that everything works: speed is not judged.
 QUICK: dict[str, Any] = {

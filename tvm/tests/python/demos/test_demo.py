@@ -134,6 +134,7 @@ def test_unknown_models_and_rounds_are_refused(capsys):
             "unknown models alexnet: choose of magika, cls, rec",
         ),
         (["--rounds", "0"], "--rounds must be at least 1"),
+        (["--backends", "dnnl,none"], "--backends: unknown backend 'none'; known: cblas"),
     ):
         with pytest.raises(SystemExit) as stopped:
             demo.main(arguments)
