@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tvm
 from tvm import relay
+from tvm.relay import collage
 from tvm.relay.collage import measure
 
 build_step = import_module("tvm.relay.collage.costs.build_step")
@@ -136,6 +137,26 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         )
         assert len(opened) == copies and all(s > 0 for s in found["samples"])
         opened.clear()
+
+
+def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_path, monkeypatch):
+    if collage.backends.get_backend("onnxruntime").available():
+        pytest.skip("onnxruntime is not installed")
+    worked = []
+    monkeypatch.setattr(timing, "pool_works", lambda: worked.append(1))
+    mod = collage.backends.greedy_partition(tvm.IRModule.from_expr(dense(8)), "onnxruntime")
+    candidate = candidates.candidate_module(mod, "onnxruntime", "llvm")
+    file = str(tmp_path / "part.so")
+    build = build_step.build_candidate(
+        candidate.to_json(), file, measure.MeasureOptions().builder, 0, ""
+    )
+    for has_own_threads in (True, False):
+        worked.clear()
+        found = timing.measure_library(
+            file, build, None, (), False, has_own_threads, 0, 0.02, 0.1, 1e-3, ""
+        )
+        assert all(s > 0 for s in found["samples"])
+        assert (len(worked) >= len(found["samples"])) == has_own_threads
 
 
 def test_a_weight_that_two_functions_share_counts_once():
