@@ -73,6 +73,14 @@ def test_known_order_statistics():
         assert median_interval(range(1, count + 1))[1:] == (low, high)
 
 
+def test_many_samples_take_no_time():
+    """A model of microseconds has a million runs in seconds; 1.96 deviations are half a root."""
+    count = 1_000_000
+    interval = median_interval(range(count))
+    assert interval.value == pytest.approx(count / 2, abs=1)
+    assert interval.high - interval.low == pytest.approx(1.96 * math.sqrt(count), rel=1e-2)
+
+
 @pytest.mark.parametrize("draw", ["lognormal", "exponential"])
 def test_coverage_of_the_median(draw):
     generator = np.random.default_rng(1)

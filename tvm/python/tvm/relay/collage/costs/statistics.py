@@ -21,6 +21,8 @@ from typing import NamedTuple
 CONFIDENCE = 0.95
 # A dependence from which an interval is too narrow by sqrt(1.6 / 0.4): a factor of 2.
 _STRONG = 0.6
+# Up to so many samples probabilities are exact.
+_EXACT = 500
 
 
 class Interval(NamedTuple):
@@ -52,11 +54,19 @@ def _order_statistic(count: int, confidence: float) -> int:
     """
     k, below = 0, 0.0
     while k < count // 2:
-        below += math.comb(count, k) / 2**count
+        below += _binomial(count, k)
         if 2 * below > 1 - confidence:
             break
         k += 1
     return k
+
+
+def _binomial(count: int, k: int) -> float:
+    """P(k of count) at 1/2; of many by logarithms, since exact numbers take minutes then."""
+    if count <= _EXACT:
+        return math.comb(count, k) / 2**count
+    ways = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
+    return math.exp(ways - count * math.log(2))
 
 
 def fewest_samples(confidence: float = CONFIDENCE) -> int:
