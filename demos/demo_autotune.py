@@ -62,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(text_of(steps[-1]), flush=True)
         add_latencies(steps, results, folder, options)
     for row in steps:
-        print(f"{row['name']}: {1e3 * row['seconds']:.3f} ms, {row['speedup'][0]:.2f} of untuned")
+        ratio = "{:.2f} [{:.2f}, {:.2f}]".format(*row["speedup"])
+        print(f"{row['name']}: {1e3 * row['seconds']:.3f} ms, {ratio} times as fast as untuned")
     options.output.write_text(json.dumps({"steps": steps}, indent=2) + "\n")
     picture = options.output.with_suffix(".png")
     print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
