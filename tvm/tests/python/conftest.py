@@ -105,7 +105,7 @@ def program(tmp_path_factory):
 @pytest.fixture
 def fakes(monkeypatch):
     """Mock costs, and a guard that builds nothing and lets the last plan win."""
-    from tvm.relay.collage import MockCostEstimator, optimizer
+    from tvm.relay.collage import MockCostEstimator, optimizer, whole_plans
     from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
     from tvm.relay.collage.measure import Comparison, Cost, Interval
 
@@ -122,5 +122,5 @@ def fakes(monkeypatch):
     monkeypatch.setattr(
         optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
-    monkeypatch.setattr(optimizer, "guard", guard)
+    monkeypatch.setattr(whole_plans, "guard", guard)
     return seen

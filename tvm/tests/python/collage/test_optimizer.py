@@ -10,7 +10,7 @@ import tvm
 from relay_text import assert_equal, assert_same_outputs, is_external, parse
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans
+from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans, whole_plans
 from tvm.relay.collage.backends.kernel_trials import steps_of_part
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.costs.kernel import choose, kernels_in
@@ -145,14 +145,14 @@ def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, err
 
 def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
     built = {}
-    monkeypatch.setattr(optimizer, "build_whole", lambda *found: built.update(found[-1]))
+    monkeypatch.setattr(whole_plans, "build_whole", lambda *found: built.update(found[-1]))
 
     def guard(plans, reference, how, **_):
         how.build(plans[reference])
         built["guard's"] = how.mod_name
         raise GuardUnavailable("seen enough")
 
-    monkeypatch.setattr(optimizer, "guard", guard)
+    monkeypatch.setattr(whole_plans, "guard", guard)
     mod, params = small_net()
     collage.optimize(mod, params, TARGETS, build_options={"mod_name": "net"})
     assert built["mod_name"] == built["guard's"] == "net"
@@ -173,7 +173,7 @@ def test_the_guard_builds_for_the_executor_that_runs_the_module(
     fakes, monkeypatch, text, options, executor
 ):
     built = []
-    monkeypatch.setattr(optimizer, "build_whole", lambda _, host, name, more: built.append(name))
+    monkeypatch.setattr(whole_plans, "build_whole", lambda _, host, name, more: built.append(name))
     result = collage.optimize(parse(text), None, TARGETS, build_options=options)
     assert (result.executor, fakes["how"].executor) == (executor, executor)
     fakes["how"].build(result.mod)
@@ -329,7 +329,7 @@ def test_whole_plans_that_cannot_be_measured_are_not_searched(fakes, monkeypatch
     def search(*_, **__):
         raise GuardUnavailable("if is not supported")
 
-    monkeypatch.setattr(optimizer, "search_whole_plans", search)
+    monkeypatch.setattr(whole_plans, "search_whole_plans", search)
     mod, params = small_net()
     result = collage.optimize(mod, params, TARGETS, CollageOptions(graph_search="random"))
     assert result.search is None and result.to_json()["graph_search"] is None

@@ -22,7 +22,7 @@ from tuning_nets import conv as tuned_conv
 from tuning_nets import some_lines
 from tvm import autotvm, relay
 from tvm.relay import collage
-from tvm.relay.collage import MockCostEstimator, optimizer
+from tvm.relay.collage import MockCostEstimator, optimizer, whole_plans
 from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
@@ -72,10 +72,10 @@ def quick_searches(monkeypatch):
     """Costs are made up and the guard takes three rounds."""
     costs = {name: 2 for name in ("cblas", "onnxruntime", "openvino")}
     costs = {"llvm": 10, "dnnl": 1, **costs}
-    guard = optimizer.guard
+    guard = whole_plans.guard
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
     monkeypatch.setattr(
-        optimizer,
+        whole_plans,
         "guard",
         lambda *plans, **more: guard(*plans, **{**more, "rounds": 3, "seconds": 0.1}),
     )

@@ -11,8 +11,7 @@ import dataclasses
 import functools
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
@@ -20,15 +19,18 @@ import tvm
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
 from .compile import build_whole, check_runs, executor_of, prepare
-from .compile.compiled_parts import CompiledParts
-from .compile.executors import GRAPH
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
 from .files import check_report_path, write_report
 from .function_report import FunctionReport
-from .graph_search import EndToEnd, GuardResult, GuardUnavailable, Limits, coarse_plans, guard
+from .graph_search import (
+    GraphSearch,
+    GuardResult,
+    coarse_plans,
+)
 from .interrupts import interrupts_kept
+from .job import Job, OpLevel, Phases
 from .logs import logging_at
 from .measured import (
     Session,
@@ -47,13 +49,12 @@ from .progress import steps
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
-from .run_pass import is_all_measured, options_set, partition
+from .run_pass import options_set, partition
 from .sample_inputs import check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
 from .tuner.session import given_records
 from .tuning import TuningRecords, records_in_force
-from .whole_plans import NONE as NO_SEARCH
-from .whole_plans import check_search, search_whole_plans
+from .whole_plans import check_search, decide, end_to_end, search_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -127,131 +128,104 @@ def _optimize(
     placement: Any,
     samples: Mapping[str, Any],
 ) -> Result:
+    """The phases, in order."""
     placement = _placement_of(options.placement or None if placement is None else placement)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
-    clock = _Phases()
+    clock = Phases()
     with clock.phase("prepare"):
         prepared = prepare(mod, params, targets.host, opt_level=None)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
     check_samples(samples, prepared)
-    given = given_records(options, targets.host)
+    given, plans = given_records(options, targets.host), Plans(prepared, targets)
+    job = Job(prepared, targets, options, build_options, samples, executor, given, plans, clock)
     if placement is not None:
-        return _replay(prepared, targets, options, placement, given, executor, clock)
-    plans = Plans(prepared, targets)
+        return _replay(job, placement)
     if not targets.external:
         warn_host_alone(targets.host, options)
-    if not targets.external and not options.tunes():
-        return Result(
-            prepared,
-            targets.host,
-            TVM_ALONE,
-            None,
-            [],
-            clock.seconds,
-            makers=_makers(plans, given, targets.host),
-            records=given,
-            executor=executor,
-        )
+        if not options.tunes():
+            return _result(job, TVM_ALONE)
     with contextlib.ExitStack() as held:
-        measuring = held.enter_context(open_session(options, targets.external))
-        runner = measuring.runner
-        if options.measure_kernels and runner.is_here:
-            with clock.phase("kernels"):
-                plans.kernels = _choose_kernels(measuring, plans, targets, options)
-            measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
-        with (
-            given.in_force(),
-            tuning(measuring, options, prepared, targets.host, targets.external) as session,
-            clock.phase("partition"),
-        ):
-            estimator, tuner = CostEstimator(session), session.tuner
-            if options.guard:  # a search of whole plans needs it too
-                estimator.replans = {}
-            if not targets.external:
-                tune_whole(session, prepared, targets.host)
-            partitioned = partition(prepared, targets, estimator)
-            if traders_in(partitioned):
-                _add_exact(session, plans, prepared, targets)
-        records = given
-        if tuner and (tuner.records or options.tunes()):
-            records = TuningRecords([*given, *tuner.records], [tuner.kind])
-        _log_costs(estimator.reports)
-        plans.machine = runner.machine()
-        replans = estimator.replans or {}
-        if runner.is_here:
+        session = held.enter_context(open_session(options, targets.external))
+        found = _place_operators(job, session)
+        plans.machine = session.runner.machine()
+        if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
-        if options.guard:
-            with phase("plans"):
-                plans.add_single_backends()
-                plans.add_merged(estimator.reports)
-                for name, parts in coarse_plans(replans).items():
-                    plans.add_new(name, parts)
-        # The op-level plan takes part even when it equals another: its figure is always shown.
-        plans.add_found(OP_LEVEL, partitioned, estimator.reports)
-        ship = functools.partial(_build_plan, plans, targets.host, records, executor, build_options)
-        is_searched = options.graph_search != NO_SEARCH and bool(replans)
-        compiled = None
-        if is_searched and executor == GRAPH and CompiledParts.can_build(build_options):
-            compiled = CompiledParts(targets.host)
-        how = EndToEnd(
-            functools.partial(ship, compiled=compiled),
-            samples,
-            options.seed,
-            options.accuracy_budget,
-            own_backend_modules(targets.external),
-            build_options.get("mod_name", "default"),
-            options.rpc_compiler,
-            runner.compare,
-            runner.is_here,
-            ship if compiled else None,
-            executor,
-        )
-        search = None
-        if is_searched:
-            with clock.phase("graph search"):
-                try:
-                    search = search_whole_plans(
-                        plans,
-                        replans,
-                        targets,
-                        options,
-                        how,
-                        runner=runner,
-                        records=records,
-                        executor=build_options,
-                    )
-                except GuardUnavailable as error:
-                    _logger.warning("whole plans are not searched: %s", error)
-        if records.changes_builds():
+        _add_plans(job, found)
+        how = end_to_end(job, found, session.runner)
+        search = search_whole(job, found, how, session.runner)
+        if found.records.changes_builds():
             plans.add_untuned()
-        name, found, skipped = OP_LEVEL, None, ""
-        if options.guard:
-            with clock.phase("guard"):
-                found, skipped = _guard(plans, options, how)
-            if found is not None:
-                name = found.winner
-            else:
-                # No parts that trade accuracy: nobody compared what comes of them.
-                is_fit = not traders_in(partitioned) and is_all_measured(estimator.reports)
-                name = OP_LEVEL if is_fit else TVM_ALONE
-                _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+        name, guarded, skipped = decide(job, found, how)
+    return _result(job, name, found, guarded, skipped, search)
+
+
+def _place_operators(job: Job, measuring: Session) -> OpLevel:
+    """The search by operators, with kernels and schedules chosen for what it measures."""
+    options, targets, plans = job.options, job.targets, job.plans
+    if options.measure_kernels and measuring.runner.is_here:
+        with job.clock.phase("kernels"):
+            plans.kernels = _choose_kernels(measuring, plans, targets, options)
+        measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
+    with (
+        job.records.in_force(),
+        tuning(measuring, options, job.prepared, targets.host, targets.external) as session,
+        job.clock.phase("partition"),
+    ):
+        estimator, tuner = CostEstimator(session), session.tuner
+        if options.guard:  # a search of whole plans needs it too
+            estimator.replans = {}
+        if not targets.external:
+            tune_whole(session, job.prepared, targets.host)
+        partitioned = partition(job.prepared, targets, estimator)
+        if traders_in(partitioned):
+            _add_exact(session, plans, job.prepared, targets)
+    records = job.records
+    if tuner and (tuner.records or options.tunes()):
+        records = TuningRecords([*records, *tuner.records], [tuner.kind])
+    _log_costs(estimator.reports)
+    replans = estimator.replans or {}
+    return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records)
+
+
+def _add_plans(job: Job, found: OpLevel) -> None:
+    """The plans that compete with TVM alone: what was found, and what is made of it."""
+    if job.options.guard:
+        with phase("plans"):
+            job.plans.add_single_backends()
+            job.plans.add_merged(found.reports)
+            for name, parts in coarse_plans(found.replans).items():
+                job.plans.add_new(name, parts)
+    # The op-level plan takes part even when it equals another: its figure is always shown.
+    job.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
+
+
+def _result(
+    job: Job,
+    name: str,
+    found: OpLevel | None = None,
+    guarded: GuardResult | None = None,
+    skipped: str = "",
+    search: GraphSearch | None = None,
+) -> Result:
+    """What ships by that plan."""
+    records = found.records if found else job.records
     return Result(
-        plans.modules[name],
-        targets.host,
+        job.plans.modules[name],
+        job.targets.host,
         name,
-        found,
-        estimator.reports,
-        clock.seconds,
+        guarded,
+        found.reports if found else [],
+        job.clock.seconds,
         skipped,
-        _makers(plans, records, targets.host),
-        estimator.counts,
+        _makers(job.plans, records, job.targets.host),
+        found.counts if found else {},
         _used(records, name),
-        kernels=plans.kernels_of(name),
+        kernels=job.plans.kernels_of(name),
         search=search,
-        executor=executor,
+        executor=job.executor,
     )
 
 
@@ -314,83 +288,20 @@ def _placement_of(given: Any) -> Placement | None:
     )
 
 
-def _replay(
-    prepared: tvm.IRModule,
-    targets: TargetList,
-    options: Any,
-    placement: Placement,
-    given: TuningRecords,
-    executor: str,
-    clock: _Phases,
-) -> Result:
+def _replay(job: Job, placement: Placement) -> Result:
     """What the placement says, without measuring."""
-    external = [target.kind.name for target in targets.external]
-    with clock.phase("replay"), given.in_force():
-        mod = apply_placement(prepared, placement, targets.host, external, options.placement_allow)
+    host, external = job.targets.host, [target.kind.name for target in job.targets.external]
+    with job.clock.phase("replay"), job.records.in_force():
+        mod = apply_placement(job.prepared, placement, host, external, job.options.placement_allow)
     return Result(
         mod,
-        targets.host,
+        host,
         placement.plan,
         None,
         [],
-        clock.seconds,
+        job.clock.seconds,
         makers={placement.plan: lambda: placement},
-        records=given,
+        records=job.records,
         kernels=placement.kernels,
-        executor=executor,
+        executor=job.executor,
     )
-
-
-def _build_plan(
-    plans: Plans,
-    host: tvm.target.Target,
-    records: TuningRecords,
-    executor: str,
-    build_options: dict[str, Any],
-    module: tvm.IRModule,
-    compiled: CompiledParts | None = None,
-) -> Any:
-    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
-    records alone, it is for a file and costs what is new in it."""
-    is_untuned = plans.is_untuned(module)
-    used = TuningRecords() if is_untuned else records
-    with used.in_force():
-        if compiled is not None and not is_untuned:
-            return compiled.build(module, opt_level=None, **build_options)
-        return build_whole(module, host, executor, build_options)
-
-
-def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:
-    """The guard's result, or why it could not measure."""
-    with steps("guard", options.progress) as on_step:
-        try:
-            found = guard(
-                plans.modules,
-                TVM_ALONE,
-                how,
-                failed=plans.failed,
-                same_as=plans.same_as(),
-                rounds=options.guard_rounds,
-                seconds=options.guard_seconds,
-                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
-                on_step=on_step,
-            )
-        except GuardUnavailable as error:
-            return None, str(error)
-    return found, ""
-
-
-class _Phases:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            with phase(name):
-                yield
-        finally:
-            self.seconds[name] = time.perf_counter() - began

@@ -1,30 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search of whole plans as options ask for it: what graph_search/ needs, put together.
+"""Whole plans as options ask for them: how they are built, searched, and compared for what ships.
 
-Test: graph_search/test_optimize.py.
+Test: test_optimizer.py, graph_search/test_optimize.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import tvm
 
+from .compile import build_whole
+from .compile.compiled_parts import CompiledParts
+from .compile.executors import GRAPH
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
-from .graph_search import EndToEnd, GraphSearch, PlanSpace, search_plans
+from .graph_search import (
+    EndToEnd,
+    GraphSearch,
+    GuardResult,
+    GuardUnavailable,
+    Limits,
+    PlanSpace,
+    guard,
+    search_plans,
+)
 from .graph_search.known import KnownPlans
-from .graph_search.space import Parts, Replans
+from .graph_search.space import Parts
 from .graph_search.trials import open_trials
-from .measured import build_options, stored_version
+from .job import Job, OpLevel
+from .measured import build_options, own_backend_modules, stored_version
 from .measured.runner import Runner
 from .measured.session import measure_options, open_store
 from .placement.describe import describe_functions
-from .plans import SEARCHED, TVM_ALONE, Plans
+from .plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from .progress import steps
 from .rpc import DeviceRunner
 from .targets import TargetList
@@ -33,6 +49,8 @@ from .tuning import TuningRecords
 # So many of the best plans join the guard, which judges them by a fresh run.
 BEST = 3
 NONE = "none"
+
+_logger = logging.getLogger(__name__)
 
 
 def check_search(options: Any) -> None:
@@ -44,23 +62,100 @@ def check_search(options: Any) -> None:
         )
 
 
-def search_whole_plans(
-    plans: Plans,
-    replans: Replans,
-    targets: TargetList,
-    options: Any,
-    how: EndToEnd,
-    *,
-    runner: Runner,
-    records: TuningRecords,
-    executor: Mapping[str, Any],
-) -> GraphSearch:
-    """Search as the options say, and add the best plans to `plans`.
+def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
+    """How whole plans are built and measured."""
+    ship = functools.partial(_build_plan, job, found.records)
+    compiled = None
+    if (
+        _is_searched(job, found)
+        and job.executor == GRAPH
+        and CompiledParts.can_build(job.build_options)
+    ):
+        compiled = CompiledParts(job.targets.host)
+    return EndToEnd(
+        functools.partial(ship, compiled=compiled),
+        job.samples,
+        job.options.seed,
+        job.options.accuracy_budget,
+        own_backend_modules(job.targets.external),
+        job.build_options.get("mod_name", "default"),
+        job.options.rpc_compiler,
+        runner.compare,
+        runner.is_here,
+        ship if compiled else None,
+        job.executor,
+    )
 
-    replans: by function, of the search by operators. `how` builds with arguments `executor` and
-    tuning records `records`. GuardUnavailable where whole plans cannot be measured.
+
+def _is_searched(job: Job, found: OpLevel) -> bool:
+    return job.options.graph_search != NONE and bool(found.replans)
+
+
+def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
+    """The search of whole plans, whose best are added; None without one."""
+    if not _is_searched(job, found):
+        return None
+    with job.clock.phase("graph search"):
+        try:
+            return search_whole_plans(job, found, how, runner)
+        except GuardUnavailable as error:
+            _logger.warning("whole plans are not searched: %s", error)
+            return None
+
+
+def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
+    """The plan that ships, what the guard measured, and why it could not measure."""
+    if not job.options.guard:
+        return OP_LEVEL, None, ""
+    with job.clock.phase("guard"):
+        guarded, skipped = _guard(job.plans, job.options, how)
+    if guarded is not None:
+        return guarded.winner, guarded, skipped
+    name = OP_LEVEL if found.ships_unmeasured() else TVM_ALONE
+    _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+    return name, None, skipped
+
+
+def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:
+    """The guard's result, or why it could not measure."""
+    with steps("guard", options.progress) as on_step:
+        try:
+            found = guard(
+                plans.modules,
+                TVM_ALONE,
+                how,
+                failed=plans.failed,
+                same_as=plans.same_as(),
+                rounds=options.guard_rounds,
+                seconds=options.guard_seconds,
+                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+                on_step=on_step,
+            )
+        except GuardUnavailable as error:
+            return None, str(error)
+    return found, ""
+
+
+def _build_plan(
+    job: Job, records: TuningRecords, module: tvm.IRModule, compiled: CompiledParts | None = None
+) -> Any:
+    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
+    records alone, it is for a file and costs what is new in it."""
+    is_untuned = job.plans.is_untuned(module)
+    used = TuningRecords() if is_untuned else records
+    with used.in_force():
+        if compiled is not None and not is_untuned:
+            return compiled.build(module, opt_level=None, **job.build_options)
+        return build_whole(module, job.targets.host, job.executor, job.build_options)
+
+
+def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch:
+    """Search as the options say, and add the best plans to the job's.
+
+    GuardUnavailable where whole plans cannot be measured.
     """
-    space = PlanSpace(replans, targets.host.kind.name)
+    plans, options = job.plans, job.options
+    space = PlanSpace(found.replans, job.targets.host.kind.name)
     if not space.genes:
         return GraphSearch(options.graph_search, ended="no operator can run on several backends")
     first = space.parts_of(space.seeds()[0])
@@ -68,7 +163,16 @@ def search_whole_plans(
     with contextlib.ExitStack() as held:
         on_step = held.enter_context(steps("graph search", options.progress))
         known = held.enter_context(
-            known_plans(plans, targets, options, executor, runner, records, how.samples, reference)
+            known_plans(
+                plans,
+                job.targets,
+                options,
+                job.build_options,
+                runner,
+                found.records,
+                how.samples,
+                reference,
+            )
         )
         base = known.look_up(reference)
         trials = held.enter_context(
@@ -80,7 +184,7 @@ def search_whole_plans(
             costs = trials.measure(others)
             return {**costs, reference: Cost.given(trials.base)}
 
-        found = search_plans(
+        search = search_plans(
             space,
             measure,
             known,
@@ -91,10 +195,10 @@ def search_whole_plans(
             seed=options.graph_search_seed,
             on_trials=lambda done: on_step("plans tried", done, options.graph_search_trials),
         )
-    plans.add_tried(found.placed())
-    for rank, parts in enumerate(list(found.best.values())[:BEST], 1):
+    plans.add_tried(search.placed())
+    for rank, parts in enumerate(list(search.best.values())[:BEST], 1):
         plans.add_new(f"{SEARCHED}{rank}", parts)
-    return found
+    return search
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from relay_text import is_external
 from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
+from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer, whole_plans
 from tvm.relay.collage.backends import get_backend, greedy_partition, register_backend
 from tvm.relay.collage.backends.accuracy import limits, traders_in
 from tvm.relay.collage.costs.tolerance import RELATIVE, tolerance_of
@@ -121,7 +121,7 @@ def test_plans_have_the_optimum_without_them_beside_the_optimum(mock_costs, monk
         seen.update(plans=plans, accuracy_budget=how.accuracy_budget)
         raise GuardUnavailable("no inputs")
 
-    monkeypatch.setattr(optimizer, "guard", fake)
+    monkeypatch.setattr(whole_plans, "guard", fake)
     result = optimize(RIGHT, TRADER, accuracy_budget=ENOUGH)
     assert compilers(seen["plans"]["collage"]) == {TRADER}
     assert compilers(seen["plans"]["collage-exact"]) == {RIGHT}
