@@ -11,11 +11,12 @@
 # %%
 import demo_models
 from demo_compare import print_beside
-from demo_settings import OPTIONS, OUTPUT, ROUNDS
+from demo_settings import IS_QUICK, OPTIONS, OUTPUT, ROUNDS
 from tvm.relay import collage
 
-NETS = ("magika", "cls")
+NETS = ("magika",) if IS_QUICK else ("magika", "cls")
 host, *backends = collage.available_targets()
+backends = backends[:2] if IS_QUICK else backends
 names = ["tvm", *(f"+ {backend.kind.name}" for backend in backends)]
 print("one more in each step:", ", ".join(names))
 

@@ -36,13 +36,13 @@ def run(name, folder):
     return "".join(each.get("text", "") for each in outputs)
 
 
-@pytest.mark.slow("two real nets searched, built and timed for each list of backends")
-@pytest.mark.timeout(1800)
+@pytest.mark.slow("a real net searched, built and timed for three lists of backends")
+@pytest.mark.timeout(900)
 def test_one_backend_more_at_a_time(tmp_path):
     text = run("performance", tmp_path)
-    assert "Magika" in text and text.count("x tvm, ships") >= 4
+    assert "Magika" in text and text.count("x tvm, ships") >= 2
     pictures = sorted(tmp_path.glob("*.svg"))
-    assert len(pictures) >= 4 and all(each.stat().st_size > 1000 for each in pictures)
+    assert len(pictures) == 2 and all(each.stat().st_size > 1000 for each in pictures)
 
 
 @pytest.mark.slow("a real net searched three times")
