@@ -128,7 +128,7 @@ def search(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bo
         model, workers, log, options.trials, end - began, options.search_model, told(name)
     )
     print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
-    return time.monotonic() < end and not any("time" in why for why in failed.values())
+    return time.monotonic() < end and not any(each.is_late for each in failed.values())
 
 
 def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:

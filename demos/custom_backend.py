@@ -112,7 +112,10 @@ def chain_source(composite: relay.Function) -> str:
     """A loop over all elements, a line for each call."""
     constants = nodes_of(composite, relay.Constant)
     (x,) = composite.params
-    names = {x: "x[i]", **{each: f"c{k}[0]" for k, each in enumerate(constants)}}
+    # A constant is a number, or has one for each element.
+    places = ["0" if np.prod(each.data.shape) == 1 else "i" for each in constants]
+    names = {x: "x[i]"}
+    names |= {each: f"c{k}[{place}]" for k, (each, place) in enumerate(zip(constants, places))}
     lines = []
     for number, call in enumerate(operator_calls(composite)):
         value = OPERATORS[call.op.name].format(*(names[arg] for arg in call.args))

@@ -128,15 +128,18 @@ def mix_text(models: Sequence[Mapping[str, Any]]) -> str:
     texts = []
     for model in models:
         final = next((row for row in model["plans"] if row["name"] == FINAL), None)
-        if final and is_mix(model["plans"], model["collage"]["plan"]):
+        if final and is_mix(model["plans"], model["collage"]):
             texts.append(f"{model['name']} ({ratio_text(final)} as fast as the best backend alone)")
     if not texts:
         return "On none of these models does a mix of backends ship: one backend alone is as fast."
     return f"A mix of backends ships on {', '.join(texts)}."
 
 
-def is_mix(plans: Sequence[Mapping[str, Any]], ships: str) -> bool:
-    """Whether the plan that ships is no backend alone by another name."""
+def is_mix(plans: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> bool:
+    """Whether what ships has parts of several backends, and is no backend alone by another name."""
+    ships = report["plan"]
+    if len({row["backend"] for row in report["placement"]}) < 2:
+        return False
     same = {row["same_as"] for row in plans if row["name"] == ships}
     equal = [row for row in plans if {row["name"], row["same_as"]} & {ships, *same} - {""}]
     return not any(row["is_single_backend"] for row in equal if row["name"] != FINAL)

@@ -24,6 +24,7 @@ from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.estimators import CostEstimator
+from tvm.relay.collage.graph_search import coarse_plans
 from tvm.relay.collage.graph_search.decide import simplest_first
 from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measured import Session, choose_kernels, open_session
@@ -114,8 +115,9 @@ class Found:
 
 
 def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Found]:
-    """The plans of each column: each of its backends alone, the op-level optimum, and that with
-    neighbours joined. Costs are asked for by the options of the current PassContext."""
+    """The plans of each column: each of its backends alone, the op-level optimum, that with
+    neighbours joined, and those of fewer parts. Costs are asked for by the options of the current
+    PassContext."""
     options = collage.CollageOptions.current()
     with open_session(options, _targets(backends).external) as session:
         for name, external in targets_of_columns(backends).items():
@@ -133,9 +135,13 @@ def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session)
         plans.kernels = choose_kernels(session, plans.parts_with_kernels())
         kernels = for_candidates(plans.kernels)
         estimator = CostEstimator(dataclasses.replace(session, kernels=kernels))
+        replans: dict[str, Any] = {}
+        estimator.replans = replans
         op_level = partition(prepared, targets, estimator)
         plans.add_single_backends()
         plans.add_merged(estimator.reports)
+        for name, parts in coarse_plans(replans).items():
+            plans.add_new(name, parts)
         plans.add_found(OP_LEVEL, op_level, estimator.reports)
     return plans
 

@@ -20,9 +20,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def run(
 ) -> Ended:
     """Call the function in a process that is killed, with all that it started, after `limit`
     seconds, and that finds the modules which this one finds; another `python` those of its own
-    environment and the benchmarks.
+    environment and the benchmarks. Who terminates this process meanwhile ends both, and temporary
+    folders of either are removed.
 
     is_stock: without Collage. The variables of `environment` are set over ours, and no schedules
     are downloaded. What the process writes goes to `log`, or where this process writes.
@@ -73,6 +75,7 @@ def run(
     with (
         tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder,
         log.open("w") if log else contextlib.nullcontext() as stream,
+        _exiting_when_terminated(),
     ):
         answer = Path(folder) / "answer.jsonl"
         request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
@@ -106,6 +109,24 @@ def run(
         last = (log.read_text(errors="replace").strip() or "no output").splitlines()[-1]
         why = f"{why}: {last[-_LOG_TAIL:]}"
     return Ended(values, errors[0] if errors else why, seconds)
+
+
+@contextlib.contextmanager
+def _exiting_when_terminated() -> Iterator[None]:
+    """SIGTERM raises SystemExit in the block, so that what is open is closed. Of other threads than
+    the first Python has no handler."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _: Any) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told(answer: Path) -> list[dict[str, Any]]:

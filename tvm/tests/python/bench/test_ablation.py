@@ -180,7 +180,9 @@ def small(monkeypatch):
 
 
 @pytest.mark.slow("a net searched for each column, built and measured")
-def test_a_small_net_through_all_of_it(small, tmp_path):
+def test_a_small_net_through_all_of_it(small, tmp_path, monkeypatch):
+    coarse = []
+    monkeypatch.setattr(columns, "coarse_plans", lambda replans: coarse.append(list(replans)) or {})
     request = {"net": "small", "size": 0, "batch": 1, "file": None, "threads": 1, "rounds": 12}
     request |= {"folder": str(tmp_path), "backends": ["dnnl"], "rtol": 1e-3}
     request |= {"peers": ["onnxruntime"]}
@@ -191,6 +193,7 @@ def test_a_small_net_through_all_of_it(small, tmp_path):
     assert found["not_built"] == {} and found["asked"] > 0
     assert [column["name"] for column in found["columns"]] == ["tvm", "+dnnl", "+winograd"]
     assert all(column["plan"] for column in found["columns"])
+    assert coarse == [["main"]] * 2, "the guard's plans of fewer parts are the columns' too"
     assert found["shipped"]["plan"] and found["fastest_peer"] == "onnxruntime"
     new = {each["name"]: each["new"] for each in found["columns_spent"]}
     assert new["tvm"] == new["+winograd"] == 0  # all in the store, or nothing to ask

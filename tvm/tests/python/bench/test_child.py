@@ -2,6 +2,7 @@
 """A benchmark's function in a process of its own: what it finds there, and how its end is data."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -81,13 +82,14 @@ def test_what_is_not_there_is_named():
 WAITING = "import sys; sys.path[:] = {path!r}; from harness import child; child.run({name!r}, {{}})"
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_benchmark_that_is_killed_or_interrupted_leaves_no_child(how):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_benchmark_that_is_ended_leaves_no_child_and_if_it_can_no_folder(how, tmp_path):
     """What bench/peers.py and bench/deploy.py build in; they measure in workers of the package."""
     code = WAITING.format(path=sys.path, name="bench_children:wait")
     # Tests that run in the background ignore that signal, and would pass this on.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + code
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    pipes["env"] = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], **pipes) as driver:
         waiting = int(driver.stdout.readline())
         assert is_running(waiting)
@@ -97,3 +99,4 @@ def test_a_benchmark_that_is_killed_or_interrupted_leaves_no_child(how):
     while is_running(waiting) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(waiting)
+    assert bool(list(tmp_path.iterdir())) == (how == signal.SIGKILL)

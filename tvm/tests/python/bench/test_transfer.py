@@ -2,10 +2,14 @@
 """bench/transfer.py on two tiny nets: it goes on where its budget ended, and writes its page."""
 
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 import transfer
 from tt_runs import SHAPE, net
+from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.transfer.kernel import Kernel
 from tvm.relay.collage.transfer.log import read_ansor, trials_of
 
 
@@ -48,6 +52,24 @@ def test_both_nets_get_each_others_schedules_and_a_row_of_the_page(folder, capsy
     text = page.read_text()
     assert "old" not in text and "| small |" in text and "2 adapted" in text
     assert "large 2 trials for 1 kernels" in text
+
+
+@pytest.mark.parametrize(
+    "reply, is_done",
+    [
+        (Reply("failed", type="RuntimeError", message="RuntimeError: another time"), True),
+        (Reply("timeout", message="killed after 3 s"), False),
+    ],
+)
+def test_a_kernel_whose_search_fails_does_not_keep_the_run_from_its_end(tmp_path, reply, is_done):
+    kernel = Kernel("work", "conv", "kind", ("sum",), (1, 16), 1e6)
+    model = SimpleNamespace(
+        candidate=SimpleNamespace(target="llvm", to_json=dict), kernels=[kernel]
+    )
+    workers = SimpleNamespace(run=lambda jobs, concurrency: [reply] * len(jobs))
+    nets = SimpleNamespace(of=lambda name: (model, workers))
+    options = transfer.parse(["--nets", "a,b", "--folder", str(tmp_path)])
+    assert transfer.search(nets, "a", options, time.monotonic() + 60) == is_done
 
 
 def test_a_net_that_cannot_be_exported_and_one_net_alone_are_named(folder, capsys):

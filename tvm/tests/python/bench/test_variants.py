@@ -69,6 +69,7 @@ def test_our_pool_is_in_the_process_of_one_and_not_of_two(tmp_path):
         side = opened(library, inputs)
         maps = Path(f"/proc/{side._server.pid}/maps").read_text()
         assert "libtvm_collage_runtime" in maps and ("libtvm_collage_pool" in maps) == is_ours
+        side._server.communicate(timeout=60)  # which ends with its stdin
 
 
 def test_winograds_kernel_and_onednns(nets, capfd):

@@ -65,6 +65,19 @@ def test_a_chain_is_one_loop_without_a_pattern_of_its_own():
     np.testing.assert_allclose(outputs(taken, x=x), outputs(mod, x=x), rtol=1e-4, atol=1e-6)
 
 
+def test_a_constant_of_a_chain_may_have_a_number_for_each_element():
+    x = relay.var("x", shape=(3, 70))
+    whole = relay.const(np.linspace(1, 2, 210, dtype="float32").reshape(3, 70))
+    y = relay.tanh(relay.multiply(x, whole) + relay.const(np.float32(0.5)))
+    function = relay.Function([x], relay.multiply(y, whole))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
+    taken, count = taken_and_not(mod)
+    assert count == 1
+    value = np.linspace(-1, 1, 210, dtype="float32").reshape(3, 70)
+    expected = outputs(mod, x=value)
+    np.testing.assert_allclose(outputs(taken, x=value), expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "mod",
     [

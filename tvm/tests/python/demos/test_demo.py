@@ -31,7 +31,7 @@ def record(**changes):
         "reference": "onnxruntime",
         "reference_text": "abc",
         "plans": [{**good, "name": "tvm", "ratio_to_best_single": None}, final],
-        "collage": {"plan": "tvm"},
+        "collage": {"plan": "tvm", "placement": [{"backend": "tvm"}]},
     }
 
 
@@ -210,8 +210,9 @@ def test_the_last_line_says_where_a_mix_ships():
         row = {"name": name, "same_as": same_as, "is_single_backend": single, "seconds": 1e-3}
         return row | {"ratio_to_best_single": ratio}
 
-    def model(name, ships, *plans):
-        return {"name": name, "plans": plans, "collage": {"plan": ships}}
+    def model(name, ships, *plans, backends=("dnnl", "tvm")):
+        placement = [{"backend": each} for each in backends]
+        return {"name": name, "plans": plans, "collage": {"plan": ships, "placement": placement}}
 
     ratio = {"value": 1.4, "low": 1.3, "high": 1.5}
     mixed = model("mixed", "collage", plan("dnnl"), plan("collage"), plan("final", ratio))
@@ -219,7 +220,9 @@ def test_the_last_line_says_where_a_mix_ships():
     by_another_name = model(
         "same", "collage", plan("dnnl"), plan("collage", same_as="dnnl"), plan("final", ratio)
     )
-    text = demo.mix_text([mixed, alone, by_another_name])
+    plans = plan("dnnl"), plan("collage"), plan("final", ratio)
+    of_one = model("one", "collage", *plans, backends=["dnnl", "dnnl"])
+    text = demo.mix_text([mixed, alone, by_another_name, of_one])
     assert text == (
         "A mix of backends ships on mixed (1.400 [1.300, 1.500] x as fast as the best backend "
         "alone)."

@@ -29,4 +29,8 @@ def net(path, size, shape=None):
 
 def answer(capsys, *arguments, code=0):
     assert main(["tt", *map(str, arguments), "--json"]) == code
-    return json.loads(capsys.readouterr().out)
+    return json.loads(capsys.readouterr().out, parse_constant=no_number)
+
+
+def no_number(text):
+    raise ValueError(f"{text} is no JSON")

@@ -81,7 +81,7 @@ class GraphNode:
     """A node of a function's graph; operators as callees, and names of values, are none."""
 
     index: int = described("post-dfs index, as placements have it", minimum=0)
-    kind: str = described("call, var, constant, tuple, projection, function, ...")
+    kind: str = described("call, var, const, tuple, projection, function, ...")
     op: str = described("of a call, as nn.conv2d; of control flow which, as If; else empty")
     name: str = described("of a variable; of others what the model's file calls it, where known")
     type: str = described("element type and shape, several for a tuple")

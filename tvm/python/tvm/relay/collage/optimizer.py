@@ -300,6 +300,7 @@ def _replay(job: Job, placement: Placement) -> Result:
         None,
         [],
         job.clock.seconds,
+        "it was built by a decision that was made before",
         makers={placement.plan: lambda: placement},
         records=job.records,
         kernels=placement.kernels,

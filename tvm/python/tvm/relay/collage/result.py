@@ -51,9 +51,9 @@ class Result:
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
     makers: what makes the placement of each plan that was seen, also of those that lost and of
         those that the search of whole plans tried; see `placement` and `placements`.
-    guard_skipped: why a guard that was on could not measure, e.g. inputs with open dimensions; ""
-        otherwise. Then the op-level optimum ships if the cost of each of its parts was measured,
-        else TVM alone.
+    guard_skipped: why nothing was measured end to end: a placement was replayed, or a guard that
+        was on could not, e.g. for inputs with open dimensions; "" otherwise. Where it could not,
+        the op-level optimum ships if the cost of each of its parts was measured, else TVM alone.
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.

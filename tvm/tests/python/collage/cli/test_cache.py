@@ -46,3 +46,19 @@ def test_no_store_is_no_row(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert call("cache", "size", "--store", "none", "--json") == 0
     assert [row["bytes"] for row in json.loads(capsys.readouterr().out)] == [0]
+
+
+def test_a_file_of_another_program_is_left_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    model = tmp_path / "net.onnx"
+    model.write_bytes(b"a model, " * 1000)
+    assert call("cache", "clear", "--store", model, "--yes") == 1
+    err = capsys.readouterr().err
+    assert "net.onnx" in err and err.count("\n") == 1 and model.exists()
+
+
+def test_a_damaged_store_is_removed(store, capsys):
+    whole = store.read_bytes()
+    store.write_bytes(whole[: len(whole) // 2])
+    assert call("cache", "clear", "--store", store, "--yes") == 0
+    assert not store.exists()

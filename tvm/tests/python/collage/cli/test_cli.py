@@ -8,8 +8,10 @@ import sys
 
 import pytest
 import tvm
+from store_rows import row
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import main, store
+from tvm.relay.collage.store import CostStore
 
 
 def raising(error):
@@ -88,6 +90,17 @@ def test_quiet_commands_print_no_results(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
     assert main(["store", "check"]) == 0
     assert capsys.readouterr().out == "results\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["completion", "bash"], ["store", "export", "--store", "{}"]], ids=" ".join
+)
+def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, capsys, arguments):
+    path = tmp_path / "costs.sqlite"
+    with CostStore(path) as found:
+        found.put(row())
+    assert main([*(piece.format(path) for piece in arguments), "--quiet"]) == 0
+    assert len(capsys.readouterr().out) > 100
 
 
 @pytest.mark.parametrize("arguments", [[], ["nope"], ["store"], ["backends", "--nope"]])

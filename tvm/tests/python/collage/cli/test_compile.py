@@ -41,7 +41,18 @@ def test_a_placement_is_replayed_without_measuring(folder, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["files"] == {"library": str(replayed)}
     assert "was not measured: it was built by a decision" in told["latency"]
+    assert collage.load(replayed).report["guard_skipped"].startswith("it was built by a decision")
     np.testing.assert_array_equal(outputs(replayed)[0], outputs(folder / "net.so")[0])
+
+
+def test_what_is_next_is_what_can_be_done(folder, capsys, monkeypatch):
+    made = (folder / "net.onnx", folder / "placement.json", "-o", folder / "next.so")
+    assert call("replay", *made, "--backends", "dnnl") == 0
+    out = capsys.readouterr().out
+    assert out.endswith(f"Next: collage run {folder / 'next.so'} --time\n")
+    with_made_up_costs(monkeypatch)
+    assert call("compile", folder / "net.onnx", "-o", folder / "next.so", *QUICK) == 0
+    assert f"; why: collage explain {folder / 'next.so'}\n" in capsys.readouterr().out
 
 
 def test_any_plan_of_a_library_is_replayed(folder):

@@ -119,3 +119,11 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
         ),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
+
+
+def test_a_picture_that_cannot_be_drawn_is_one_line(tmp_path, capsys):
+    side = {"name": "transferred", "search_seconds": 1.0, "speedup": None, "seconds": None}
+    found = {"model": "net", "sides": [side], "trials": {}, "matching_seconds": None}
+    (tmp_path / "gain.json").write_text(json.dumps(found))
+    error = answer(capsys, "plot", tmp_path / "gain.json", "-o", tmp_path / "x.nope", code=1)
+    assert "x.nope was not drawn: " in error["error"]

@@ -44,6 +44,18 @@ def test_the_fewest_parts_within_each_slack():
     assert counts(*front) == {FINER: 10, COARSER: 4}
 
 
+def test_each_price_is_asked_for_once():
+    requests = []
+
+    def replan(request):
+        requests.append(request)
+        return answer(request)
+
+    answer = replan_of((1.0, 40), (1.04, 10), (1.1, 4), (1.3, 1))
+    assert len(coarse_plans({"main": replan})) == 2
+    assert len(requests) == len(set(requests))
+
+
 def test_what_is_no_coarser_is_left_out():
     assert counts((1.0, 40)) == {}
     assert counts((1.0, 40), (1.5, 1)) == {}

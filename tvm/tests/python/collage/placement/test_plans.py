@@ -153,7 +153,7 @@ def saved(monkeypatch, tmp_path):
     def fail(*_, **__):
         raise AssertionError("a replay measures nothing")
 
-    for name in ("CostEstimator", "guard", "open_session"):
+    for name in ("CostEstimator", "decide", "open_session"):
         monkeypatch.setattr(optimizer, name, fail)
     mod, params = net()
     x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")

@@ -43,7 +43,7 @@ def nothing_is_measured(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("a replay measures nothing")
 
-    for name in ("CostEstimator", "guard", "open_session", "partition"):
+    for name in ("CostEstimator", "decide", "open_session", "partition"):
         monkeypatch.setattr(optimizer, name, fail)
 
 

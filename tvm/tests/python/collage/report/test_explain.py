@@ -100,6 +100,14 @@ def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     assert "Reasons are those against the plan by operators" in "\n".join(lines)
 
 
+def test_a_plan_that_no_file_holds_is_told_without_places(result):
+    report = compared(result, collage=1.0, tvm=1.1)
+    seen = report["placements"]
+    seen["plans"] = [row for row in seen["plans"] if row["plan"] != "tvm"]
+    [row] = explain(report, "collage")["plans"]
+    assert row["text"].startswith("tvm lost to collage by 10.0 %") and not row["places"]
+
+
 def test_plans_that_failed_or_are_no_slower_say_so(result):
     failed = Comparison("dnnl", Cost.failed("crashed", "signal 11"))
     faster = Comparison("collage", Cost.given(0.9), samples=(0.9,) * 9)
@@ -119,6 +127,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     ("asked", "says"),
     [
         ({"node": 999}, "the graph has no node 999"),
+        ({"node": 0}, "node 0 (x) launches no kernel and is in no part"),
         ({"op": "nn.dense"}, "no node is nn.dense: the operators are exp, nn.relu, sigmoid, sort"),
         ({"backend": "nope"}, f"no backend 'nope' in the search: {NAME}, tvm were"),
     ],

@@ -2,6 +2,7 @@
 """Real candidates, built by TVM and measured in workers end to end; no figure is asserted."""
 
 import json
+import time
 from importlib import import_module
 
 import numpy as np
@@ -154,6 +155,17 @@ def test_steady_candidates_end_early_and_noisy_ones_at_the_budget():
 def test_long_runs_get_the_fewest_samples_and_odd_clocks_end():
     for times in (forever(10.0), forever(0.0), forever(float("nan"))):
         assert len(timing.sample_until_narrow(FakeClock(times), 0.3, 0.03, 2e-3)) >= 6
+
+
+def test_what_runs_beside_is_of_the_budget():
+    """As TVM's pool does between runs of a part that has threads of its own."""
+    noise = np.random.default_rng(0)
+
+    def run(number, repeat):
+        time.sleep(2e-4 * number * repeat)
+        return noise.uniform(1e-5, 3e-5, repeat).tolist()
+
+    assert 6 <= len(timing.sample_until_narrow(run, 0.3, 0.03, 2e-3)) < 40
 
 
 def test_short_runs_are_timed_many_at_once():

@@ -3,6 +3,7 @@
 cli/test_tt_compare.py."""
 
 import json
+import math
 
 import pytest
 from transfer_nets import conv, kernel, source
@@ -92,3 +93,10 @@ def test_a_search_that_never_matches_says_how_long_it_was(logs, monkeypatch, tmp
 def test_no_gain_of_ansors_is_no_share():
     sides = [Side(name, 1.0, Interval(1.0, 1.0, 1.0), 1e-3) for name in ("transferred", "ansor")]
     assert Gain("net", tuple(sides), {}, None).share_of_gain is None
+
+
+def test_an_interval_of_too_few_rounds_is_json_and_comes_back():
+    side = Side("ansor", 1.0, Interval(1.2, 0.0, math.inf), 1e-3)
+    found = Gain("net", (side,), {"ansor": 2}, None)
+    text = json.dumps(found.to_json(), allow_nan=False)
+    assert Gain.from_json(json.loads(text)) == found

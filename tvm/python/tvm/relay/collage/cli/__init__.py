@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     for name in _TVMS_LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
-    is_silent = options.quiet and not options.json
+    is_silent = options.quiet and not (options.json or options.gives_data)
     try:
         with contextlib.redirect_stdout(io.StringIO()) if is_silent else contextlib.nullcontext():
             code = options.run(options)
@@ -89,6 +89,8 @@ def make_parser() -> argparse.ArgumentParser:
             action="store_true",
             help="print neither progress nor, without --json, results",
         )
+        # Of commands whose output is for another program, not for people: it is never left out.
+        leaf.set_defaults(gives_data=leaf.get_default("gives_data") or False)
     return parser
 
 

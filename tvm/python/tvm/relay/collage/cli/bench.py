@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ..costs.inputs import describe_inputs, random_inputs
 from ..errors import OptionError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
+from ..exec.scratch import ScratchFolder
 from ..measure import Comparison, Contestant, compare
 from ..peers import PEERS
 from ..progress import steps
@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
         if not peer.is_installed()
     }
     with contextlib.ExitStack() as held:
-        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="collage-bench-"))
+        folder = held.enter_context(ScratchFolder())
         inputs = str(Path(folder, "inputs.npz"))
         save_arrays(inputs, _inputs(options, chosen))
         library = options.library

@@ -104,10 +104,10 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
         names = [name.strip() for name in options.backends.split(",") if name.strip()]
         return parse_targets([host, *names]).all
-    except (ValueError, tvm.TVMError) as error:
-        if isinstance(error, tvm.TVMError) or not isinstance(error, OptionError):
-            raise OptionError(f"the targets: {last_line(error)}") from error
+    except OptionError:
         raise
+    except (ValueError, tvm.TVMError) as error:
+        raise OptionError(f"the targets: {last_line(error)}") from error
 
 
 def optimized(options: argparse.Namespace, placement: Any = None) -> Result:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import CollageError
 from ..exec.scratch import remove_stale, stale_folders
-from ..store import store_path
+from ..store import CostStore, StoreError, StoreForeignError, store_path
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
@@ -46,11 +46,12 @@ def _size(options: argparse.Namespace) -> int:
 
 
 def _clear(options: argparse.Namespace) -> int:
+    path, _ = store_path(options.store)
+    _check_is_ours(path)
     rows = [row for row in _rows(options.store) if row["bytes"]]
     if rows and not options.yes:
         listed = "; ".join(_text(row) for row in rows)
         raise CollageError(f"this would remove {listed}: say --yes to do it")
-    path, _ = store_path(options.store)
     for file in _files_of(path):
         file.unlink(missing_ok=True)
     remove_stale()
@@ -59,6 +60,17 @@ def _clear(options: argparse.Namespace) -> int:
     else:
         print("\n".join(f"removed {_text(row)}" for row in rows) or "there was nothing to remove")
     return 0
+
+
+def _check_is_ours(store: Path | None) -> None:
+    """StoreForeignError for another program's file; what is damaged or not there is fine."""
+    if store is not None:
+        try:
+            CostStore(store, create=False, write=False).close()
+        except StoreForeignError:
+            raise
+        except StoreError:
+            pass
 
 
 def _rows(store: str) -> Iterator[dict[str, Any]]:

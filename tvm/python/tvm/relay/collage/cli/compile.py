@@ -78,9 +78,8 @@ def _replay(options: argparse.Namespace) -> int:
     placement: Placement = placement_in(options.decision, options.plan)
     result: Result = optimized(options, placement)
     result.save_library(options.output)
-    report = full_report(result)
-    report["guard_skipped"] = "it was built by a decision that was made before"
-    _tell(options, report, {"library": options.output})
+    written = {"report": _report_path(options), "library": options.output}
+    _tell(options, full_report(result), written)
     return 0
 
 
@@ -102,6 +101,8 @@ def _tell(
         "\n".join([ships, latency, *(f"Wrote the {what}: {path}" for what, path in files.items())])
     )
     if library := files.get("library"):
-        print(f"Next: collage run {library} --time; why: collage explain {library}")
+        # Without a search there is nothing to explain.
+        why = f"; why: collage explain {library}" if report["functions"] else ""
+        print(f"Next: collage run {library} --time{why}")
     else:
         print(advice)

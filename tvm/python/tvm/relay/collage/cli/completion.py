@@ -21,7 +21,7 @@ def add_parser(commands: Any, make_parser: Callable[[], argparse.ArgumentParser]
     )
     parser.add_argument("shell", choices=["bash", "zsh", "fish"])
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=lambda options: _run(options, make_parser()))
+    parser.set_defaults(run=lambda options: _run(options, make_parser()), gives_data=True)
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

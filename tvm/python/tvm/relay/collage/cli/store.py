@@ -49,6 +49,7 @@ def add_parser(commands: Any) -> None:
     _add_filters(action)
     action.add_argument("--output", default="-", help="a file; - is standard output")
     action.add_argument("--salvage", action="store_true", help="what a damaged file still holds")
+    action.set_defaults(gives_data=True)
     action = add("import", _import, "add exported costs; of equal keys the newer one stays")
     action.add_argument("input", help="a file of `collage store export`; - is standard input")
     action = add("prune", _prune, "remove costs that all of the options apply to, and print them")

@@ -16,7 +16,7 @@ import itertools
 import math
 import statistics as _stdlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
 # A dependence from which an interval is too narrow by sqrt(1.6 / 0.4): a factor of 2.
@@ -42,6 +42,17 @@ class Interval(NamedTuple):
     def to_json(self) -> dict[str, float | None]:
         """By name; a bound that is infinite, which JSON cannot say, is None."""
         return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}
+
+    def to_list(self) -> list[float | None]:
+        """The same without names, as files of records have it."""
+        return list(self.to_json().values())
+
+    @classmethod
+    def of_list(cls, values: Sequence[Any]) -> Interval:
+        """Inverse of to_list. TypeError or ValueError for anything else."""
+        value, low, high = values
+        low, high = -math.inf if low is None else low, math.inf if high is None else high
+        return cls(float(value), float(low), float(high))
 
 
 @functools.cache

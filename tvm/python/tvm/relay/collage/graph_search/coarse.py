@@ -13,7 +13,7 @@ add up to little more than the optimum's. Test: graph_search/test_coarse.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..placement.describe import placed_parts
@@ -29,22 +29,22 @@ def coarse_plans(replans: Replans) -> dict[str, Parts]:
     """Parts by function of each coarse plan, by its name, finest first. One is left out that is no
     coarser than the one before it, or than the optimum."""
     found: dict[str, Parts] = {}
-    last = {name: plan_again(replan) for name, replan in replans.items()}
-    for plan, slack in SLACK.items():
-        coarse = {name: _coarsest(replan, slack) for name, replan in replans.items()}
-        if any(coarse[name]["parts"] != last[name]["parts"] for name in replans):
-            found[plan] = {name: placed_parts(each["parts"]) for name, each in coarse.items()}
-        last = coarse
+    rows = {name: list(_coarsest(replan)) for name, replan in replans.items()}
+    for k, plan in enumerate(SLACK, 1):
+        if any(each[k] != each[k - 1] for each in rows.values()):
+            found[plan] = {name: placed_parts(each[k]) for name, each in rows.items()}
     return found
 
 
-def _coarsest(replan: Callable[[str], Any], slack: float) -> dict[str, Any]:
-    """What the replan answers for the highest price at which the plan is within the slack."""
-    found = plan_again(replan)
-    optimum = found["seconds"]
-    for price in _PRICES:
-        plan = plan_again(replan, part_seconds=price * optimum)
-        if plan["seconds"] > (1 + slack) * optimum:
-            break
-        found = plan
-    return found
+def _coarsest(replan: Callable[[str], Any]) -> Iterator[list[Any]]:
+    """The optimum's rows of parts, then for each slack those for the highest price at which the
+    plan is within it."""
+    optimum = plan_again(replan)
+    rows, seconds = optimum["parts"], optimum["seconds"]
+    yield rows
+    plans = (plan_again(replan, part_seconds=price * seconds) for price in _PRICES)
+    plan = next(plans, None)
+    for slack in SLACK.values():
+        while plan and plan["seconds"] <= (1 + slack) * seconds:
+            rows, plan = plan["parts"], next(plans, None)
+        yield rows

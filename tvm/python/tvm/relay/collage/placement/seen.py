@@ -82,9 +82,11 @@ class SeenPlans:
 
 
 def can_be_saved(placement: Placement) -> bool:
-    """Whether a file can hold it: an attribute of a composite may be what none holds."""
+    """Whether a file can hold it: an attribute of a composite may be what none holds. Nodes, the
+    same of all plans, are not looked at: a search of whole plans may have tried hundreds."""
+    functions = tuple(dataclasses.replace(f, nodes=()) for f in placement.functions)
     with contextlib.suppress(PlacementError):
-        from_json(Placement, to_json(placement))
+        from_json(Placement, to_json(dataclasses.replace(placement, functions=functions)))
         return True
     return False
 

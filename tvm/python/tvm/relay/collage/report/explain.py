@@ -38,6 +38,7 @@ def explain(
     the report has no graph.
     """
     found = []
+    idle: list[GraphNode] = []
     names: set[str] = set()
     seen = _read(SeenPlans, report.get("placements"))
     if plan not in seen.names():
@@ -50,19 +51,31 @@ def explain(
         graph = _read(FunctionGraph, function.get("graph"))
         layers = Layers(report, seen, function["function"], graph)
         for row in plans:
-            _add_places(row, layers, report["plan"])
+            # A plan whose placement no file holds is told of without places.
+            if row["is_slower"] and {row["plan"], report["plan"]} <= {*seen.names()}:
+                row["places"] += _places(layers, report["plan"], row["plan"])
         names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
         part_of = {index: part for part in layers.parts(plan) for index in part.nodes}
         for each in graph.nodes:
             is_asked = each.index == node if node is not None else each.is_kernel
-            if is_asked and (op is None or each.op == op):
-                rows = _backends(each, part_of.get(each.index), graph, backend)
-                found.append(_node(function["function"], each, part_of.get(each.index), rows))
+            part = part_of.get(each.index)
+            if not is_asked or (op is not None and each.op != op):
+                continue
+            if part is None and not each.is_kernel:
+                idle.append(each)
+                continue
+            rows = _backends(each, part, graph, backend)
+            found.append(_node(function["function"], each, part, rows))
     if not report["functions"]:
         raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
     if backend is not None and backend not in names:
         known = ", ".join(sorted(names))
         raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
+    if idle and not found:
+        raise OptionError(
+            f"node {node} ({idle[0].name or idle[0].op or idle[0].kind}) launches no kernel and "
+            "is in no part: there is nothing to decide for it"
+        )
     if not found:
         raise OptionError(_no_node(node, op, report))
     return {"head": list(head_lines(report)[:2]), "plan": plan, "plans": plans, "nodes": found}
@@ -116,13 +129,11 @@ def _percent(row: dict[str, Any]) -> str:
     return text
 
 
-def _add_places(row: dict[str, Any], layers: Layers, ships: str) -> None:
+def _places(layers: Layers, ships: str, plan: str) -> list[str]:
     """Where a plan that lost costs most, by what parts take alone."""
-    if not row["is_slower"]:
-        return
-    lost = [each for each in layers.differences(ships, row["plan"]) if (each.loss or 0.0) > 0]
+    lost = [each for each in layers.differences(ships, plan) if (each.loss or 0.0) > 0]
     words = ("mostly", "then", "then")
-    row["places"] += [_place_text(word, each) for word, each in zip(words, lost, strict=False)]
+    return [_place_text(word, each) for word, each in zip(words, lost, strict=False)]
 
 
 def _place_text(word: str, place: Difference) -> str:
@@ -150,6 +161,7 @@ def _node(
         "op": node.op,
         "name": node.name,
         "type": node.type,
+        "is_kernel": node.is_kernel,
         "attrs": node.attrs,
         "part": {
             "backend": part.backend if part else TVM_ALONE,
@@ -236,7 +248,7 @@ def _node_lines(node: dict[str, Any]) -> list[str]:
         f"  runs on {part['backend']}{others}{seconds}",
     ]
     for row in node["backends"]:
-        lines.append(f"  {row['backend']}: {_state(row)}")
+        lines.append(f"  {row['backend']}: {_state(row, node['is_kernel'])}")
         for each in row["candidates"][:3]:
             lines.append(
                 f"    {format_seconds(each['seconds'])} for nodes {_nodes_text(each['nodes'])}"
@@ -279,13 +291,13 @@ def _part_lines(nodes: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state(row: dict[str, Any], is_kernel: bool = True) -> str:
     """Why a backend does not have a node, or that it has."""
     if row["has_it"]:
         return "has it"
     reason = row["reason"]
-    if reason is None:
-        return "has it in the plan by operators"
+    if reason is None:  # which kernels alone have
+        return "has it in the plan by operators" if is_kernel else "it launches no kernel"
     if reason["why"] == "slower":
         there, here = reason["seconds"], reason["instead_seconds"]
         ratio = f", {there / here:.2f} times as long" if here else ""

@@ -30,8 +30,8 @@ def plot_gains(gains: Sequence[Gain], path: str | os.PathLike[str]) -> None:
             [speedup.value for _, speedup in ran],
             width,
             yerr=[
-                [speedup.value - speedup.low for _, speedup in ran],
-                [speedup.high - speedup.value for _, speedup in ran],
+                [s.value - s.low if s.is_bounded else 0.0 for _, s in ran],
+                [s.high - s.value if s.is_bounded else 0.0 for _, s in ran],
             ],
             label=name,
         )

@@ -7,6 +7,7 @@ Precondition: nothing else that needs the cores runs; the driver sees to that.
 from __future__ import annotations
 
 import statistics as _stdlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,23 +94,26 @@ def sample_until_narrow(
     sample_seconds: float,
 ) -> list[float]:
     """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
-    answers seconds per run, until the median's interval is narrow or the budget is spent.
+    answers seconds per run, until the median's interval is narrow or the budget is spent, also by
+    what runs beside them.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.
     """
     run(1, 1)
+    began = time.perf_counter()
     once = run(1, 3)[-1]
+    whole = (time.perf_counter() - began) / 3
     if not once > 1e-9:  # a clock that stands still; not a number
         once = 1e-9
     number = max(1, min(100_000, round(sample_seconds / once)))
-    chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * once))))
+    chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * max(once, whole)))))
     samples: list[float] = []
-    spent = 0.0
+    spent, began = 0.0, time.perf_counter()
     while True:
         new = run(number, chunk)
         samples += new
-        spent += number * sum(new)
+        spent = max(spent + number * sum(new), time.perf_counter() - began)
         # a clock that stands still or runs wild must not make a loop without end
         if spent >= budget_seconds or not spent > 0 or len(samples) >= 1000:
             return samples

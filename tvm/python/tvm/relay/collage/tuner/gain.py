@@ -89,13 +89,17 @@ class Gain:
         return [f"{self.model}:", *(side.Summary() for side in self.sides), match, *gained]
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "trials": dict(self.trials)}
+        sides = [
+            {**dataclasses.asdict(side), "speedup": side.speedup and side.speedup.to_list()}
+            for side in self.sides
+        ]
+        return {**dataclasses.asdict(self), "sides": sides, "trials": dict(self.trials)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Gain:
-        """Inverse of to_json. TypeError or KeyError for anything else."""
+        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
         sides = tuple(
-            Side(**{**side, "speedup": side["speedup"] and Interval(*side["speedup"])})
+            Side(**{**side, "speedup": side["speedup"] and Interval.of_list(side["speedup"])})
             for side in fields["sides"]
         )
         return cls(**{**fields, "sides": sides})

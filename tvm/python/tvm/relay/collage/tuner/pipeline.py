@@ -10,6 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import tvm
 
@@ -37,6 +38,14 @@ class Model:
 
     candidate: CandidateModule
     kernels: Sequence[Kernel]
+
+
+class Unfinished(NamedTuple):
+    """Why a kernel's search did not come to its end. is_late: time ended it, so that another run
+    goes on with it."""
+
+    reason: str
+    is_late: bool
 
 
 def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
@@ -103,14 +112,14 @@ def autoschedule(
     search_model: str,
     on_step: OnStep = untold,
     is_enough: Callable[[], bool] = lambda: False,
-) -> dict[str, str]:
+) -> dict[str, Unfinished]:
     """Ansor's own search, until the log has so many trials of each kernel, the seconds end, or
     `is_enough`, which is asked before each round of a kernel.
 
     It goes round by round, some trials of each kernel, so that a search that ends early has served
     all of them. Returns by workload why a kernel's search did not end, for those where it did not.
     """
-    failed: dict[str, str] = {}
+    failed: dict[str, Unfinished] = {}
     exhausted: set[str] = set()  # which have no schedule left that was not tried
     kernels, budget = _dearest_first(model.kernels), Budget(seconds)
     target = str(model.candidate.target)
@@ -126,7 +135,7 @@ def autoschedule(
             if is_enough():
                 return failed
             if budget.is_spent:
-                failed[kernel.workload] = "no time left"
+                failed[kernel.workload] = Unfinished("no time left", is_late=True)
                 continue
             arguments = {
                 "candidate": model.candidate.to_json(),
@@ -142,7 +151,8 @@ def autoschedule(
                 job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
                 [reply] = workers.run([job], concurrency=1)
             if reply.outcome != "ok":
-                failed[kernel.workload] = f"{reply.outcome}: {reply.message}"
+                reason = f"{reply.outcome}: {reply.message}"
+                failed[kernel.workload] = Unfinished(reason, reply.outcome == "timeout")
             elif not reply.value["trials"]:
                 exhausted.add(kernel.workload)
     return failed

@@ -57,6 +57,14 @@ def find(chrome, selector):
     return chrome.find_element("css selector", selector)
 
 
+def downloaded(path):
+    """The text of a file that the browser saves."""
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return path.read_text()
+
+
 def text_of(chrome, selector):
     return find(chrome, selector).text
 
@@ -171,6 +179,17 @@ def test_a_backend_is_hidden(chrome, show):
     assert not chrome.find_elements("css selector", "g.box.off")
 
 
+def test_a_report_is_saved_to_the_last_digit(chrome, show, folder):
+    report = made_report(1)
+    # As a slice without an end has it, which no number of a script is.
+    report["functions"][0]["graph"]["nodes"][2]["attrs"]["end"] = [2**63 - 1]
+    page = folder / "digits.html"
+    page.write_text(to_html(report))
+    show(page.as_uri())
+    find(chrome, "#save-report").click()
+    assert json.loads(downloaded(folder / "report.json")) == json.loads(json.dumps(report))
+
+
 def test_any_plan_is_drawn_and_saved(chrome, show, folder):
     from selenium.webdriver.support.select import Select
 
@@ -181,9 +200,7 @@ def test_any_plan_is_drawn_and_saved(chrome, show, folder):
     assert boxes and all("beta" in words for words in boxes)
     find(chrome, "#save-placement").click()
     path = folder / "beta.placement.json"
-    deadline = time.monotonic() + 20
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert downloaded(path)
     placement = load_placement(path)
     assert placement.plan == "beta"
     assert {part.backend for part in placement.functions[0].parts} == {"beta"}

@@ -59,7 +59,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _plot(options: argparse.Namespace) -> int:
     gains = [Gain.from_json(_read(path)) for path in options.comparisons]
-    plot_gains(gains, options.output)
+    try:
+        plot_gains(gains, options.output)
+    except (ImportError, ValueError) as error:  # no matplotlib, no such format
+        raise CollageError(f"{options.output} was not drawn: {error}") from error
     if options.json:
         print(json.dumps({"picture": str(options.output)}))
     else:

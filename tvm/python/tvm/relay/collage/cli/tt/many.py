@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...costs.cost import format_seconds
+from ...costs.statistics import Interval
 from ...errors import CollageError
 from ...files import parse_json
 from ...progress import steps
@@ -128,7 +129,8 @@ def _rows_of(
     for row in rows:
         item, untuned = by_name[row["from"]], by_name[UNTUNED]
         is_timed = bool(item.samples and untuned.samples)
-        row["speedup"] = list(paired_ratio(untuned.samples, item.samples)) if is_timed else None
+        ratio = paired_ratio(untuned.samples, item.samples) if is_timed else None
+        row["speedup"] = ratio and ratio.to_list()
         row["failure"] = "" if is_timed else item.cost.Summary()
     return rows
 
@@ -174,7 +176,8 @@ def _row_text(row: Mapping[str, Any]) -> str:
     if row["speedup"] is None:
         gained = row["failure"]
     else:
-        gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*row["speedup"])
+        speedup = Interval.of_list(row["speedup"])
+        gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*speedup)
     return (
         f"{row['model']} from {row['from']}: {gained}, {row['served']} of {row['kernels']} kernels "
         f"served in {format_seconds(row['search_seconds'])}, score {row['score']:.2f}"

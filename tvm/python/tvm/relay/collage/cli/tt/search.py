@@ -100,7 +100,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
         options,
         {
             **counts,
-            "failed": {names[key]: why for key, why in failed.items()},
+            "failed": {names[key]: each.reason for key, each in failed.items()},
             "seconds": round(_took(options.log), 1),
         },
     )

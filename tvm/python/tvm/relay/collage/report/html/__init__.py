@@ -2,7 +2,9 @@
 """A report as one HTML file that needs no network, and as a frame in a notebook.
 
 The page is page.html with the style and the scripts that it names, which draw the report's JSON and
-places computed here. Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
+places computed here. The report is a text of its own, which is saved as it is: numbers of scripts
+have 53 bits, ends of slices 63.
+Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
     backends = {row["name"] for f in report["functions"] for row in f["graph"]["backends"]}
     backends |= {row["backend"] for row in report["placement"]}
     data = {
-        "report": report,
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in looks_of(backends).items()},
         "functions": arrange(report, plan),
@@ -38,7 +39,8 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
         "placement_format": {"format": FORMAT, "version": VERSION},
     }
     page = _MARK.sub(lambda mark: _asset(mark[1]), _asset("page.html"))
-    return page.replace("/* data */", _json(data), 1)
+    # The last mark first: no name in what is put in is taken for a mark.
+    return page.replace("/* data */", _json(data), 1).replace("/* report */", _json(report), 1)
 
 
 def notebook_frame(report: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the report knows: nodes and costs of a function, and of a box what each backend would take.
 
-const REPORT = DATA.report;
+const REPORT_TEXT = byId("report").textContent;
+const REPORT = JSON.parse(REPORT_TEXT);
 const TVM = "tvm";
 const MOST_REASONS = 4;
 const KNOWN = new Set(["measured", "estimated"]);

@@ -15,9 +15,7 @@ function begin() {
   drawReasons(byId("reasons-body"));
   drawEnvironment(byId("environment-body"));
   beginTheme();
-  byId("save-report").addEventListener("click", () =>
-    saveFile("report.json", JSON.stringify(REPORT)),
-  );
+  byId("save-report").addEventListener("click", () => saveFile("report.json", REPORT_TEXT));
   const drawable = new Set(PAGE.function ? Object.keys(PAGE.function.plans) : []);
   const pick = (name) => {
     showPlan(name);
