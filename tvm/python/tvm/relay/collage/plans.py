@@ -38,8 +38,6 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
-# Plans of fewer parts, as graph_search/coarse.py names them.
-COARSE = "collage-coarse"
 # The best of a search of whole plans, by their ranks: graph-1, graph-2, ...
 SEARCHED = "graph-"
 

@@ -185,6 +185,16 @@ def test_kernels_that_cannot_be_listed_are_an_error_that_names_the_net(workers, 
         transfer.kernels(candidate(dense()))
 
 
+# A build that measures little and keeps nothing.
+SHORT = {
+    "progress": "quiet",
+    "store": "none",
+    "workers": 1,
+    "measure_seconds": 0.02,
+    "guard_rounds": 3,
+}
+
+
 def test_a_build_tries_schedules_of_other_kernels_and_uses_what_is_faster(tmp_path):
     given, own = tmp_path / "given.jsonl", tmp_path / "own.jsonl"
     note_kernel(given, kernel(conv, kernel=1))
@@ -192,11 +202,7 @@ def test_a_build_tries_schedules_of_other_kernels_and_uses_what_is_faster(tmp_pa
     options = CollageOptions(
         transfer_log=[str(given)],
         tune_log=str(own),
-        progress="quiet",
-        store="none",
-        workers=1,
-        measure_seconds=0.02,
-        guard_rounds=3,
+        **SHORT,
     )
     result = optimize(conv(), None, [TARGET], options)
     [line] = read_ansor(own)
@@ -217,11 +223,7 @@ def test_logs_of_other_kinds_go_beside_schedules_to_transfer(tmp_path):
         transfer_log=[str(given)],
         tuning_log=[str(autotvm)],
         tune_log=str(own),
-        progress="quiet",
-        store="none",
-        workers=1,
-        measure_seconds=0.02,
-        guard_rounds=3,
+        **SHORT,
     )
     result = optimize(conv(), None, [TARGET], options)
     [line] = read_ansor(own)

@@ -14,7 +14,8 @@ from typing import Any
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
 from ..function_report import FunctionReport, ReportedPart
-from ..plans import COARSE, EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
+from ..graph_search.coarse import SLACK
+from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
@@ -76,7 +77,7 @@ def costs_asked(report: FunctionReport) -> dict[str, int]:
 
 def is_single(plan: str) -> bool:
     """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
-    is_op_level = plan in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL]) or plan.startswith(COARSE)
+    is_op_level = plan in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL], *SLACK)
     return not is_op_level and not is_searched(plan)
 
 
