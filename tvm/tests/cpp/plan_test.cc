@@ -327,6 +327,20 @@ TEST_CASE("replan: what parts are charged makes them fewer, and is no cost") {
   CHECK(Text(g, backends, replan.Plan(any, 4)) == "mine(a b) tvm(c)");
 }
 
+TEST_CASE("replan: a kernel without a cost adds nothing to a plan's seconds") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(g, Specs(g, "a | b | a b", "a"),
+                               {{"mine: a", 1}, {"mine: b", 1}, {"mine: a b", 3}});
+  const FunctionPlan plan = PlanOf(g, backends);
+  REQUIRE(Text(g, backends, plan) == "mine(a) mine(b) host(c)");
+  const Replan replan(g.graph, plan, backends.specs());
+  const std::vector<int> any(g.graph.size(), Replan::kAnyBackend);
+  CHECK(replan.Plan(any).seconds == doctest::Approx(2));
+  const FunctionPlan coarse = replan.Plan(any, 2);
+  CHECK(Text(g, backends, coarse) == "mine(a b) host(c)");
+  CHECK(coarse.seconds == doctest::Approx(3));
+}
+
 TEST_CASE("replan: TVM is wished for where nobody knows what it takes there") {
   const NamedGraph g = G(kChain);
   const TableBackends backends(g, Specs(g, "a b c", "a | c"), {{"mine: a b c", 3}, {"tvm: a", 4}});

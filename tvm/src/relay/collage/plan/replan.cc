@@ -75,6 +75,7 @@ FunctionPlan Replan::Plan(const std::vector<int>& wish, double part_seconds) con
   for (int id : step.plan.candidates) {
     plan.parts.push_back({candidates_[id], costs_[id]});
     if (is_external_[id]) plan.seconds -= part_seconds;
+    if (!costs_[id].IsUsable()) plan.seconds -= kUnknownSeconds;
   }
   return plan;
 }

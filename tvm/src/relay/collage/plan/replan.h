@@ -34,8 +34,8 @@ class Replan {
    * \param wish a spec or kAnyBackend by node. \param part_seconds charged for each part of an
    * external backend, beside its cost: the higher, the fewer there are.
    *
-   * Its `seconds` hold the parts' costs and transitions, and a great number where there are more
-   * broken wishes or unknown costs than none. The search is exact but for its limit on states,
+   * Its `seconds` hold the known costs and transitions, and a great number for each broken wish. A
+   * kernel that no candidate with a known cost takes adds nothing: each plan has it. The search is exact but for its limit on states,
    * which is low: whole plans are measured, so that a second-best sum does no harm.
    */
   FunctionPlan Plan(const std::vector<int>& wish, double part_seconds = 0.0) const;
