@@ -33,16 +33,16 @@ Dims Spatial(const Dims& values, size_t skip, int64_t fill) {
   return result;
 }
 
-/*! \brief Over rows and columns of an image or a volume, in one group. */
-bool HasSquareWindow(const NodeDesc& node, const Dims& weights) {
+/*! \brief The kernel's form for an image or a volume in one group; null when there is none. */
+const winograd::Form* FormOf(const winograd::Kernel& kernel, const NodeDesc& node,
+                             const Dims& weights) {
   const Dims& strides = node.Ints("strides");
   const Dims& dilation = node.Ints("dilation");
   const size_t axes = strides.size();
-  if (node.Int("groups") != 1 || axes < 2) return false;
-  const auto is_last = [](const Dims& dims, int64_t value) {
-    return *(dims.end() - 1) == value && *(dims.end() - 2) == value;
-  };
-  return is_last(weights, 3) && is_last(strides, 1) && is_last(dilation, 1);
+  if (node.Int("groups") != 1 || axes < 2) return nullptr;
+  if (dilation[axes - 1] != 1 || dilation[axes - 2] != 1) return nullptr;
+  return winograd::FindForm(kernel, weights[axes], weights[axes + 1], strides[axes - 2],
+                            strides[axes - 1]);
 }
 
 winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weights,
@@ -119,7 +119,7 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                   const std::vector<StepArg>& args) {
   const std::string wanted = Wanted(node);
   const Dims dims = weights.desc.dims();
-  if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
+  if (wanted == "never" || !IsFloat(*planner, node)) return false;
   const std::optional<Epilogue> post_ops = SplitPostOps(node);
   if (!post_ops || !planner->IsConstant(weights)) return false;
   const Dims outputs = args[1].desc.dims();
@@ -128,15 +128,18 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   const int num_threads = planner->NumThreads();
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
-    const auto src = args[0].desc.StridesOfVectors(lanes);
+    const winograd::Form* form = kernel ? FormOf(*kernel, node, dims) : nullptr;
+    if (!form) continue;
+    const bool has_few = winograd::HasFewChannels(*kernel, shape);
+    const auto src = args[0].desc.StridesOfVectors(has_few ? 1 : lanes);
     const auto dst = args[1].desc.StridesOfVectors(lanes);
-    if (!kernel || !src || !dst) continue;
-    if (wanted != "always" && !winograd::IsFaster(*kernel, shape, num_threads)) return false;
+    if (!src || !dst) continue;
+    if (wanted != "always" && !winograd::IsFaster(*kernel, *form, shape, num_threads)) return false;
     const std::shared_ptr<void> plain =
         planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
     const std::shared_ptr<float> packed =
-        winograd::PackWeights(*kernel, shape, static_cast<const float*>(plain.get()));
-    const winograd::Convolution conv(*kernel, shape, StridesOf(*src), StridesOf(*dst),
+        winograd::PackWeights(*kernel, *form, shape, static_cast<const float*>(plain.get()));
+    const winograd::Convolution conv(*kernel, *form, shape, StridesOf(*src), StridesOf(*dst),
                                      post_ops->own);
     const auto run = [conv, packed](const std::vector<void*>& operands, int num_threads,
                                     void* scratch) {
