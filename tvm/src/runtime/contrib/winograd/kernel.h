@@ -24,13 +24,13 @@ struct Axis {
   int taps, stride, outputs, points;
 };
 
-/*! \brief A convolution over rows and columns by one of the forms; anything in depth. */
+/*! \brief A convolution over rows and columns by one of the forms. */
 struct Shape {
   int64_t batch, in_channels, out_channels;
   int64_t depth, height, width;
   int64_t out_depth, out_height, out_width;
   int64_t pad_front, pad_top, pad_left;
-  int64_t kernel_depth, stride_depth, dilation_depth;
+  int64_t kernel_depth, stride_depth, dilation_depth;  // of depths that are added up
 };
 
 /*! \brief Where data lie, in floats; `block` leads from one vector of channels to the next. */
@@ -69,14 +69,15 @@ struct Piece {
 using RunPiece = void (*)(const Problem& problem, const Data& data, const Piece& piece,
                           float* scratch);
 
-/*! \brief A window that there is code for, nested of two axes: a tile has rows.outputs by
- * columns.outputs results (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
- * 2016). */
+/*! \brief A window that there is code for, nested of its axes: a tile has so many results along each
+ * (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one tap
+ * stand for any number: those of a window are then added up as channels are. */
 struct Form {
-  Axis rows, columns;
+  Axis depths, rows, columns;
   RunPiece run;
 
-  int points() const { return rows.points * columns.points; }
+  int points() const { return depths.points * rows.points * columns.points; }
+  int taps() const { return depths.taps * rows.taps * columns.taps; }
 };
 
 struct Kernel {

@@ -151,7 +151,7 @@ struct Products : Vectors<kLanes> {
   }
 };
 
-template <int kLanes, int kRows, typename Rows, typename Columns>
+template <int kLanes, int kRows, typename Depths, typename Rows, typename Columns>
 struct Tiles : Vectors<kLanes> {
   using Lanes = Vectors<kLanes>;
   using typename Lanes::Vector;
@@ -160,12 +160,14 @@ struct Tiles : Vectors<kLanes> {
   using Lanes::Min;
   using Lanes::Store;
 
+  static constexpr int kInDepths = Depths::kOf.inputs, kOutDepths = Depths::kOf.outputs;
   static constexpr int kInRows = Rows::kOf.inputs, kInColumns = Columns::kOf.inputs;
   static constexpr int kDown = Rows::kOf.points, kAcross = Columns::kOf.points;
   static constexpr int kOutRows = Rows::kOf.outputs, kOutColumns = Columns::kOf.outputs;
-  static constexpr int kPoints = kDown * kAcross;
+  static constexpr int kPlane = kDown * kAcross;  // points of one depth
+  static constexpr int kPoints = Depths::kOf.points * kPlane;
 
-  /*! \brief A tile's place: image, depth, and its first row and column of outputs. */
+  /*! \brief A tile's place: image, and its first depth, row and column of outputs. */
   struct Tile {
     int64_t image, depth, row, column;
   };
@@ -176,8 +178,9 @@ struct Tiles : Vectors<kLanes> {
     Tile tile;
     tile.column = index % across * kOutColumns;
     tile.row = index / across % down * kOutRows;
-    tile.depth = index / (across * down) % s.out_depth;
-    tile.image = index / (across * down * s.out_depth);
+    const int64_t deep = (s.out_depth + kOutDepths - 1) / kOutDepths;
+    tile.depth = index / (across * down) % deep * kOutDepths;
+    tile.image = index / (across * down * deep);
     return tile;
   }
 
@@ -205,29 +208,40 @@ struct Tiles : Vectors<kLanes> {
     }
   }
 
-  /*! \brief Fills V of one tile: at each point, the channels of all depths of the window. */
+  /*! \brief The points of one depth of a vector of channels. */
+  static void TransformPlane(const Problem& p, const float* plane, const Tile& tile, Vector* out) {
+    Vector inputs[kInRows * kInColumns], half[kDown * kInColumns];
+    Gather(p, plane, tile.row * Rows::kAxis.stride - p.shape.pad_top,
+           tile.column * Columns::kAxis.stride - p.shape.pad_left, inputs);
+    for (int j = 0; j < kInColumns; ++j) {
+      Lanes::template TransformInput<Rows>(inputs + j, kInColumns, half + j, kInColumns);
+    }
+    for (int i = 0; i < kDown; ++i) {
+      const Vector* row = half + i * kInColumns;
+      Lanes::template TransformInput<Columns>(row, 1, out + i * kAcross, 1);
+    }
+  }
+
+  /*! \brief Fills V of one tile: at each point, the channels of all depths of the window that are
+   * not transformed. */
   static void TransformTile(const Problem& p, const float* input, const Tile& tile, float* v,
                             int64_t point_stride) {
     const Shape& s = p.shape;
-    Vector inputs[kInRows * kInColumns], half[kDown * kInColumns], points[kPoints];
+    Vector planes[kInDepths * kPlane], points[kPoints];
     for (int64_t k = 0; k < s.kernel_depth; ++k) {
-      const int64_t depth = tile.depth * s.stride_depth + k * s.dilation_depth - s.pad_front;
-      const bool is_inside = depth >= 0 && depth < s.depth;
+      const int64_t first = tile.depth * s.stride_depth + k * s.dilation_depth - s.pad_front;
       for (int64_t channel = 0; channel < s.in_channels; channel += kLanes, v += kLanes) {
-        if (!is_inside) {
-          for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, Vector{});
-          continue;
+        const float* block = input + tile.image * p.src.batch + channel / kLanes * p.src.block;
+        for (int d = 0; d < kInDepths; ++d) {
+          const int64_t depth = first + d;
+          if (depth >= 0 && depth < s.depth) {
+            TransformPlane(p, block + depth * p.src.depth, tile, planes + d * kPlane);
+          } else {
+            for (int i = 0; i < kPlane; ++i) planes[d * kPlane + i] = Vector{};
+          }
         }
-        const float* plane =
-            input + tile.image * p.src.batch + depth * p.src.depth + channel / kLanes * p.src.block;
-        Gather(p, plane, tile.row * Rows::kAxis.stride - s.pad_top,
-               tile.column * Columns::kAxis.stride - s.pad_left, inputs);
-        for (int j = 0; j < kInColumns; ++j) {
-          Lanes::template TransformInput<Rows>(inputs + j, kInColumns, half + j, kInColumns);
-        }
-        for (int i = 0; i < kDown; ++i) {
-          const Vector* row = half + i * kInColumns;
-          Lanes::template TransformInput<Columns>(row, 1, points + i * kAcross, 1);
+        for (int i = 0; i < kPlane; ++i) {
+          Lanes::template TransformInput<Depths>(planes + i, kPlane, points + i, kPlane);
         }
         for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, points[i]);
       }
@@ -261,9 +275,23 @@ struct Tiles : Vectors<kLanes> {
   /*! \brief From M of one tile and vector of output channels to the outputs. */
   static void Finish(const Problem& p, const Data& data, const Tile& tile, int64_t vector,
                      const float* m, int64_t point_stride) {
-    const Shape& s = p.shape;
-    Vector points[kPoints], half[kOutRows * kAcross], out[kOutRows * kOutColumns];
+    Vector points[kPoints], planes[kOutDepths * kPlane];
     for (int i = 0; i < kPoints; ++i) points[i] = Load(m + i * point_stride);
+    for (int i = 0; i < kPlane; ++i) {
+      Lanes::template TransformOutput<Depths>(points + i, kPlane, planes + i, kPlane);
+    }
+    float* output = data.output + tile.image * p.dst.batch + vector * p.dst.block +
+                    tile.depth * p.dst.depth + tile.row * p.dst.row + tile.column * p.dst.column;
+    const float* bias = data.bias ? data.bias + vector * kLanes : nullptr;
+    for (int d = 0; d < kOutDepths && tile.depth + d < p.shape.out_depth; ++d) {
+      FinishPlane(p, tile, planes + d * kPlane, bias, output + d * p.dst.depth);
+    }
+  }
+
+  /*! \brief The outputs of one depth. */
+  static void FinishPlane(const Problem& p, const Tile& tile, const Vector* points,
+                          const float* bias, float* output) {
+    Vector half[kOutRows * kAcross], out[kOutRows * kOutColumns];
     for (int j = 0; j < kAcross; ++j) {
       Lanes::template TransformOutput<Rows>(points + j, kAcross, half + j, kAcross);
     }
@@ -271,13 +299,10 @@ struct Tiles : Vectors<kLanes> {
       Vector* row = out + i * kOutColumns;
       Lanes::template TransformOutput<Columns>(half + i * kAcross, 1, row, 1);
     }
-    if (data.bias) {
-      const Vector bias = Load(data.bias + vector * kLanes);
-      for (Vector& x : out) x += bias;
+    if (bias) {
+      for (Vector& x : out) x += Load(bias);
     }
-    float* output = data.output + tile.image * p.dst.batch + vector * p.dst.block +
-                    tile.depth * p.dst.depth + tile.row * p.dst.row + tile.column * p.dst.column;
-    const int64_t rows = s.out_height - tile.row, columns = s.out_width - tile.column;
+    const int64_t rows = p.shape.out_height - tile.row, columns = p.shape.out_width - tile.column;
     for (int i = 0; i < p.num_post_ops; ++i) {
       Apply(p.post_ops[i], out, output, p.dst, rows, columns);
     }
@@ -320,24 +345,25 @@ struct Tiles : Vectors<kLanes> {
   }
 };
 
-/*! \brief The windows that there is code for. */
+/*! \brief The windows that there is code for; of two that fit, the first is better. */
 template <int kLanes, int kRows>
 struct Forms {
-  template <typename Rows, typename Columns>
+  template <typename Depths, typename Rows, typename Columns>
   static constexpr Form Of() {
-    return {Rows::kAxis, Columns::kAxis, Tiles<kLanes, kRows, Rows, Columns>::Run};
+    return {Depths::kAxis, Rows::kAxis, Columns::kAxis,
+            Tiles<kLanes, kRows, Depths, Rows, Columns>::Run};
   }
   using One = Along<1, 1, 1>;
   using Three = Along<3, 1, 4>;
+  using ThreeDeep = Along<3, 1, 2>;
   using Five = Along<5, 1, 2>;
   using Seven = Along<7, 1, 4>;
-  using ThreeBy2 = Along<3, 2, 4>;
   using SevenBy2 = Along<7, 2, 4>;
 
   static constexpr Form kAll[] = {
-      Of<Three, Three>(), Of<One, Three>(),  Of<Three, One>(),
-      Of<Five, Five>(),   Of<One, Seven>(),  Of<Seven, One>(),
-      Of<ThreeBy2, ThreeBy2>(),   Of<SevenBy2, SevenBy2>(),
+      Of<ThreeDeep, Three, Three>(), Of<One, Three, Three>(), Of<One, One, Three>(),
+      Of<One, Three, One>(),         Of<One, Five, Five>(),   Of<One, One, Seven>(),
+      Of<One, Seven, One>(),         Of<One, SevenBy2, SevenBy2>(),
   };
   static constexpr int kCount = sizeof(kAll) / sizeof(kAll[0]);
 };

@@ -34,7 +34,8 @@ int64_t TilesOfPiece(const Form& form) {
 }
 
 int64_t CountTiles(const Form& form, const Shape& s) {
-  return s.batch * s.out_depth * CeilDiv(s.out_height, form.rows.outputs) *
+  return s.batch * CeilDiv(s.out_depth, form.depths.outputs) *
+         CeilDiv(s.out_height, form.rows.outputs) *
          CeilDiv(s.out_width, form.columns.outputs);
 }
 
@@ -56,13 +57,20 @@ Grid Divide(const Kernel& kernel, const Form& form, const Shape& s, int num_thre
   return {std::min(tiles, CeilDiv(ranges, num_threads) * num_threads), 1};  // as many for each
 }
 
-/*! \brief Weights in a row at an axis's points; the inverse of the kernel's transforms. */
-void TransformWeights(const Transforms& t, const double* w, int stride, double* out,
-                      int out_stride) {
-  for (int i = 0; i < t.points; ++i) {
-    double sum = 0;
-    for (int k = 0; k < t.taps; ++k) sum += t.weights[i][k] * w[k * stride];
-    out[i * out_stride] = sum;
+/*! \brief Weights at an axis's points, the inverse of the kernel's transforms: the axis has `inner`
+ * numbers within and `outer` times without. */
+void TransformWeights(const Transforms& t, int inner, int outer, const std::vector<double>& from,
+                      std::vector<double>* to) {
+  for (int o = 0; o < outer; ++o) {
+    for (int i = 0; i < t.points; ++i) {
+      for (int j = 0; j < inner; ++j) {
+        double sum = 0;
+        for (int k = 0; k < t.taps; ++k) {
+          sum += t.weights[i][k] * from[(o * t.taps + k) * inner + j];
+        }
+        (*to)[(o * t.points + i) * inner + j] = sum;
+      }
+    }
   }
 }
 
@@ -78,12 +86,17 @@ Shape WithDepthsAsChannels(Shape s) {
 
 }  // namespace
 
-const Form* FindForm(const Kernel& kernel, int64_t rows, int64_t columns, int64_t row_stride,
-                     int64_t column_stride) {
+const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape) {
+  const bool is_plain = shape->stride_depth == 1 && shape->dilation_depth == 1;
+  // A single result in depth would waste what its neighbours share.
+  const bool may_be_deep = is_plain && shape->out_depth > 1 && !HasFewChannels(kernel, *shape);
   for (const Form* form = kernel.forms; form != kernel.forms + kernel.num_forms; ++form) {
     const Axis &down = form->rows, &across = form->columns;
-    if (down.taps == rows && across.taps == columns && down.stride == row_stride &&
-        across.stride == column_stride) {
+    const bool is_flat = form->depths.taps == 1;
+    if (down.taps == window.rows && across.taps == window.columns &&
+        down.stride == window.row_stride && across.stride == window.column_stride &&
+        (is_flat || (may_be_deep && form->depths.taps == window.depths))) {
+      shape->kernel_depth = is_flat ? window.depths : 1;
       return form;
     }
   }
@@ -111,7 +124,7 @@ bool IsFaster(const Kernel& kernel, const Form& form, const Shape& s, int num_th
   constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
   const double pairs = static_cast<double>(Channels(s)) * s.out_channels;
   const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
-  const double window = form.rows.taps * form.columns.taps, points = form.points();
+  const double window = form.taps(), points = form.points();
   const double direct = 2 * window * pairs * outputs / kOperations / num_threads;
   // A thread's pieces, of which all have the same channels and weights.
   const Grid grid = Divide(kernel, form, s, num_threads);
@@ -127,11 +140,13 @@ bool IsFaster(const Kernel& kernel, const Form& form, const Shape& s, int num_th
 
 std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& s,
                                    const float* weights) {
-  const Transforms down = MakeTransforms(form.rows.taps, form.rows.stride, form.rows.outputs);
-  const Transforms across =
-      MakeTransforms(form.columns.taps, form.columns.stride, form.columns.outputs);
-  const int window_size = down.taps * across.taps, num_points = form.points();
-  std::vector<double> plain(window_size), half(down.points * across.taps), points(num_points);
+  const auto of = [](const Axis& axis) {
+    return MakeTransforms(axis.taps, axis.stride, axis.outputs);
+  };
+  const Transforms deep = of(form.depths), down = of(form.rows), across = of(form.columns);
+  const int taps = form.taps(), num_points = form.points();
+  std::vector<double> plain(taps), by_columns(taps / across.taps * across.points),
+      by_rows(deep.taps * down.points * across.points), points(num_points);
   const auto memory =
       std::static_pointer_cast<float>(partition::AllocateAligned(PackedBytes(form, s)));
   float* packed = memory.get();
@@ -143,13 +158,10 @@ std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const
       const int64_t c = channel % s.in_channels, d = channel / s.in_channels;
       for (int64_t k = 0; k < wide; ++k) {
         const int64_t window = ((first + k) * s.in_channels + c) * s.kernel_depth + d;
-        std::copy_n(weights + window * window_size, window_size, plain.begin());
-        for (int j = 0; j < across.taps; ++j) {
-          TransformWeights(down, &plain[j], across.taps, &half[j], across.taps);
-        }
-        for (int i = 0; i < down.points; ++i) {
-          TransformWeights(across, &half[i * across.taps], 1, &points[i * across.points], 1);
-        }
+        std::copy_n(weights + window * taps, taps, plain.begin());
+        TransformWeights(across, 1, deep.taps * down.taps, plain, &by_columns);
+        TransformWeights(down, across.points, deep.taps, by_columns, &by_rows);
+        TransformWeights(deep, down.points * across.points, 1, by_rows, &points);
         for (int i = 0; i < num_points; ++i) {
           packed[(i * channels + channel) * wide + k] = static_cast<float>(points[i]);
         }

@@ -26,10 +26,15 @@ constexpr int kVersion = 2;
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
 
-/*! \brief The kernel's form of windows of so many rows and columns, at these strides; null when
- * there is none. */
-const Form* FindForm(const Kernel& kernel, int64_t rows, int64_t columns, int64_t row_stride,
-                     int64_t column_stride);
+/*! \brief The window of a convolution. */
+struct Window {
+  int64_t depths, rows, columns;
+  int64_t row_stride, column_stride;
+};
+
+/*! \brief The kernel's form for such a window, which `shape` is adapted to: depths that the form
+ * transforms are not added up. Null when there is none. */
+const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape);
 
 /*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
 bool IsFaster(const Kernel& kernel, const Form& form, const Shape& shape, int num_threads);

@@ -190,7 +190,7 @@ VOLUMES = [
     (dict(padding=(2, 1, 1), dilation=(2, 1, 1)), 3, True),
     (dict(padding=(0, 1, 1)), 1, True),
     (dict(padding=(1, 1, 1)), 2, True),
-    (dict(padding=1, strides=2), 3, True),
+    (dict(padding=1, strides=2), 3, False),
     (dict(padding=2, dilation=(1, 2, 2)), 3, False),
 ]
 
