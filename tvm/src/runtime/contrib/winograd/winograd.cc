@@ -7,6 +7,7 @@
 
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
+#include <tvm/runtime/registry.h>
 
 #include <algorithm>
 #include <atomic>
@@ -106,6 +107,8 @@ const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape) {
 bool HasFewChannels(const Kernel& kernel, const Shape& s) {
   return s.in_channels < kernel.lanes / 2 && s.dilation_depth == 1;
 }
+
+TVM_REGISTER_GLOBAL("collage.winograd.version").set_body_typed([]() { return kVersion; });
 
 const Kernel* FindKernel(int lanes) {
 #if defined(__x86_64__)
