@@ -165,6 +165,7 @@ struct Tiles : Vectors<kLanes> {
   static constexpr int kDown = Rows::kOf.points, kAcross = Columns::kOf.points;
   static constexpr int kOutRows = Rows::kOf.outputs, kOutColumns = Columns::kOf.outputs;
   static constexpr int kPlane = kDown * kAcross;  // points of one depth
+  static constexpr bool kIsFlat = kInDepths == 1;
   static constexpr int kPoints = Depths::kOf.points * kPlane;
 
   /*! \brief A tile's place: image, and its first depth, row and column of outputs. */
@@ -209,7 +210,7 @@ struct Tiles : Vectors<kLanes> {
   }
 
   /*! \brief The points of one depth of a vector of channels. */
-  static void TransformPlane(const Problem& p, const float* plane, const Tile& tile, Vector* out) {
+  [[gnu::always_inline]] static void TransformPlane(const Problem& p, const float* plane, const Tile& tile, Vector* out) {
     Vector inputs[kInRows * kInColumns], half[kDown * kInColumns];
     Gather(p, plane, tile.row * Rows::kAxis.stride - p.shape.pad_top,
            tile.column * Columns::kAxis.stride - p.shape.pad_left, inputs);
@@ -227,7 +228,7 @@ struct Tiles : Vectors<kLanes> {
   static void TransformTile(const Problem& p, const float* input, const Tile& tile, float* v,
                             int64_t point_stride) {
     const Shape& s = p.shape;
-    Vector planes[kInDepths * kPlane], points[kPoints];
+    Vector planes[kInDepths * kPlane];
     for (int64_t k = 0; k < s.kernel_depth; ++k) {
       const int64_t first = tile.depth * s.stride_depth + k * s.dilation_depth - s.pad_front;
       for (int64_t channel = 0; channel < s.in_channels; channel += kLanes, v += kLanes) {
@@ -240,10 +241,17 @@ struct Tiles : Vectors<kLanes> {
             for (int i = 0; i < kPlane; ++i) planes[d * kPlane + i] = Vector{};
           }
         }
-        for (int i = 0; i < kPlane; ++i) {
-          Lanes::template TransformInput<Depths>(planes + i, kPlane, points + i, kPlane);
+        if constexpr (kIsFlat) {
+          for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, planes[i]);
+        } else {
+          for (int i = 0; i < kPlane; ++i) {
+            Vector points[Depths::kOf.points];
+            Lanes::template TransformInput<Depths>(planes + i, kPlane, points, 1);
+            for (int d = 0; d < Depths::kOf.points; ++d) {
+              Store(v + (d * kPlane + i) * point_stride, points[d]);
+            }
+          }
         }
-        for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, points[i]);
       }
     }
   }
@@ -275,10 +283,13 @@ struct Tiles : Vectors<kLanes> {
   /*! \brief From M of one tile and vector of output channels to the outputs. */
   static void Finish(const Problem& p, const Data& data, const Tile& tile, int64_t vector,
                      const float* m, int64_t point_stride) {
-    Vector points[kPoints], planes[kOutDepths * kPlane];
-    for (int i = 0; i < kPoints; ++i) points[i] = Load(m + i * point_stride);
+    Vector planes[kOutDepths * kPlane];
     for (int i = 0; i < kPlane; ++i) {
-      Lanes::template TransformOutput<Depths>(points + i, kPlane, planes + i, kPlane);
+      Vector points[Depths::kOf.points];
+      for (int d = 0; d < Depths::kOf.points; ++d) {
+        points[d] = Load(m + (d * kPlane + i) * point_stride);
+      }
+      Lanes::template TransformOutput<Depths>(points, 1, planes + i, kPlane);
     }
     float* output = data.output + tile.image * p.dst.batch + vector * p.dst.block +
                     tile.depth * p.dst.depth + tile.row * p.dst.row + tile.column * p.dst.column;
@@ -289,7 +300,7 @@ struct Tiles : Vectors<kLanes> {
   }
 
   /*! \brief The outputs of one depth. */
-  static void FinishPlane(const Problem& p, const Tile& tile, const Vector* points,
+  [[gnu::always_inline]] static void FinishPlane(const Problem& p, const Tile& tile, const Vector* points,
                           const float* bias, float* output) {
     Vector half[kOutRows * kAcross], out[kOutRows * kOutColumns];
     for (int j = 0; j < kAcross; ++j) {
