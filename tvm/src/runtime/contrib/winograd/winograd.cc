@@ -26,7 +26,7 @@ using partition::CeilDiv;
 
 // A piece's tiles at all points: they share one reading of the weights, and their inputs should stay
 // in cache. Fewer or more do not help where points are many or few.
-constexpr int64_t kProductsOfPiece = 1008, kLeastTiles = 14, kMostTiles = 98;
+constexpr int64_t kProductsOfPiece = 1008, kLeastTiles = 28, kMostTiles = 98;
 // Below so many tiles the registers stand idle, so that output channels are split first.
 constexpr int64_t kFewestTiles = 7;
 
