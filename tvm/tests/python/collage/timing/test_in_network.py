@@ -140,6 +140,27 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         opened.clear()
 
 
+def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeypatch):
+    """Half of a run again and again is borders: half of the samples on one copy; on many, whose
+    runs take a second here, still the half of a run on one."""
+    monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
+    monkeypatch.setattr(timing, "seconds_in_turn", lambda *_: lambda number, repeat: [1.0] * repeat)
+    file = str(tmp_path / "part.so")
+    candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
+    build = build_step.build_candidate(
+        candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
+    )
+
+    def measured(copies):
+        monkeypatch.setattr(timing, "copies_needed", lambda *_: copies)
+        return timing.measure_library(file, build, None, (), True, False, 0, 0.02, 0.1, 1e-3, "")
+
+    one, many = measured(1), measured(8)
+    assert np.median(one["samples"]) == pytest.approx(one["border_seconds"])
+    assert 0 < many["border_seconds"] < 0.1
+    assert many["samples"][0] == pytest.approx(1.0 - many["border_seconds"])
+
+
 def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_path, monkeypatch):
     if collage.backends.get_backend("onnxruntime").available():
         pytest.skip("onnxruntime is not installed")
