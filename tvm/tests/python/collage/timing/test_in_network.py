@@ -76,6 +76,27 @@ def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     assert device.ran[-4:] == [0, "pool"] * 2
 
 
+def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes():
+    """Threads of the pool that share a core behind the first runs: seen as runs of no time."""
+    device, slow = Device(), iter([9.0] * 15)
+
+    def work():
+        device.work()
+        device.now += next(slow, 0.0)
+
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], work, lambda: device.now)
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+
+
+def test_a_sample_with_work_between_ends_soon():
+    """However short the run itself is: the work takes time as well."""
+    device = Device()
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], device.work, lambda: device.now)
+    ran = len(device.ran)
+    assert timer(100_000, 1) == [1 + 4 + 3]
+    assert len(device.ran) - ran <= 40
+
+
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
     timer = in_network.seconds_in_turn([int], int, lambda: float(next(times)))
