@@ -13,6 +13,7 @@ from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.report.explain import explain, explain_lines
 from tvm.relay.collage.report.layers import Layers
+from tvm.relay.collage.report.picture.parts import box_graph
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "explain_test"
@@ -149,7 +150,7 @@ def test_another_plan_and_an_older_report_are_refused(report):
 
 
 def test_plans_differ_where_their_parts_do(report, result):
-    layers = Layers(report, result.placements, "main", result.partitioned[0].graph)
+    layers = Layers(report, result.placements, report["functions"][0], result.partitioned[0].graph)
     assert layers.differences("collage", "collage") == []
     # On TVM sigmoid is one kernel with the relu before it, so the plans differ there in both.
     found = layers.differences("collage", "tvm")
@@ -159,3 +160,12 @@ def test_plans_differ_where_their_parts_do(report, result):
     for plan in ("collage", "tvm"):
         held = [node for part in layers.parts(plan) for node in part.nodes if node in kernels]
         assert sorted(held) == sorted(kernels)
+
+
+@pytest.mark.parametrize("plan", ["collage", "tvm"])
+def test_explanations_and_pictures_give_tvm_the_same_kernels(report, result, plan):
+    graph = result.partitioned[0].graph
+    layers = Layers(report, result.placements, report["functions"][0], graph)
+    told = {(part.nodes, part.seconds) for part in layers.parts(plan) if part.backend == "tvm"}
+    boxes = box_graph(report, report["functions"][0], plan).boxes
+    assert told == {(frozenset(b.nodes), b.seconds) for b in boxes if b.backend == "tvm"} != set()

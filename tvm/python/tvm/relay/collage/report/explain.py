@@ -49,7 +49,7 @@ def explain(
         if function["skipped"]:
             continue
         graph = _read(FunctionGraph, function.get("graph"))
-        layers = Layers(report, seen, function["function"], graph)
+        layers = Layers(report, seen, function, graph)
         for row in plans:
             # A plan whose placement no file holds is told of without places.
             if row["is_slower"] and {row["plan"], report["plan"]} <= {*seen.names()}:

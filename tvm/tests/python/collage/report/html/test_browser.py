@@ -44,6 +44,10 @@ def show(chrome, pages):
         set_screen(chrome, width, height, scheme)
         chrome.get(pages.get(name, name))
         chrome.execute_script("document.getElementById('graph')?.scrollIntoView()")
+        # What scrolling draws anew is there with the next frame.
+        chrome.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        )
 
     yield opened
     assert chrome.get_log("browser") == []

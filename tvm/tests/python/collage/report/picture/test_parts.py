@@ -9,7 +9,7 @@ from made_reports import BACKENDS, PLANS, made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.picture.palette import PATTERNS, looks_of
-from tvm.relay.collage.report.picture.parts import Net, box_graph, check_names, chosen, plan_names
+from tvm.relay.collage.report.picture.parts import box_graph, check_names, chosen, plan_names
 
 
 def node(index, kind, op="", inputs=(), is_result=False, name=""):
@@ -114,12 +114,6 @@ def test_boxes_come_after_what_they_read():
         place = {k: at for at, k in enumerate(order)}
         assert sorted(order) == list(range(len(graph.boxes)))
         assert all(place[edge.source] < place[edge.target] for edge in graph.edges)
-
-
-def test_labels_are_short():
-    net = Net({"nodes": [node(k, "call", f"nn.{name}") for k, name in enumerate("aabbbcdef")]})
-    assert net.label([0, 2, 5]) == "a + b + c"
-    assert net.label(range(9)) == "3 b, 2 a, c, d, 2 more"
 
 
 def test_what_ships_comes_first_and_other_names_are_refused():
