@@ -149,6 +149,13 @@ def test_another_plan_and_an_older_report_are_refused(report):
         explain({**report, "functions": []}, "collage")
 
 
+def test_a_reason_without_its_candidate_is_damage(report):
+    damaged = json.loads(json.dumps(report))
+    damaged["functions"][0]["graph"]["costed"] = []
+    with pytest.raises(OptionError, match="damaged: a reason names candidate"):
+        explain(damaged, "collage")
+
+
 def test_plans_differ_where_their_parts_do(report, result):
     layers = Layers(report, result.placements, report["functions"][0], result.partitioned[0].graph)
     assert layers.differences("collage", "collage") == []

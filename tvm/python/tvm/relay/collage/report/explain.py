@@ -225,6 +225,11 @@ def _candidate(row: CostedCandidate) -> dict[str, Any]:
 def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
     there = None
     if reason.candidate is not None:
+        if reason.candidate >= len(graph.costed):
+            raise OptionError(
+                f"the report is damaged: a reason names candidate {reason.candidate}, of which "
+                f"there are {len(graph.costed)}: build again with the option report"
+            )
         there = graph.costed[reason.candidate].cost.seconds
     return {
         "why": reason.why,

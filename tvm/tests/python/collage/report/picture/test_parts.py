@@ -126,6 +126,14 @@ def test_what_ships_comes_first_and_other_names_are_refused():
         check_names(report, None, "f")
 
 
+@pytest.mark.parametrize("place", [7, -1])
+def test_a_damaged_report_is_told_by_name(place):
+    report = report_of(TUPLES, [part("b", [2])])
+    report["placements"]["plans"][0]["parts"]["main"] = [place]
+    with pytest.raises(CollageError, match=f"damaged: plan 'p' has part {place} of @main"):
+        drawn(report)
+
+
 def test_why_there_is_nothing_to_draw():
     report = report_of([])
     with pytest.raises(CollageError, match="no function was searched"):

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import CollageError
+from ...placement.seen import parts_at
 from ...plans import TVM_ALONE
 from ..net import Known, Net
 
@@ -168,4 +169,4 @@ def _parts_of(report: dict[str, Any], function: str, plan: str) -> list[dict[str
     placements = report["placements"]
     found = next(row for row in placements["plans"] if row["plan"] == plan)
     rows = next((row for row in placements["functions"] if row["name"] == function), None)
-    return [rows["parts"][k] for k in found["parts"].get(function, ())] if rows else []
+    return parts_at(rows["parts"], found["parts"].get(function, ()), plan, function) if rows else []
