@@ -59,6 +59,7 @@ def _search(options: argparse.Namespace) -> int:
 def _decide(options: argparse.Namespace, library: str) -> int:
     placement = options.save_placement or ""
     check_file_path(placement, "--save-placement")
+    check_file_path(side_file(placement) if placement else "", "the report of --save-placement")
     result = optimized(options)
     report = full_report(result)
     written = {"report": _report_path(options)}
