@@ -6,7 +6,6 @@ Each gets TVM's own function first, then its arguments. Test: test_integration.p
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -62,9 +61,7 @@ def build(
         with result.records.in_force():
             library = build_library(result.mod, result.host, opt_level=None, **options)
     built = Built.of_library(library, result.mod)
-    library.collage = dataclasses.replace(
-        result, make_built=(lambda: built) if is_loadable else None
-    )
+    library.collage = result.built_by((lambda: built) if is_loadable else None)
     return library
 
 
@@ -83,7 +80,7 @@ def compile_vm(
         with result.records.in_force():
             executable = build_vm(result.mod, result.host, opt_level=None)
     built = Built.of_library(executable, result.mod)
-    executable.collage = dataclasses.replace(result, make_built=lambda: built)
+    executable.collage = result.built_by(lambda: built)
     return executable
 
 
