@@ -28,6 +28,7 @@ from tvm.driver.tvmc.main import _main
 from tvm.driver.tvmc.pass_config import parse_configs
 from tvm.relay import collage
 from tvm.relay.collage import importer
+from tvm.relay.collage.cli import main as collage_command
 from tvm.relay.collage.options import option_table
 from tvm.relay.collage.tvmc.summary import summary_lines
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
@@ -119,6 +120,14 @@ def test_the_terminal_has_a_short_report(built):
         assert str(built.folder / name) in lines[-1]
 
 
+def test_the_package_carries_the_report(built, capsys):
+    report = json.loads((built.folder / "report.json").read_text())
+    assert collage.load(built.tar).report == report
+    for command in ("report", "explain"):
+        assert collage_command([command, built.tar]) == 0
+        assert f"Plan {report['plan']} ships" in capsys.readouterr().out
+
+
 def test_plans_are_shown_by_their_paired_ratios_with_what_makes_them_doubtful():
     def row(name, seconds, ratio, **more):
         found = {"name": name, "seconds": seconds, "low": None, "high": None, "message": ""}
@@ -193,7 +202,8 @@ def check_replay(built, model, monkeypatch, *arguments):
     report = json.loads((built.folder / "report.json").read_text())
     assert f"collage: plan {report['plan']}\n" in done.out
     with tarfile.open(output) as again, tarfile.open(built.tar) as first:
-        assert again.getnames() == first.getnames() == ["mod.so", "mod.json", "mod.params"]
+        names = ["mod.so", "mod.json", "mod.params", "collage_report.json.gz"]
+        assert again.getnames() == first.getnames() == names
         assert again.extractfile("mod.json").read() == first.extractfile("mod.json").read()
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import tvm
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
+from ..attached import add_report
 from ..cli import INTERRUPTED
 from ..errors import CollageError, ExecutorError
 from ..files import check_file_path
@@ -163,6 +164,7 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
         sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
         save_dumps(package.package_path, sources)
         package.collage = compilation.built.collage
+        add_report(package.package_path, package.collage.report)
         return package
 
     return compile_model
