@@ -144,10 +144,14 @@ def _many(options: argparse.Namespace) -> int:
         rows += [known[path.stem, name] for name in logs if (path.stem, name) in known]
     choices = [_choice(path.stem, rows) for path in options.models]
     if options.json:
-        found = {"rows": rows, "choices": choices}
-        print(json.dumps({k: [each.to_json() for each in v] for k, v in found.items()}, indent=1))
+        found = {
+            "rows": [row.to_json() for row in rows],
+            "choices": [choice.to_json() for choice in choices],
+        }
+        print(json.dumps(found, indent=1))
     else:
-        print("\n".join(each.Summary() for each in [*rows, *choices]))
+        told = [*(row.Summary() for row in rows), *(choice.Summary() for choice in choices)]
+        print("\n".join(told))
     return 0
 
 
