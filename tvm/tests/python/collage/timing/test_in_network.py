@@ -76,6 +76,27 @@ def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     assert device.ran[-4:] == [0, "pool"] * 2
 
 
+def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes():
+    """Threads of the pool that share a core behind the first runs: seen as runs of no time."""
+    device, slow = Device(), iter([9.0] * 15)
+
+    def work():
+        device.work()
+        device.now += next(slow, 0.0)
+
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], work, lambda: device.now)
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+
+
+def test_a_sample_with_work_between_ends_soon():
+    """However short the run itself is: the work takes time as well."""
+    device = Device()
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], device.work, lambda: device.now)
+    ran = len(device.ran)
+    assert timer(100_000, 1) == [1 + 4 + 3]
+    assert len(device.ran) - ran <= 40
+
+
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
     timer = in_network.seconds_in_turn([int], int, lambda: float(next(times)))
@@ -138,6 +159,27 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         )
         assert len(opened) == copies and all(s > 0 for s in found["samples"])
         opened.clear()
+
+
+def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeypatch):
+    """Half of a run again and again is borders: half of the samples on one copy; on many, whose
+    runs take a second here, still the half of a run on one."""
+    monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
+    monkeypatch.setattr(timing, "seconds_in_turn", lambda *_: lambda number, repeat: [1.0] * repeat)
+    file = str(tmp_path / "part.so")
+    candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
+    build = build_step.build_candidate(
+        candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
+    )
+
+    def measured(copies):
+        monkeypatch.setattr(timing, "copies_needed", lambda *_: copies)
+        return timing.measure_library(file, build, None, (), True, False, 0, 0.02, 0.1, 1e-3, "")
+
+    one, many = measured(1), measured(8)
+    assert np.median(one["samples"]) == pytest.approx(one["border_seconds"])
+    assert 0 < many["border_seconds"] < 0.1
+    assert many["samples"][0] == pytest.approx(1.0 - many["border_seconds"])
 
 
 def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_path, monkeypatch):

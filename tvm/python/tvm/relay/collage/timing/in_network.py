@@ -14,7 +14,6 @@ what waking both takes is in its cost.
 from __future__ import annotations
 
 import itertools
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +28,8 @@ _FEWEST_BYTES_A_SECOND = 5e8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
 _WORK_SAMPLES = 21
+# Of runs with work between them in one sample, so that it spans some milliseconds and no seconds.
+_MOST_TURNS = 20
 
 # No run of anything takes less.
 _LEAST_SECONDS = 1e-7
@@ -56,8 +57,9 @@ def seconds_in_turn(
 ) -> Timer:
     """A timer that goes round the runs; each has run once before, since weights are packed then.
 
-    Behind each run `between` runs, if it is given: what that takes by itself, again and again, is
-    no part of a sample, and what it takes beyond is.
+    Behind each run `between` runs, if it is given: what that takes by itself is no part of a
+    sample, and what it takes beyond is. By itself it takes what its fastest run took: behind runs
+    on other threads those of the pool may share a core for milliseconds, which makes it slower.
     """
     for run in runs:
         run()
@@ -70,9 +72,11 @@ def seconds_in_turn(
             call()
         return clock() - begin
 
-    by_itself = statistics.median(seconds(beside) for _ in range(_WORK_SAMPLES))
+    by_itself = min(seconds(beside) for _ in range(_WORK_SAMPLES))
 
     def sample(number: int) -> float:
+        if beside:
+            number = min(number, _MOST_TURNS)
         calls = [call for run in itertools.islice(turn, number) for call in (run, *beside)]
         return max(seconds(calls) / number - by_itself, _LEAST_SECONDS)
 
