@@ -75,7 +75,7 @@ def measure_library(
                 return run
             others = [opened()[1] for _ in range(copies - 1)]
             runs = [each.module["run"] for each in (executor, *others)]
-            return seconds_in_turn(runs, pool_works if has_own_threads else None)
+            return seconds_in_turn(runs, pool_works() if has_own_threads else None)
 
         with phase("time"):
             in_network = timer()
