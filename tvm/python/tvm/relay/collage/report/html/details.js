@@ -304,5 +304,7 @@ function placesOf(boxes, size) {
 
 /** [1, 1] for a list, which may hold lists. */
 function attributeText(value) {
-  return Array.isArray(value) ? `[${value.map(attributeText).join(", ")}]` : String(value).replace(EXACT, "");
+  return Array.isArray(value)
+    ? `[${value.map(attributeText).join(", ")}]`
+    : String(value).replace(EXACT, "");
 }
