@@ -23,9 +23,9 @@ from . import qnn
 from .attributes import check
 from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
-from .spatial import conv, deconv, global_pool, pool, resize
+from .spatial import adaptive_pool, conv, deconv, global_pool, pool, resize
 from .types import TYPES
-from .views import identity, reshape, split, strided_slice, transpose
+from .views import depth_to_space, identity, pad, reshape, split, strided_slice, transpose
 
 _MAX_RANK = 6
 
@@ -240,6 +240,7 @@ _LOWER = {
     "nn.avg_pool3d": pool,
     "nn.global_max_pool2d": global_pool,
     "nn.global_avg_pool2d": global_pool,
+    **{f"nn.adaptive_{kind}_pool{n}d": adaptive_pool for kind in ("avg", "max") for n in (1, 2, 3)},
     "image.resize2d": resize,
     **{op: _binary for op in _BINARY},
     "nn.bias_add": _bias_add,
@@ -259,6 +260,9 @@ _LOWER = {
     "transpose": transpose,
     "split": split,
     "strided_slice": strided_slice,
+    "nn.depth_to_space": depth_to_space,
+    "nn.space_to_depth": depth_to_space,
+    "nn.pad": pad,
     "nn.dropout": identity,
     "nn.layer_norm": _layer_norm,
     "cast": _cast,

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views and slices: other shapes, orders and boxes of the same values.
+"""Views, slices and padding: other shapes, orders and boxes of the same values, or some around.
 
 Test: backends/dnnl/test_lower.py.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
 
 from ..ints import ints_of
@@ -52,3 +53,61 @@ def strided_slice(graph: Graph, node: Node) -> Node:
 
 def identity(graph: Graph, node: Node) -> Node:
     return Node("reshape", node.inputs[:1], node.output, {})
+
+
+def depth_to_space(graph: Graph, node: Node) -> list[Node]:
+    """Channels as rows and columns of a block; space_to_depth: the other way round."""
+    attrs, size = node.attrs, int(node.attrs.block_size)
+    is_image, to_space = str(attrs.layout) == "NCHW", "depth" in node.op.partition("_")[0]
+    shape = graph.shapes[node.inputs[0]]
+    batch, channels, height, width = shape if is_image else (shape[i] for i in (0, 3, 1, 2))
+    places = (height, width) if to_space else (height // size, width // size)
+    if to_space:
+        extents = {"c": channels // size**2, "h": height, "w": width}
+        depth = "crs" if str(attrs.mode) == "CRD" else "rsc"
+        before = f"n{depth}hw" if is_image else f"nhw{depth}"
+        after = "nchrws" if is_image else "nhrwsc"
+    else:
+        extents = {"c": channels, "h": places[0], "w": places[1]}
+        before, after = ("nchrws", "nrschw") if is_image else ("nhrwsc", "nhwrsc")
+    extents |= {"n": batch, "r": size, "s": size}
+    dtype = graph.dtypes[node.output]
+    apart, moved = (
+        graph.new_tensor(tuple(extents[axis] for axis in axes), dtype) for axes in (before, after)
+    )
+    return [
+        Node("reshape", node.inputs, apart, {}),
+        Node(
+            "transpose", [apart], moved, {"ints": {"axes": [before.index(axis) for axis in after]}}
+        ),
+        Node("reshape", [moved], node.output, {}),
+    ]
+
+
+def pad(graph: Graph, node: Node) -> Node | list[Node]:
+    """What it adds is a constant beside the data, axis by axis."""
+    data, number = node.inputs
+    dtype = graph.dtypes[data]
+    check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
+    check(node, number in graph.constants, "number", "one that is not known")
+    check(node, dtype != "bfloat16", "dtype", dtype)
+    widths = [ints_of(axis) for axis in node.attrs.pad_width]
+    check(node, min(map(min, widths)) >= 0, "pad_width", widths)
+    value = graph.constants[number].numpy().item()
+    padded = [axis for axis, sides in enumerate(widths) if any(sides)]
+    nodes: list[Node] = []
+    for axis in padded:
+        pieces = [np.full(_with_extent(graph, data, axis, n), value, dtype) for n in widths[axis]]
+        before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
+        whole = _with_extent(graph, data, axis, graph.shapes[data][axis] + sum(widths[axis]))
+        result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
+        ints = {"axis": [axis]}
+        nodes.append(Node("concat", [*before, data, *after], result, {"ints": ints}))
+        data = result
+    return nodes or identity(graph, node)
+
+
+def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:
+    """The tensor's shape with another extent of one axis."""
+    shape = graph.shapes[tensor]
+    return (*shape[:axis], extent, *shape[axis + 1 :])
