@@ -52,6 +52,11 @@ def test_only_faster_kernels_gain(tvm_wide, tvm_deep, faster, gain):
     }  # fmt: skip
 
 
+def test_the_quickest_run_of_each_kernel_counts():
+    one, other = logs(8.0, 12.0)[1], logs(9.0, 7.0)[1]
+    assert [call[1] for call in border_bound.quickest([one, other]).tvm] == [8.0, 7.0, 1.0]
+
+
 def test_what_tvm_has_no_kernel_for_gains_nothing():
     found = border_bound.bound(logs(1.0, 1.0)[0], Log([], [], 1.0))
     assert (found["compared"], found["gain"]) == (0, 0.0)
@@ -60,6 +65,6 @@ def test_what_tvm_has_no_kernel_for_gains_nothing():
 def test_the_whole_way(monkeypatch, capsys):
     net = models.Net("small", "a net", small_classifier, "none")
     monkeypatch.setitem(models.NETS, "small", net)
-    assert border_bound.main(["--nets", "small", "--threads", "1"]) == 0
+    assert border_bound.main(["--nets", "small", "--threads", "1", "--rounds", "1"]) == 0
     row = capsys.readouterr().out.splitlines()[-1].split()
     assert row[0] == "small" and row[2] == row[3] != "0"
