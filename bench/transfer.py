@@ -26,7 +26,9 @@ from harness.resume import Book, Job, run
 from harness.tables import interval_text, markdown_table, milliseconds
 
 KEY = ["net"]
-COUNTED = ["threads", "trials", "schedules", "machine"]
+# The nets that are named are each other's sources.
+SETTINGS = ["threads", "trials", "schedules", "rounds", "nets"]
+COUNTED = [*SETTINGS, "machine"]
 PICTURE = "transfer.png"
 # Speed-up over untuned and minutes of search on a Xeon E5-2620 (paper, table 4 and figure 5).
 PAPER = {
@@ -220,7 +222,8 @@ def _row(found: Mapping[str, Any]) -> list[str]:
         side = sides.get(name)
         if side is None or side["speedup"] is None:
             return "-"
-        return f"{interval_text(side['speedup'], '.2f')} in {side['search_seconds']:.0f} s"
+        gained = interval_text(list(side["speedup"].values()), ".2f")
+        return f"{gained} in {side['search_seconds']:.0f} s"
 
     share, matching = found["share_of_gain"], found["gain"]["matching_seconds"]
     took = sides["transferred"]["search_seconds"]
@@ -239,8 +242,8 @@ def _row(found: Mapping[str, Any]) -> list[str]:
 
 
 def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("threads", "trials", "schedules", "rounds")
-    settings = {name: getattr(options, name) for name in names}
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings["nets"] = sorted(options.nets)
     return records.conditions({"commit": records.commit(), **settings}, [])
 
 

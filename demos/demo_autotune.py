@@ -61,13 +61,11 @@ def main(arguments: list[str] | None = None) -> int:
             steps.append(row_of(name, result, time.perf_counter() - began))
             print(text_of(steps[-1]), flush=True)
         add_latencies(steps, results, folder, options)
-    for row in steps:
-        ratio = "{:.2f} [{:.2f}, {:.2f}]".format(*row["speedup"])
-        print(f"{row['name']}: {1e3 * row['seconds']:.3f} ms, {ratio} times as fast as untuned")
-    options.output.write_text(json.dumps({"steps": steps}, indent=2) + "\n")
+    print("\n".join(latency_text(row) for row in steps))
+    options.output.write_text(json.dumps({"steps": steps}, indent=2, allow_nan=False) + "\n")
     picture = options.output.with_suffix(".png")
     print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
-    return 0
+    return int(any(row["failure"] for row in steps))
 
 
 def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[str]:
@@ -161,7 +159,7 @@ def add_latencies(
     """What each step ships, measured beside the others; outputs are compared with those of the
     first."""
     from tvm.relay.collage.exec.arrays import save_arrays
-    from tvm.relay.collage.measure import Contestant, compare, ratio_interval
+    from tvm.relay.collage.measure import Contestant, compare
 
     inputs = str(Path(folder, "inputs.npz"))
     shape = (1, 3, options.pixels, options.pixels)
@@ -173,11 +171,30 @@ def add_latencies(
         result.library.export_library(file)
         contestants.append(Contestant.of_library(name, file, inputs))
     found = {item.name: item for item in compare(contestants, UNTUNED, options.rounds, 1e-3)}
-    base = found[UNTUNED].samples
     for row in steps:
-        item = found[row["name"]]
-        row["seconds"] = item.cost.seconds
-        row["speedup"] = list(ratio_interval(base, item.samples))
+        row.update(latency_of(found[row["name"]], found[UNTUNED]))
+
+
+def latency_of(item: Any, untuned: Any) -> dict[str, Any]:
+    """Of a step, by the rounds that both ran; why there is none, "" where there is."""
+    from tvm.relay.collage.timing.comparison import paired_ratio
+
+    if not item.samples:
+        return {"seconds": None, "speedup": None, "failure": item.cost.Summary()}
+    ratio = paired_ratio(untuned.samples, item.samples) if untuned.samples else None
+    return {"seconds": item.cost.seconds, "speedup": ratio and ratio.to_json(), "failure": ""}
+
+
+def latency_text(row: dict[str, Any]) -> str:
+    """A step's latency beside untuned; too few rounds give no bounds."""
+    if row["failure"]:
+        return f"{row['name']}: {row['failure']}"
+    text = f"{row['name']}: {1e3 * row['seconds']:.3f} ms"
+    if row["speedup"] is None:
+        return text
+    value, *bounds = row["speedup"].values()
+    interval = "" if None in bounds else " [{:.2f}, {:.2f}]".format(*bounds)
+    return f"{text}, {value:.2f}{interval} times as fast as untuned"
 
 
 def draw(steps: list[dict[str, Any]], picture: Path) -> bool:
@@ -189,7 +206,7 @@ def draw(steps: list[dict[str, Any]], picture: Path) -> bool:
     figure = Figure((8.0, 4.5), layout="constrained")
     axes = figure.subplots()
     labels = [f"{row['name']}\n{row['search_seconds']:.0f} s of search" for row in steps]
-    axes.bar(labels, [1e3 * row["seconds"] for row in steps])
+    axes.bar(labels, [1e3 * (row["seconds"] or 0.0) for row in steps])
     axes.set_ylabel("latency of what ships, ms")
     figure.savefig(picture)
     return True

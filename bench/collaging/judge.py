@@ -82,13 +82,13 @@ def _of_rounds(comparisons: Sequence[Comparison], first: int) -> list[Comparison
     return [items[name] for name in order + [name for name in items if name not in order]]
 
 
-def _fastest(best_first: Sequence[Comparison], names: Sequence[str]) -> str | None:
-    return next((i.name for i in best_first if i.name in names and i.cost.is_usable), None)
+def _fastest(ranked: Sequence[Comparison], names: Sequence[str]) -> str | None:
+    return next((i.name for i in ranked if i.name in names and i.cost.is_usable), None)
 
 
-def _ships(best_first: Sequence[Comparison], column: Column) -> str | None:
+def _ships(ranked: Sequence[Comparison], column: Column) -> str | None:
     """By the guard's own rule; None where no plan of the column ran."""
-    mine = [item for item in best_first if item.name in column.plans]
+    mine = [item for item in ranked if item.name in column.plans]
     try:
         return choose(mine, list(column.plans))
     except RuntimeError:

@@ -112,16 +112,17 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def code_hash() -> str:
-    """Of what compiles and runs our side, makes the nets and sets the peers up: shared libraries
-    and Python files, by content."""
+    """Of what compiles and runs our side, makes the nets, sets the peers up and judges: shared
+    libraries and Python files, by content; not of what writes tables."""
     import tvm_collage
     from tvm.relay import collage
 
     paths = [tvm_collage.library_path(name) for name in _LIBRARIES]
     files = [Path(path) for path in paths if path is not None]
     folders = [Path(package.__file__).parent for package in (collage, tvm_collage)]
-    for folder in (*folders, *(ROOT / "bench" / name for name in ("models", "harness"))):
-        files += sorted(folder.rglob("*.py"))
+    folders += [ROOT / "bench" / name for name in ("models", "harness", "collaging")]
+    for folder in folders:
+        files += sorted(file for file in folder.rglob("*.py") if file.name != "page.py")
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())

@@ -27,21 +27,20 @@ constexpr std::chrono::milliseconds kBoundTime{50};
 constexpr std::chrono::milliseconds kPause{2};
 // Of so many launches and parts one is looked at while threads have CPUs of their own.
 constexpr int kLookAtOneOf = 17;
-// Pauses for which one time that threads shared a CPU counts.
+// Decisions for which one time that threads shared a CPU counts.
 constexpr int kWary = 64;
 
 std::atomic<int64_t> spread_count{0};
 
 enum class Wish { kNever, kWhereThereIsRoom, kAlways };
 
-// COLLAGE_SPREAD_THREADS: 1 or always; anything else, and nothing, is no wish. Most kernels need no
-// such help, and in a container nobody can see whether other ones need the CPUs.
+// COLLAGE_SPREAD_THREADS: 1, as by default, or always; anything else is never.
 Wish WishOfUser() {
   static const Wish wish = [] {
+    if (omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
     const char* text = std::getenv("COLLAGE_SPREAD_THREADS");
-    if (text == nullptr || omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
-    if (std::strcmp(text, "always") == 0) return Wish::kAlways;
-    return std::strcmp(text, "1") == 0 ? Wish::kWhereThereIsRoom : Wish::kNever;
+    if (text == nullptr || std::strcmp(text, "1") == 0) return Wish::kWhereThereIsRoom;
+    return std::strcmp(text, "always") == 0 ? Wish::kAlways : Wish::kNever;
   }();
   return wish;
 }
@@ -61,11 +60,13 @@ int NumRunnable() {
   return static_cast<int>(std::strtol(begin, nullptr, 10));
 }
 
-// Whether a team of which only the caller is awake finds an idle CPU for each other thread.
-bool HasRoom(int num_threads) {
+// Whether a team finds an idle CPU for each of its threads. So many of them are `awake` at most,
+// and are thought to be: where they sleep, one of others' is overlooked for each, which then shares
+// a CPU with one of the team instead of two of the team with each other.
+bool HasRoom(int num_threads, int awake) {
   if (WishOfUser() == Wish::kAlways) return true;
   const int runnable = NumRunnable();
-  return runnable > 0 && runnable - 1 + num_threads <= sysconf(_SC_NPROCESSORS_ONLN);
+  return runnable > 0 && runnable - awake + num_threads <= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 void Allow(const cpu_set_t& cpus) { sched_setaffinity(0, sizeof(cpus), &cpus); }
@@ -104,11 +105,13 @@ bool TeamSpread::CanSkip() {
 void TeamSpread::LookForTwins() {
   cpu_set_t found;
   CPU_ZERO(&found);
+  share_ = false;
   for (const Seen& seen : seen_) {
     if (seen.cpu < 0) continue;
-    if (CPU_ISSET(seen.cpu, &found)) wary_ = kWary;
+    share_ |= CPU_ISSET(seen.cpu, &found) != 0;
     CPU_SET(seen.cpu, &found);
   }
+  if (share_) wary_ = kWary;
 }
 
 // The first thread seen on a CPU stays there, others get allowed ones that none was seen on. False
@@ -132,15 +135,18 @@ bool TeamSpread::Plan() {
   return true;
 }
 
-// Whether each thread is to have its CPU now. Where threads never share one, no clock is read.
+// Whether each thread is to have its CPU now: for a while after a pause, and after threads were
+// seen to share one. Where they never do, no clock is read.
 bool TeamSpread::IsDue(int num_threads) {
   if (wary_ == 0) return false;
   const Clock::time_point now = Clock::now();
-  if (now - ended_ > kPause) {
+  const bool is_after_pause = now - ended_ > kPause;
+  if (is_after_pause || (share_ && now >= decided_until_)) {
     --wary_;
-    bound_until_ = HasRoom(num_threads) ? now + kBoundTime : now;
+    decided_until_ = now + kBoundTime;
+    is_bound_ = HasRoom(num_threads, /*awake=*/is_after_pause ? 1 : num_threads);
   }
-  return now < bound_until_;
+  return is_bound_ && now < decided_until_;
 }
 
 void TeamSpread::BindOrFree(bool is_due, int num_threads) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the threads of a team on different CPUs in the first 50 ms after a pause, where the user
-// asks for it: each is bound to a CPU of its own, and then the scheduler has them again.
+// Keeps the threads of a team on different CPUs, unless the user wants it not: where two were seen
+// on one, each is bound to a CPU of its own for 50 ms, and then the scheduler has them again.
 //
-// After a pause some kernels wake all threads of a team on the CPU of the thread that wakes them,
-// and leave them there for tens of milliseconds though others are idle: each loop then takes longer
-// than on one thread. Nothing is bound before two threads of the team were seen on one CPU, nor
-// while all runnable threads of the machine would not find a CPU each: then sharing may be right.
+// Some kernels wake all threads of a team on the CPU of the thread that wakes them, after a pause
+// or while another pool's threads turn, and leave them there for tens of milliseconds though others
+// are idle: each loop then takes longer than on one thread. Nothing is bound before two threads of
+// the team were seen on one CPU, nor while all runnable threads of the machine would not find a CPU
+// each: then sharing may be right.
 // docs/thread_pool.md has figures.
 //
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
@@ -63,15 +64,17 @@ class TeamSpread {
   int skipped_ = 0;
   Step step_ = Step::kNothing;
   bool are_workers_bound_ = false;
-  int wary_ = 0;  // pauses after which threads are bound
+  bool share_ = false;  // whether two threads were on one CPU when they were last seen
+  int wary_ = 0;        // times that it is looked and bound after pauses
+  bool is_bound_ = false;
+  Clock::time_point decided_until_{};  // for which is_bound_ holds
   Clock::time_point ended_{};
-  Clock::time_point bound_until_{};
   cpu_set_t allowed_{};  // the caller's affinity, while step_ is not kNothing
   std::vector<Seen> seen_;
   std::vector<int> planned_;  // CPU by thread, while step_ is kBind
 };
 
-// Whether threads are to be spread at all: COLLAGE_SPREAD_THREADS says so.
+// Whether threads may be spread at all: COLLAGE_SPREAD_THREADS can say no.
 bool WantsSpread();
 
 }  // namespace pool

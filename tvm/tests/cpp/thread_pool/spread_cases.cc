@@ -107,6 +107,16 @@ void SharedCpuIsLeft() {
   CHECK(Allowed() == callers);
 }
 
+// As beside another pool, whose threads turn while those of the team wake: there is no pause.
+void SharedCpuIsLeftInFullRun() {
+  const std::set<int> callers = EnoughCpus();
+  Launch([&](int) { Allow({*callers.begin()}); });
+  Allow(callers);
+  Launch([&](int) {});  // sees it
+  CHECK(IsSpread(AllowedInTasks()));
+  CHECK(Allowed() == callers);
+}
+
 void WorkersAreFreedInTheEnd() {
   const std::set<int> callers = EnoughCpus();
   ShareOneCpu(callers);
@@ -198,7 +208,7 @@ void ThreadsThatShareAreCounted() {
   CHECK(CollagePoolThreadsThatShare() == CollagePoolNumThreads() - 1);
 }
 
-// Run without the variable, or with others that say so.
+// Run with variables that say so.
 void NotWanted() {
   const std::set<int> callers = Allowed();
   ShareOneCpu(callers);
@@ -211,6 +221,7 @@ void NotWanted() {
 
 const Cases kCases = {
     {"shared_cpu_is_left", SharedCpuIsLeft},
+    {"shared_cpu_is_left_in_full_run", SharedCpuIsLeftInFullRun},
     {"workers_are_freed", WorkersAreFreedInTheEnd},
     {"part_keeps_it", PartKeepsIt},
     {"part_looks_for_itself", PartLooksForItself},

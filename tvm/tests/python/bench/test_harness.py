@@ -152,3 +152,14 @@ def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
     assert book.write_page(tmp_path / "none.md", str) == 1
     err = capsys.readouterr().err
     assert all(why in err for why in ("no such file", "lacks the line", "No such file"))
+
+
+def test_the_hash_of_code_is_of_what_judges_and_not_of_what_writes_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    found = [records.code_hash()]
+    for name in ("judge.py", "page.py"):
+        file = tmp_path / "bench" / "collaging" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("pass")
+        found.append(records.code_hash())
+    assert found[0] != found[1] == found[2]

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """collage.load: a library's file and the report at its end."""
 
+import os
+import tarfile
+
 import pytest
 from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import OptionError, PlacementError
-from tvm.relay.collage.attached import attach_report, attached_report
+from tvm.relay.collage.attached import add_report, attach_report, attached_report
 
 REPORT = {"plan": "tvm", "text": "é" * 1000, "numbers": [1.5, None]}
 
@@ -23,6 +26,35 @@ def test_a_report_goes_with_the_file(file):
     assert attached_report(file) == REPORT
     assert file.read_bytes().startswith(b"\x7fELF and so on")
     assert collage.load(file).report == REPORT
+
+
+def package(tmp_path):
+    """A file as tvmc packs it."""
+    (tmp_path / "mod.json").write_text("{}")
+    path = tmp_path / "net.tar"
+    with tarfile.open(path, "w") as file:
+        file.add(tmp_path / "mod.json", "mod.json")
+    return path
+
+
+def test_a_package_has_it_as_a_member(tmp_path, monkeypatch):
+    path = package(tmp_path)
+    assert attached_report(path) is None
+    whole = path.read_bytes()
+    add_report(path, REPORT)
+    assert attached_report(path) == REPORT == collage.load(path).report
+    with tarfile.open(path) as file:
+        assert file.getnames() == ["mod.json", "collage_report.json.gz"]
+    content = path.read_bytes()
+    at = content.index(b"\x1f\x8b") + 20
+    path.write_bytes(content[:at] + b"\0" * 8 + content[at + 8 :])
+    with pytest.raises(OptionError, match=r"net\.tar.* damaged"):
+        collage.load(path)
+    path.write_bytes(whole)
+    monkeypatch.setattr(tarfile.TarFile, "addfile", lambda *_: os.write(-1, b""))
+    with pytest.raises(OSError, match="descriptor"):
+        add_report(path, REPORT)
+    assert path.read_bytes() == whole and sorted(os.listdir(tmp_path)) == ["mod.json", "net.tar"]
 
 
 @pytest.mark.parametrize("size", [0, 3])

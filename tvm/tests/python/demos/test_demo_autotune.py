@@ -7,6 +7,7 @@ import demo_autotune
 import pytest
 import tvm
 from transfer_nets import conv, kernel, source
+from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.log import note_kernel, sources_of
 from tvm.relay.collage.tuning.logs import append_line
@@ -35,12 +36,33 @@ def test_each_step_is_searched_and_measured_and_a_picture_is_drawn(tmp_path, cap
     steps = json.loads(output.read_text())["steps"]
     assert [row["name"] for row in steps] == ["untuned", "transferred", "tuned"]
     assert all(row["seconds"] > 0 and row["search_seconds"] > 0 for row in steps)
-    assert steps[0]["speedup"][0] == 1.0 and steps[0]["records"] == {}
+    assert steps[0]["speedup"]["value"] == 1.0 and steps[0]["records"] == {}
     assert set(steps[1]["records"]) <= {"transferred"}
     text = capsys.readouterr().out
     assert "transferred: plan" in text and str(output) in text
     pytest.importorskip("matplotlib", reason="the extra peers is not installed")
     assert output.with_suffix(".png").exists()
+
+
+def test_a_step_that_failed_or_ran_few_rounds_is_told_and_drawn(tmp_path):
+    untuned = Comparison("untuned", Cost.given(2e-3), samples=(2e-3, 2.1e-3))
+    few = Comparison("tuned", Cost.given(1e-3), samples=(1e-3,))
+    failed = Comparison("transferred", Cost.failed("crashed", "signal 11"))
+    rows = [
+        {"name": item.name, "search_seconds": 1.0, **demo_autotune.latency_of(item, untuned)}
+        for item in (untuned, few, failed)
+    ]
+    assert [demo_autotune.latency_text(row) for row in rows] == [
+        "untuned: 2.000 ms, 1.00 [1.00, 1.00] times as fast as untuned",
+        "tuned: 1.000 ms, 2.00 times as fast as untuned",
+        "transferred: crashed: signal 11",
+    ]
+    assert rows[1]["speedup"] == {"value": 2.0, "low": 0.0, "high": None}
+    alone = demo_autotune.latency_of(few, failed)
+    assert demo_autotune.latency_text({**rows[1], **alone}) == "tuned: 1.000 ms"
+    json.dumps([*rows, alone], allow_nan=False)
+    pytest.importorskip("matplotlib", reason="the extra peers is not installed")
+    assert demo_autotune.draw(rows, tmp_path / "steps.png")
 
 
 @pytest.mark.slow("a search of a small net")

@@ -5,17 +5,36 @@ A candidate's tasks are the words of its label: conv, dense, crash, hang, raise,
 is a line of the log with the seconds that TRIALS has for its number.
 """
 
+import contextlib
 import json
 import os
 import signal
 import time
+import types
 
 import tvm
+from tvm.relay.collage.tuner import budget
 from tvm.relay.collage.tuner.step import trials_in
 from tvm.relay.collage.tuning.logs import append_line
 
 TARGET = str(tvm.target.Target("llvm"))
+WAIT = "waiting for another search"
 TRIALS = [None, 3e-3, 2e-3, 1e-3, 5e-3, 4e-3]
+
+
+def waiting_clock(monkeypatch):
+    """The budget's clock, a list of one: only the wait for the CPUs moves it."""
+    now = [0.0]
+
+    @contextlib.contextmanager
+    def lock(on_wait):
+        on_wait(WAIT)
+        now[0] += 1000.0
+        yield
+
+    monkeypatch.setattr(budget, "cpus_for_measuring", lock)
+    monkeypatch.setattr(budget, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    return now
 
 
 def list_tasks(candidate, kind):

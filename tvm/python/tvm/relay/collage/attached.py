@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report at the end of a library's file, where the loader of shared libraries does not look: so
-it goes wherever the library is copied. Test: test_loaded.py.
+"""A report inside the file of what it is of, so that it goes wherever that is copied: at the end of
+a shared library, where its loader does not look, or as a member of tvmc's package. Test:
+test_loaded.py.
 
-The report as compressed JSON, its length in eight bytes, and a mark, which are the file's last.
+At a library's end are the report as compressed JSON, its length in eight bytes, and a mark. TVM
+extracts all members of a package and reads those that it knows.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import io
 import json
 import os
+import shutil
 import struct
+import tarfile
 import zlib
 from typing import Any
 
@@ -17,38 +24,74 @@ from .files import parse_json
 
 _MARK = b"tvm-collage report 1"
 _TAIL = struct.Struct(f"<Q{len(_MARK)}s")
+_MEMBER = "collage_report.json.gz"
 # A report of a net of 10,000 nodes has some 50 MB: more is none of ours.
 _MOST_BYTES = 1 << 30
+_LEVEL = 6  # of compression
 
 
 def attach_report(path: str | os.PathLike, report: dict[str, Any]) -> None:
-    """Append it to a file that has none yet. OSError."""
-    packed = zlib.compress(json.dumps(report, allow_nan=False).encode(), 6)
+    """Append it to a library that has none yet. OSError."""
+    packed = zlib.compress(_text(report), _LEVEL)
     with open(path, "ab") as file:
         file.write(packed + _TAIL.pack(len(packed), _MARK))
 
 
+def add_report(package: str | os.PathLike, report: dict[str, Any]) -> None:
+    """Add it to tvmc's package, at once or not at all. OSError."""
+    packed = gzip.compress(_text(report), _LEVEL, mtime=0)
+    member = tarfile.TarInfo(_MEMBER)
+    member.size = len(packed)
+    temporary = f"{os.fspath(package)}.{os.getpid()}.tmp"
+    try:
+        shutil.copyfile(package, temporary)
+        with tarfile.open(temporary, "a") as file:
+            file.addfile(member, io.BytesIO(packed))
+        os.replace(temporary, package)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
 def attached_report(path: str | os.PathLike) -> dict[str, Any] | None:
-    """What was attached to the file; None where nothing was. OSError, ValueError for a report that
-    is damaged."""
+    """What was attached to the library or package; None where nothing was. OSError, ValueError for
+    a report that is damaged."""
+    try:
+        packed = _packed(path)
+        if packed is None:
+            return None
+        unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # of both kinds
+        text = unpack.decompress(packed, _MOST_BYTES)
+        if not unpack.eof:
+            raise ValueError("it is cut off")
+        return parse_json(text)
+    except (ValueError, zlib.error, tarfile.TarError, EOFError) as error:
+        raise ValueError(f"the report in {os.fspath(path)!r} is damaged: {error}") from error
+
+
+def is_package(path: str | os.PathLike) -> bool:
+    """Whether a file is one of tvmc's."""
+    return tarfile.is_tarfile(path)
+
+
+def _text(report: dict[str, Any]) -> bytes:
+    return json.dumps(report, allow_nan=False).encode()
+
+
+def _packed(path: str | os.PathLike) -> bytes | None:
+    """The compressed report. ValueError, or one of tarfile's, for a file that is cut off."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        if size < _TAIL.size:
-            return None
-        file.seek(size - _TAIL.size)
-        length, mark = _TAIL.unpack(file.read(_TAIL.size))
-        if mark != _MARK:
-            return None
-        if length > size - _TAIL.size:
-            raise ValueError(f"the report at the end of {os.fspath(path)!r} is cut off")
-        file.seek(size - _TAIL.size - length)
-        unpack = zlib.decompressobj()
-        try:
-            text = unpack.decompress(file.read(length), _MOST_BYTES)
-            if not unpack.eof:
-                raise ValueError("it is cut off")
-            return parse_json(text)
-        except (ValueError, zlib.error) as error:
-            raise ValueError(
-                f"the report at the end of {os.fspath(path)!r} is damaged: {error}"
-            ) from error
+        if size >= _TAIL.size:
+            file.seek(size - _TAIL.size)
+            length, mark = _TAIL.unpack(file.read(_TAIL.size))
+            if mark == _MARK:
+                if length > size - _TAIL.size:
+                    raise ValueError("it is cut off")
+                file.seek(size - _TAIL.size - length)
+                return file.read(length)
+    if not is_package(path):
+        return None
+    with tarfile.open(path) as package:
+        found = package.extractfile(_MEMBER) if _MEMBER in package.getnames() else None
+        return found.read() if found else None

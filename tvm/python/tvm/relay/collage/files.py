@@ -52,14 +52,14 @@ def check_file_path(path: str, called: str) -> None:
 
 
 def write_report(result: Any, path: str) -> None:
-    """Write Result.to_json(), unless the path is empty.
+    """Write a Result's report, unless the path is empty.
 
     What fails is logged: the result is worth more than its report.
     """
     if not path:
         return
     try:
-        write_whole(path, json_text(result.to_json()) + "\n")
+        write_whole(path, json_text(result.report) + "\n")
     except (OSError, ValueError) as error:
         _logger.error("report %r was not written: %s", path, error)
 

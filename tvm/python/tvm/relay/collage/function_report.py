@@ -97,7 +97,7 @@ class GraphNode:
 class GraphBackend:
     """A backend that the search had, by the name that costs and refusals have."""
 
-    name: str = described("of the host target as its kind, llvm; host: free nodes")
+    name: str = described("in a report tvm for the host target; host: of free nodes")
     is_external: bool = described("has its own compiler")
     device: str = described("that its code runs on")
 

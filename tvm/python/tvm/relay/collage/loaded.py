@@ -63,16 +63,16 @@ class Library:
     def _whole_report(self) -> dict[str, Any]:
         if self.report is None:
             raise PlacementError(
-                f"the library {self.path!r} carries no report: write it by `collage compile`, or "
-                "by Result.save_library",
+                f"the library {self.path!r} carries no report: write it by `collage compile`, "
+                "`tvmc compile --collage` or Result.save_library",
                 "file",
             )
         return self.report
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A library that `collage compile` or Result.save_library wrote. OptionError where there is
-    none, or its report is damaged."""
+    """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
+    --collage`. OptionError where there is none, or its report is damaged."""
     path = os.fspath(path)
     try:
         return Library(path, attached_report(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -16,6 +16,7 @@ from .errors import ModuleError
 from .messages import is_consequence, last_line
 from .shared_patch import SharedPatch
 
+FixedShapes = Mapping[str, tuple[int, ...]]
 _OVERRIDE = "diagnostics.OverrideRenderer"
 
 
@@ -53,17 +54,17 @@ def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, 
     return found
 
 
-def check_fixed_shapes(mod: Any, params: Mapping[str, Any] | None, executor: str) -> None:
-    """ModuleError for inputs whose memory the graph and the AOT executor cannot plan."""
+def check_fixed_shapes(
+    mod: Any, params: Mapping[str, Any] | None, who: str, how: Callable[[FixedShapes], str]
+) -> None:
+    """ModuleError for inputs with open dimensions, which `who` does not take; `how` says how to fix
+    them, by shapes that have a 1 for what is open."""
     found = open_inputs(mod, params)
     if found:
-        example = {
-            name: tuple(1 if n is None else n for n in shape) for name, shape in found.items()
-        }
+        fixed = {name: tuple(1 if n is None else n for n in dims) for name, dims in found.items()}
         raise ModuleError(
-            f"the {executor} executor takes fixed shapes alone, and inputs have open dimensions "
-            f"({shapes_text(found)}): import the model with its shapes, e.g. shape={example}, or "
-            "use relay.vm.compile"
+            f"{who} takes fixed shapes alone, and inputs have open dimensions "
+            f"({shapes_text(found)}): {how(fixed)}"
         )
 
 

@@ -107,7 +107,7 @@ def optimize(
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
     make_built = functools.partial(_build, found, context, build_options or {})
-    return dataclasses.replace(found, make_built=make_built)
+    return found.built_by(make_built)
 
 
 def _build(found: Result, context: tvm.transform.PassContext, build_options: dict) -> Built:

@@ -6,7 +6,6 @@ Each gets TVM's own function first, then its arguments. Test: test_integration.p
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +43,7 @@ def build(
     kind = executor.name if executor is not None else "graph"
     _check_executor(kind, targets)
     _check_runtime(runtime, targets)
-    check_fixed_shapes(ir_mod, params, kind)
+    _check_shapes(ir_mod, params, kind)
     options = {
         "executor": executor or relay.backend.Executor("graph"),
         "runtime": runtime,
@@ -62,9 +61,7 @@ def build(
         with result.records.in_force():
             library = build_library(result.mod, result.host, opt_level=None, **options)
     built = Built.of_library(library, result.mod)
-    library.collage = dataclasses.replace(
-        result, make_built=(lambda: built) if is_loadable else None
-    )
+    library.collage = result.built_by((lambda: built) if is_loadable else None)
     return library
 
 
@@ -83,7 +80,7 @@ def compile_vm(
         with result.records.in_force():
             executable = build_vm(result.mod, result.host, opt_level=None)
     built = Built.of_library(executable, result.mod)
-    executable.collage = dataclasses.replace(result, make_built=lambda: built)
+    executable.collage = result.built_by(lambda: built)
     return executable
 
 
@@ -105,7 +102,7 @@ def create_executor(
         return stock(kind, mod, device, target, params)
     _check_executor(kind, targets)
     if kind in ("graph", "aot"):
-        check_fixed_shapes(mod, params, kind)
+        _check_shapes(mod, params, kind)
     runs_by: dict[str, Any] = {"executor": VM} if kind == "vm" else {}
     if kind in ("graph", "aot"):
         runs_by["executor"] = relay.backend.Executor(kind)
@@ -127,6 +124,18 @@ def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: Any = No
 
 def _as_module(mod: Any) -> Any:
     return tvm.IRModule.from_expr(mod) if isinstance(mod, tvm.relay.Function) else mod
+
+
+def _check_shapes(mod: Any, params: Any, kind: str) -> None:
+    """Refuse inputs whose memory the graph and the AOT executor cannot plan."""
+    check_fixed_shapes(
+        mod,
+        params,
+        f"the {kind} executor",
+        lambda fixed: (
+            f"import the model with its shapes, e.g. shape={fixed}, or use relay.vm.compile"
+        ),
+    )
 
 
 def _check_executor(kind: str, targets: TargetList) -> None:

@@ -143,16 +143,28 @@ class Result:
         temporary = f"{path}.{os.getpid()}.so"
         try:
             self._built.module.export_library(temporary)
-            attach_report(temporary, self.to_json())
+            attach_report(temporary, self.report)
             os.replace(temporary, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
 
+    @functools.cached_property
+    def report(self) -> dict[str, Any]:
+        """What to_json gives, made once, since it takes long for a large net: to read alone."""
+        return self.to_json()
+
     def to_json(self) -> dict[str, Any]:
         """Plan, measurements, parts, the graph with all that was known of each node, and the
         placements of all plans, as JSON values (docs/report.schema.json); times in seconds."""
         return full_report(self)
+
+    def built_by(self, make_built: Callable[[], Built] | None) -> Result:
+        """The same decision, with what was worked out of it, and this `make_built`."""
+        found = dataclasses.replace(self, make_built=make_built)
+        known = ("placement", "placements", "report")
+        vars(found).update({name: vars(self)[name] for name in known if name in vars(self)})
+        return found
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
@@ -160,16 +172,16 @@ class Result:
 
     def save_html(self, path: str | os.PathLike) -> None:
         """Write the report as one page for a browser, which needs no network (docs/report.md)."""
-        write_form(self.to_json(), "html", path)
+        write_form(self.report, "html", path)
 
     def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
         """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
         `.pdf`. OptionError for another ending; PDF needs reportlab."""
-        write_picture(self.to_json(), path, plan)
+        write_picture(self.report, path, plan)
 
     def _repr_html_(self) -> str:
         """The page in a notebook."""
-        return notebook_frame(self.to_json())
+        return notebook_frame(self.report)
 
     def plot_history(self, path: str | os.PathLike) -> None:
         """Draw what the search of whole plans tried, and the best so far, against seconds, as a

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,10 @@ from .messages import unknown_target_kind
 _logger = logging.getLogger(__name__)
 
 _CPU = 1  # DLPack's number
+
+# An option with its value, in which quotes hold blanks and a comma before a blank ends it; a name;
+# a comma between targets.
+_WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +72,18 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
                 "install what it names, or leave it out of the target list"
             )
     return TargetList(hosts[0], _each_once(external))
+
+
+def split_targets(text: str) -> list[str]:
+    """The targets of a list as command lines have it, "llvm, dnnl -winograd=never": an option's own
+    commas part nothing."""
+    pieces: list[list[str]] = [[]]
+    for word in _WORD.findall(text):
+        if word == ",":
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    return [" ".join(words) for words in pieces if words]
 
 
 def _each_once(external: Sequence[Target]) -> tuple[Target, ...]:

@@ -35,8 +35,9 @@ class Replan {
    * external backend, beside its cost: the higher, the fewer there are.
    *
    * Its `seconds` hold the known costs and transitions, and a great number for each broken wish. A
-   * kernel that no candidate with a known cost takes adds nothing: each plan has it. The search is exact but for its limit on states,
-   * which is low: whole plans are measured, so that a second-best sum does no harm.
+   * kernel that no candidate with a known cost takes adds nothing: each plan has it. The search is
+   * exact but for its limit on states, which is low: whole plans are measured, so that a
+   * second-best sum does no harm.
    */
   FunctionPlan Plan(const std::vector<int>& wish, double part_seconds = 0.0) const;
 

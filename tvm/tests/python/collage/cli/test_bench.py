@@ -5,7 +5,7 @@ import json
 
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
-from tvm.relay.collage.cli import bench
+from tvm.relay.collage.cli import bench, building
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,16 @@ def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
     monkeypatch.setattr(bench, "PEERS", {})
     assert call("bench", net, "--rounds", 2, *QUICK) == 0
     assert "there was nobody to compare with" in capsys.readouterr().out
+
+
+def test_the_model_is_imported_once(net, monkeypatch, capsys):
+    with_made_up_costs(monkeypatch)
+    monkeypatch.setattr(bench, "PEERS", {})
+    imports = []
+    load = building.load_onnx
+    monkeypatch.setattr(building, "load_onnx", lambda *of: imports.append(of) or load(*of))
+    assert call("bench", net, "--rounds", 1, *QUICK) == 0
+    assert len(imports) == 1
 
 
 @pytest.mark.parametrize(

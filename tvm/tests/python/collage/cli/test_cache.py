@@ -3,6 +3,7 @@
 
 import json
 import tempfile
+from pathlib import Path
 
 import pytest
 from cli_nets import call
@@ -30,6 +31,19 @@ def test_size_names_what_there_is(store, capsys):
     assert left["bytes"] == 2_000_000
     assert call("cache", "size", "--store", store) == 0
     assert "left by killed processes: 2.0 MB" in capsys.readouterr().out
+
+
+def test_what_another_process_removes_meanwhile_has_no_size(store, capsys, monkeypatch):
+    lstat = Path.lstat
+
+    def gone(path):
+        if path.name == "big":
+            raise FileNotFoundError(path)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", gone)
+    assert call("cache", "size", "--store", store, "--json") == 0
+    assert json.loads(capsys.readouterr().out)[1]["bytes"] == 0
 
 
 def test_nothing_is_removed_without_yes(store, capsys):

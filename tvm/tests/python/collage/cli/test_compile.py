@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage compile`, `search`, `replay`: from an ONNX file to a library; costs are made up."""
 
+import argparse
 import json
 
 import numpy as np
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
 from tvm.relay import collage
+from tvm.relay.collage import result
+from tvm.relay.collage.cli import building
+from tvm.relay.collage.report import full_report
+from tvm.relay.collage.targets import split_targets
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +20,11 @@ def folder(tmp_path_factory):
     write_net(path / "net.onnx")
     with pytest.MonkeyPatch.context() as monkeypatch:
         with_made_up_costs(monkeypatch)
+        made = []
+        monkeypatch.setattr(result, "full_report", lambda of: made.append(of) or full_report(of))
         arguments = ("--report", path / "report.json", "--save-placement", path / "placement.json")
         code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *QUICK)
-    assert code == 0
+    assert code == 0 and len(made) == 1, "to make the report of a large net takes seconds"
     return path
 
 
@@ -83,6 +90,8 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
         (["search", "net.onnx", "--host", "llvm -nope=1"], "the targets: "),
         (["search", "net.onnx", "--guard-rounds", "x"], "--guard-rounds takes an int"),
         (["search", "net.onnx", "--save-placement", "/no/such/p"], "there is no folder"),
+        (["search", "net.onnx", "--save-placement", "side"], "'side.report' cannot be written"),
+        (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "the targets: "),
         (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
         (["compile", "net.onnx", "-o", "l.so", "--report", "/no/such/r"], "there is no folder"),
         (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
@@ -94,10 +103,26 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
 def test_what_is_wrong_is_one_line(folder, capsys, monkeypatch, arguments, says):
     monkeypatch.chdir(folder)
     (folder / "broken.onnx").write_bytes(b"\xff\x00nothing")
+    (folder / "side.report").mkdir(exist_ok=True)
     assert call(*arguments) == 1
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("collage: ") and says in err and err.count("\n") == 1
     assert not (folder / "l.so").exists()
+
+
+def test_commas_inside_an_option_part_no_backends_and_capitals_are_onnx_too(folder, capsys):
+    asked = argparse.Namespace(
+        backends="dnnl -winograd=never , cblas", host="llvm -mattr=+avx,+fma"
+    )
+    targets = building.targets_of(asked, collage.CollageOptions())
+    assert [target.kind.name for target in targets] == ["llvm", "dnnl", "cblas"]
+    assert split_targets('a -x="1, 2" -y=3,4,b -z') == ['a -x="1, 2" -y=3,4,b -z']
+    for name in ("NET.ONNX", "net.Onnx"):
+        (folder / name).write_bytes((folder / "net.onnx").read_bytes())
+        mod, params = building.load_model(
+            argparse.Namespace(model=folder / name, shape=[], model_format=None)
+        )
+        assert params is None and mod["main"].params
 
 
 def test_a_library_that_would_not_load_is_refused_before(folder, capsys):

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from cli_nets import QUICK, call, with_made_up_costs, write_net
+from tvm.relay.collage.report import explain
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,14 @@ def test_a_library_is_copied_with_its_reasons(folder, tmp_path, capsys):
     assert {row["backend"] for node in told["nodes"] for row in node["backends"]} == {"dnnl"}
     assert call("explain", tmp_path / "other.so", "--plan", "tvm") == 0
     assert "Parts of plan tvm" in capsys.readouterr().out
+
+
+def test_all_parts_are_an_option(folder, capsys, monkeypatch):
+    monkeypatch.setattr(explain, "_MOST_TOLD", 1)
+    assert call("explain", folder / "net.so") == 0
+    assert "2 other parts" in capsys.readouterr().out
+    assert call("explain", folder / "net.so", "--all") == 0
+    assert "other parts" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["net.so", "report.json"])

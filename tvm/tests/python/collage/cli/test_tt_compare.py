@@ -3,10 +3,14 @@
 transfers gained beside a search, who was the best source, and a picture."""
 
 import json
+import math
 
 import pytest
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
+from tvm.relay.collage.cli.tt import many
+from tvm.relay.collage.cli.tt.many import Row
+from tvm.relay.collage.costs.statistics import Interval
 from tvm.relay.collage.transfer.log import note_trial, read_ansor
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
@@ -76,10 +80,14 @@ def test_many_tells_what_the_heuristic_chose_and_what_was_best(pipeline, folder,
     many = ["many", nets["small"], nets["large"], "--from", logs["large"], "-o", folder / "many"]
     found = answer(capsys, *many, "--rounds", 3, *LIMITS)
     [row] = found["rows"]  # no model from its own log
-    assert (row["model"], row["from"], row["served"]) == ("small", "large", 1)
-    assert row["speedup"] and row["score"] == 1.0 and row["search_seconds"] > 0
+    assert (row["model"], row["log"], row["served"]) == ("small", "large", 1)
+    assert (
+        set(row["speedup"]) == {"value", "low", "high"}
+        and row["score"] == 1.0
+        and row["search_seconds"] > 0
+    )
     small, large = found["choices"]
-    assert small["chosen"] == small["best"] == {"from": "large", "speedup": row["speedup"]}
+    assert small["chosen"] == small["best"] == {"log": "large", "speedup": row["speedup"]}
     assert large == {"model": "large", "chosen": None, "best": None, "pooled": None}
     assert answer(capsys, *many, "--rounds", 3, *LIMITS) == found  # nothing is done again
     assert main(["tt", *map(str, many), *map(str, LIMITS)]) == 0
@@ -119,6 +127,19 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
         ),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
+
+
+def test_rows_that_are_none_are_measured_again(tmp_path):
+    row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 1.4, math.inf), "")
+    older = {**row.to_json(), "speedup": [1.5, 1.4, 1.6]}
+    lines = [row.to_json(), older, {**row.to_json(), "model": "other", "speedup": None}]
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(json.dumps(line, allow_nan=False) for line in lines) + '\n{"model":')
+    found = many._known(file)
+    assert found["net", "log"] == row and found["other", "log"].speedup is None
+    assert many._choice("net", list(found.values())).Summary() == (
+        "net: chosen log 1.500, best log 1.500"
+    )
 
 
 def test_a_picture_that_cannot_be_drawn_is_one_line(tmp_path, capsys):

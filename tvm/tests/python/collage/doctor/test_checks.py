@@ -78,7 +78,13 @@ BAD = [
     ("waiting", variables(GOMP_SPINCOUNT="infinity"), WARNING, "is infinity", "sets 1000"),
     ("waiting", variables(GOMP_SPINCOUNT=""), WARNING, "is not set", "sets 1000"),
     ("waiting", variables(TVM_BIND_THREADS="1"), WARNING, "binds threads", "unset"),
-    ("spreading", {"sharing": 0.9}, WARNING, "after 90% of pauses", "COLLAGE_SPREAD_THREADS=1"),
+    (
+        "spreading",
+        {"sharing": 0.9, **variables(COLLAGE_SPREAD_THREADS="0")},
+        WARNING,
+        "after 90% of pauses",
+        "unset COLLAGE_SPREAD_THREADS",
+    ),
     (
         "OpenMP",
         {"openmp": ("/lib/libgomp.so.1", "/torch/lib/libgomp-a34b.so.1")},
@@ -137,8 +143,8 @@ def test_every_check_has_a_bad_case():
         ("spreading", {"sharing": None}, "no team of threads"),
         (
             "spreading",
-            {"sharing": 0.9, **variables(COLLAGE_SPREAD_THREADS="1")},
-            "COLLAGE_SPREAD_THREADS=1 spreads them",
+            {"sharing": 0.9, **variables(COLLAGE_SPREAD_THREADS="")},
+            "they are spread",
         ),
         ("frequency", {"governors": (), "megahertz": None}, "cannot be read here"),
         ("scaling", {"noise": doctor.Noise(0.01, 1, 1.0)}, "one thread"),

@@ -63,6 +63,24 @@ def test_a_lock_file_alone_goes_too_and_others_folders_stay(temporary):
     assert sorted(path.name for path in temporary.iterdir()) == ["collage-mine", "other.lock"]
 
 
+def test_what_cannot_be_removed_keeps_nobody_from_a_folder(temporary, monkeypatch):
+    (temporary / "collage-0123.lock").touch()
+    unlink = Path.unlink
+
+    def refuse(path, *more, **options):
+        if path.name == "collage-0123.lock":
+            raise PermissionError(errno.EPERM, "not yours", str(path))
+        unlink(path, *more, **options)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with ScratchFolder() as path:
+        assert Path(path).exists()
+    assert [left.name for left in temporary.iterdir()] == ["collage-0123.lock"]
+    monkeypatch.undo()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert remove_stale() == 1, "nobody holds its lock"
+
+
 def test_a_fork_does_not_remove_its_parents(temporary):
     with ScratchFolder() as path:
         folder = ScratchFolder()

@@ -76,6 +76,16 @@ def test_what_no_file_can_hold_is_left_out():
     assert not can_be_saved(bad)
 
 
+def test_places_of_parts_that_are_not_there_are_damage(result):
+    seen = result.placements
+    row = dataclasses.replace(seen.plans[0], parts={"main": (0, 999)})
+    damaged = dataclasses.replace(seen, plans=(row,))
+    with pytest.raises(PlacementError, match="damaged: plan .* has part 999 of @main, of which"):
+        damaged.placement(row.plan)
+    nothing = dataclasses.replace(seen, plans=(dataclasses.replace(row, parts={}),))
+    assert not nothing.placement(row.plan).function("main").parts
+
+
 def test_no_placements_are_no_functions():
     assert SeenPlans.of({}) == SeenPlans() and SeenPlans().names() == []
 

@@ -11,8 +11,10 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.report import explain as explain_module
 from tvm.relay.collage.report.explain import explain, explain_lines
 from tvm.relay.collage.report.layers import Layers
+from tvm.relay.collage.report.picture.parts import box_graph
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "explain_test"
@@ -88,6 +90,53 @@ def test_all_parts_are_told_the_dearest_first(report):
     assert f"  not {NAME}: no pattern: the backend has no pattern for it here" in lines
 
 
+def test_the_dearest_are_told_and_how_many_others_there_are(monkeypatch, report):
+    monkeypatch.setattr(explain_module, "_MOST_TOLD", 3)
+    lines = explain_lines(explain(report, "collage"), is_long=False)
+    heads = [line for line in lines if " (nodes " in line]
+    assert [line.rpartition(", ")[2] for line in heads] == ["10 s", "10 s", "1 s"]
+    last = (
+        "There are 2 other parts, none of which takes longer than 1 s alone: --all tells them too."
+    )
+    assert lines[-1] == last
+    lines = explain_lines(explain(report, "collage", op="relu"), is_long=True)
+    assert len([line for line in lines if line.startswith("node ")]) == 2
+    whole = explain_lines(explain(report, "collage"), is_long=False, is_whole=True)
+    assert len([line for line in whole if " (nodes " in line]) == 5 and last not in whole
+
+
+@pytest.mark.parametrize("op", ["nn.relu", "relu", "Relu"])
+def test_an_operator_is_found_without_its_folder_as_the_model_s_file_calls_it(report, op):
+    assert {node["op"] for node in explain(report, "collage", op=op)["nodes"]} == {"nn.relu"}
+
+
+def test_what_launches_no_kernel_says_so(report):
+    told = explain(report, "collage", node=0)
+    assert told["nodes"][0]["part"] is None
+    assert explain_lines(told, is_long=True)[-2:] == [
+        "node 0 x: var float32[2, 4]",
+        "  launches no kernel and is in no part: there is nothing to decide for it",
+    ]
+    free = json.loads(json.dumps(report))
+    graph = free["functions"][0]["graph"]
+    # As an annotation of a device is one.
+    graph["nodes"].append({**graph["nodes"][-1], "index": 99, "op": "on_device", "name": ""})
+    graph["nodes"][-1]["is_kernel"] = False
+    assert "node 99: on_device float32[2, 4]" in explain_lines(
+        explain(free, "collage", op="on_device"), is_long=True
+    )
+
+
+def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
+    texts = [explain(compared(result, collage=1.0, tvm=ms), "collage") for ms in (1.5, 2.5, 36.0)]
+    assert [told["plans"][0]["text"] for told in texts] == [
+        "tvm lost to collage by 50.0 % [50.0, 50.0] end to end.",
+        "tvm takes 2.5 [2.5, 2.5] times as long as collage end to end.",
+        "tvm takes 36 [36, 36] times as long as collage end to end.",
+    ]
+    assert texts[2]["plans"][0]["places"]
+
+
 def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     report = compared(result, collage=1.0, tvm=1.1)
     told = explain(report, "collage")
@@ -127,8 +176,9 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     ("asked", "says"),
     [
         ({"node": 999}, "the graph has no node 999"),
-        ({"node": 0}, "node 0 (x) launches no kernel and is in no part"),
-        ({"op": "nn.dense"}, "no node is nn.dense: the operators are exp, nn.relu, sigmoid, sort"),
+        ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
+        ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),
+        ({"op": "exp", "node": 1}, "the graph has no node 1 that is exp"),
         ({"backend": "nope"}, f"no backend 'nope' in the search: {NAME}, tvm were"),
     ],
 )
@@ -148,8 +198,15 @@ def test_another_plan_and_an_older_report_are_refused(report):
         explain({**report, "functions": []}, "collage")
 
 
+def test_a_reason_without_its_candidate_is_damage(report):
+    damaged = json.loads(json.dumps(report))
+    damaged["functions"][0]["graph"]["costed"] = []
+    with pytest.raises(OptionError, match="damaged: a reason names candidate"):
+        explain(damaged, "collage")
+
+
 def test_plans_differ_where_their_parts_do(report, result):
-    layers = Layers(report, result.placements, "main", result.partitioned[0].graph)
+    layers = Layers(report, result.placements, report["functions"][0], result.partitioned[0].graph)
     assert layers.differences("collage", "collage") == []
     # On TVM sigmoid is one kernel with the relu before it, so the plans differ there in both.
     found = layers.differences("collage", "tvm")
@@ -159,3 +216,12 @@ def test_plans_differ_where_their_parts_do(report, result):
     for plan in ("collage", "tvm"):
         held = [node for part in layers.parts(plan) for node in part.nodes if node in kernels]
         assert sorted(held) == sorted(kernels)
+
+
+@pytest.mark.parametrize("plan", ["collage", "tvm"])
+def test_explanations_and_pictures_give_tvm_the_same_kernels(report, result, plan):
+    graph = result.partitioned[0].graph
+    layers = Layers(report, result.placements, report["functions"][0], graph)
+    told = {(part.nodes, part.seconds) for part in layers.parts(plan) if part.backend == "tvm"}
+    boxes = box_graph(report, report["functions"][0], plan).boxes
+    assert told == {(frozenset(b.nodes), b.seconds) for b in boxes if b.backend == "tvm"} != set()

@@ -11,7 +11,8 @@ from placement_nets import optimized
 from random_relay import RandomFunction
 from tvm.relay.collage.errors import CollageError, OptionError
 from tvm.relay.collage.report import FORMS, check_is_full, write_form
-from tvm.relay.collage.report.picture.parts import Net, box_graph, functions_of, plan_names
+from tvm.relay.collage.report.net import Net
+from tvm.relay.collage.report.picture.parts import box_graph, functions_of, plan_names
 
 BEGINS = {"html": b"<!DOCTYPE html>", "svg": b"<svg", "pdf": b"%PDF-", "trace": b'{"traceEvents"'}
 

@@ -27,4 +27,5 @@ def test_a_picture_has_each_net_and_side_and_leaves_out_what_failed(tmp_path):
     text = picture.read_text()
     for word in ("small", "large", "ansor same time", "small, transferred", "seconds of search"):
         assert f"<!-- {word} -->" in text
+    plot_gains([gain("ansor's alone", ansor=1.3)], picture)  # without transferred schedules
     assert "<!-- ansor matching -->" not in text and "<!-- large, transferred -->" not in text

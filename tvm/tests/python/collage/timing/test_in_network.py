@@ -3,6 +3,7 @@
 it may tell; a fake device has both."""
 
 import ctypes
+import itertools
 import json
 import time
 from importlib import import_module
@@ -69,26 +70,65 @@ def test_runs_go_round_the_copies_from_sample_to_sample(copies, seconds):
     assert device.ran[copies:] == [k % copies for k in range(8)]
 
 
+def work(device, slow=()):
+    """Of five seconds; the first times it takes so much longer."""
+    slow = iter(slow)
+
+    def run():
+        device.work()
+        device.now += next(slow, 0.0)
+
+    return in_network.Work(run, 5.0)
+
+
 def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     device = Device()
-    timer = in_network.seconds_in_turn([lambda: device.run(0)], device.work, lambda: device.now)
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], work(device), lambda: device.now)
     assert timer(3, 2) == [1 + 4 + 3] * 2
     assert device.ran[-4:] == [0, "pool"] * 2
 
 
+def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypatch):
+    """Threads of the pool that share a core behind the first runs: seen as runs of no time."""
+    device = Device()
+    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 1e3)
+    between = work(device, slow=[9.0] * 30)
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], between, lambda: device.now)
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+
+
+def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
+    device = Device()
+    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
+    between = work(device, slow=itertools.repeat(9.0))
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], between, lambda: device.now)
+    assert len(device.ran) < 12
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+
+
+def test_a_sample_with_work_between_ends_soon():
+    """However short the run itself is: the work takes time as well."""
+    device = Device()
+    timer = in_network.seconds_in_turn([lambda: device.run(0)], work(device), lambda: device.now)
+    ran = len(device.ran)
+    assert timer(100_000, 1) == [1 + 4 + 3]
+    assert len(device.ran) - ran <= 40
+
+
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
-    timer = in_network.seconds_in_turn([int], int, lambda: float(next(times)))
+    between = in_network.Work(int, 1.0)
+    timer = in_network.seconds_in_turn([int], between, lambda: float(next(times)))
     assert timer(1, 1)[0] > 0
 
 
 def test_the_pool_that_works_is_tvms():
     launches = ctypes.CDLL(None).CollagePoolLaunchCount
     before = launches()
-    begin = time.perf_counter()
-    in_network.pool_works()
+    begin, work = time.perf_counter(), in_network.pool_works()
+    work.run()
     assert launches() > before
-    assert time.perf_counter() - begin >= 50e-6
+    assert time.perf_counter() - begin >= work.seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -140,11 +180,33 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         opened.clear()
 
 
+def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeypatch):
+    """Half of a run again and again is borders: half of the samples on one copy; on many, whose
+    runs take a second here, still the half of a run on one."""
+    monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
+    monkeypatch.setattr(timing, "seconds_in_turn", lambda *_: lambda number, repeat: [1.0] * repeat)
+    file = str(tmp_path / "part.so")
+    candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
+    build = build_step.build_candidate(
+        candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
+    )
+
+    def measured(copies):
+        monkeypatch.setattr(timing, "copies_needed", lambda *_: copies)
+        return timing.measure_library(file, build, None, (), True, False, 0, 0.02, 0.1, 1e-3, "")
+
+    one, many = measured(1), measured(8)
+    assert np.median(one["samples"]) == pytest.approx(one["border_seconds"])
+    assert 0 < many["border_seconds"] < 0.1
+    assert many["samples"][0] == pytest.approx(1.0 - many["border_seconds"])
+
+
 def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_path, monkeypatch):
     if collage.backends.get_backend("onnxruntime").available():
         pytest.skip("onnxruntime is not installed")
     worked = []
-    monkeypatch.setattr(timing, "pool_works", lambda: worked.append(1))
+    work = in_network.Work(lambda: worked.append(1), 1.0)
+    monkeypatch.setattr(timing, "pool_works", lambda: work)
     mod = collage.backends.greedy_partition(tvm.IRModule.from_expr(dense(8)), "onnxruntime")
     candidate = candidates.candidate_module(mod, "onnxruntime", "llvm")
     file = str(tmp_path / "part.so")

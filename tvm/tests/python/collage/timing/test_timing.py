@@ -131,23 +131,6 @@ def test_what_is_no_border_stays_in_the_cost():
     assert names_of_borders(packed) == [], "a weight's transform runs in each run when deployed too"
 
 
-@pytest.mark.parametrize(
-    ("samples", "border", "left", "kept"),
-    [
-        ([4.0, 4.0], 1.0, [3.0, 3.0], 1.0),  # on one copy of the weights or on many: as long
-        ([8.0, 4.0, 12.0], 1.0, [7.0, 3.5, 10.5], 1.0),  # a slow moment slows the border, too
-        ([2.0], 0.0, [2.0], 0.0),
-        ([1.0], 5.0, [0.01], 0.99),  # a clock that ran wild: never nothing, never less
-        ([0.0], 1.0, [0.0], 0.0),
-    ],
-)
-def test_borders_come_off_as_seconds(samples, border, left, kept):
-    assert timing.without_borders(samples, border) == {
-        "samples": pytest.approx(left),
-        "border_seconds": pytest.approx(kept),
-    }
-
-
 class FakeClock:
     def __init__(self, times):
         self.times, self.calls = times, []

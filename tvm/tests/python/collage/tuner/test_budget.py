@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds shared by tasks."""
 
-import contextlib
-import types
-
 import pytest
-from tvm.relay.collage.tuner import budget
+from tuning_fakes import WAIT, waiting_clock
 from tvm.relay.collage.tuner.budget import Budget
 
 
@@ -18,18 +15,9 @@ def test_a_task_gets_twice_its_share_thirty_seconds_at_least_and_no_more_than_is
 
 
 def test_what_a_block_takes_is_taken_off_but_waiting_for_the_cpus(monkeypatch):
-    now, told = [0.0], []
-
-    @contextlib.contextmanager
-    def lock(on_wait):
-        on_wait("waiting")
-        now[0] += 1000.0
-        yield
-
-    monkeypatch.setattr(budget, "cpus_for_measuring", lock)
-    monkeypatch.setattr(budget, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    now, told = waiting_clock(monkeypatch), []
     found = Budget(10.0)
     with pytest.raises(RuntimeError), found.spending(told.append):
         now[0] += 4.0
         raise RuntimeError
-    assert found.left == 6.0 and told == ["waiting"]
+    assert found.left == 6.0 and told == [WAIT]

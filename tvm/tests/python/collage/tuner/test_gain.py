@@ -99,4 +99,5 @@ def test_an_interval_of_too_few_rounds_is_json_and_comes_back():
     side = Side("ansor", 1.0, Interval(1.2, 0.0, math.inf), 1e-3)
     found = Gain("net", (side,), {"ansor": 2}, None)
     text = json.dumps(found.to_json(), allow_nan=False)
+    assert '"speedup": {"value": 1.2, "low": 0.0, "high": null}' in text
     assert Gain.from_json(json.loads(text)) == found

@@ -8,7 +8,7 @@ import types
 
 import pytest
 import tuning_fakes
-from tuning_fakes import TARGET, workload
+from tuning_fakes import TARGET, WAIT, waiting_clock, workload
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.errors import BackendUnavailableError
 from tvm.relay.collage.exec.pool import WorkerPool
@@ -166,23 +166,14 @@ def test_a_task_takes_at_most_twice_its_share_and_is_told_of(world):
 
 def test_waiting_for_another_search_is_told_of_and_takes_none_of_the_time(world, monkeypatch):
     """Only the wait moves the clock."""
-    now, told = [0.0], []
-
-    @contextlib.contextmanager
-    def lock(on_wait):
-        on_wait("waiting for another search")
-        now[0] += 1000.0
-        yield
-
-    monkeypatch.setattr(budget, "cpus_for_measuring", lock)
-    monkeypatch.setattr(budget, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    waiting_clock(monkeypatch)
+    told = []
     tuner = world.tuner(seconds=120.0)
     tuner._progress = lambda: contextlib.nullcontext(lambda *step: told.append(step))
     world.tune(tuner, "conv", "dense")
     assert list(tuner.searched.values()) == ["conv", "dense"] and not tuner.failed
     assert tuner._budget.left == 120.0
-    wait = "waiting for another search"
-    assert told == [("conv", 0, 2), (wait, 0, 2), ("dense", 1, 2), (wait, 1, 2)]
+    assert told == [("conv", 0, 2), (WAIT, 0, 2), ("dense", 1, 2), (WAIT, 1, 2)]
 
 
 def test_who_asks_the_log_alone_waits_for_nobody(world, monkeypatch):

@@ -28,8 +28,8 @@ from tvm.driver.tvmc.main import _main
 from tvm.driver.tvmc.pass_config import parse_configs
 from tvm.relay import collage
 from tvm.relay.collage import importer
+from tvm.relay.collage.cli import main as collage_command
 from tvm.relay.collage.options import option_table
-from tvm.relay.collage.tvmc.summary import summary_lines
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
@@ -119,51 +119,12 @@ def test_the_terminal_has_a_short_report(built):
         assert str(built.folder / name) in lines[-1]
 
 
-def test_plans_are_shown_by_their_paired_ratios_with_what_makes_them_doubtful():
-    def row(name, seconds, ratio, **more):
-        found = {"name": name, "seconds": seconds, "low": None, "high": None, "message": ""}
-        kind = {"is_single_backend": True, "is_chosen": False, "is_dependent": False}
-        if ratio is not None:
-            ratio = dict(zip(("value", "low", "high"), ratio, strict=True))
-        return {
-            **{**found, **kind, "status": "measured", "same_as": "", **more},
-            "ratio_to_best_single": ratio,
-        }
-
-    times = {"low": 3e-3, "high": 5e-3, "is_single_backend": False, "is_chosen": True}
-    searched = row("collage", 4e-3, (1.25, 1.2, 1.3), **times)
-    # Noise: by its median alone it looks faster than what ships.
-    mixed = row("cblas", 3.9e-3, (0.9, 0.8, 0.95), message="noisy: the machine was busy")
-    report = {
-        "plan": "collage",
-        "plans": [
-            searched,
-            mixed,
-            row("tvm", 5e-3, (1.0, 1.0, 1.0), is_dependent=True, same_as="dnnl"),
-            row("dnnl", None, None, status="crashed", message="signal 11"),
-        ],
-        "guard_skipped": "",
-        "unverified": "there was nothing to compare with",
-        "costs": {"busy": 3},
-        "placement": [
-            {"backend": "dnnl", "parts": 1, "operators": 2},
-            {"backend": "dnnl", "parts": 2, "operators": 2},
-            {"backend": "tvm", "parts": None, "operators": 1},
-        ],
-    }
-    assert summary_lines(report, {"library": "net.tar", "report": ""}) == [
-        "collage: plan collage, 4 ms [3 ms, 5 ms], 1.250 [1.200, 1.300] x the best backend alone",
-        "collage: cblas alone, 3.9 ms, 0.900 [0.800, 0.950] x the best backend alone; noisy: the "
-        "machine was busy",
-        "collage: tvm alone, 5 ms, 1.000 [1.000, 1.000] x the best backend alone; same as dnnl; "
-        "rounds depend on those before: the interval is too narrow",
-        "collage: dnnl alone, crashed: signal 11",
-        "collage: not verified: there was nothing to compare with",
-        "collage: busy machine: 3 costs measured while other work left no core free; a search on a "
-        "quiet machine measures them again",
-        "collage: runs on dnnl: 3 parts, 4 operators, tvm: 1 operator",
-        "collage: library net.tar",
-    ]
+def test_the_package_carries_the_report(built, capsys):
+    report = json.loads((built.folder / "report.json").read_text())
+    assert collage.load(built.tar).report == report
+    for command in ("report", "explain"):
+        assert collage_command([command, built.tar]) == 0
+        assert f"Plan {report['plan']} ships" in capsys.readouterr().out
 
 
 def test_stock_tvmc_runs_the_library(built, model, tmp_path):
@@ -193,7 +154,8 @@ def check_replay(built, model, monkeypatch, *arguments):
     report = json.loads((built.folder / "report.json").read_text())
     assert f"collage: plan {report['plan']}\n" in done.out
     with tarfile.open(output) as again, tarfile.open(built.tar) as first:
-        assert again.getnames() == first.getnames() == ["mod.so", "mod.json", "mod.params"]
+        names = ["mod.so", "mod.json", "mod.params", "collage_report.json.gz"]
+        assert again.getnames() == first.getnames() == names
         assert again.extractfile("mod.json").read() == first.extractfile("mod.json").read()
 
 
@@ -459,7 +421,8 @@ def test_open_dimensions_are_one_line_before_anything_is_measured(tmp_path, monk
     done = call("compile", "--collage", "--target", HOST, file)
     assert (done.code, done.err) == (
         4,
-        "Error: inputs of the model have open dimensions (x [?, 3, 16, 16]): fix them, e.g. "
+        "Error: the graph executor takes fixed shapes alone, and inputs have open dimensions "
+        "(x [?, 3, 16, 16]): fix them, e.g. "
         '--input-shapes "x:[1,3,16,16]"\n',
     )
 

@@ -24,7 +24,7 @@ _CHAIN = [nn.chain(_STEPS)]
 # Each entry is (share, makers).
 _DNNL = [
     (5, _CHAIN), (9, nn.CONV), (2, nn.CONV_TRANSPOSE), (3, nn.PRODUCTS), (3, nn.POOLS),
-    (1, [nn.resize]),
+    (1, [nn.resize]), (1, nn.ADAPTIVE), (1, [s.pad, s.depth_to_space, s.space_to_depth]),
     (7, _ELEMENTS), (3, [m.composite]), (2, _REDUCE), (2, _NORMS), (1, _SOFTMAX), (3, s.VIEWS),
     (3, s.JOINS),
 ]  # fmt: skip

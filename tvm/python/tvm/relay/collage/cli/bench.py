@@ -30,13 +30,13 @@ from ..report import compare_plans, make_console, plan_table, print_titled
 from ..report.facts import ratio_text
 from ..sample_inputs import load_samples
 from .building import (
+    BuildRequest,
     add_build,
     add_model,
-    check_shapes,
+    is_onnx,
     library_path,
-    load_model,
     optimized,
-    options_of,
+    request_of,
 )
 
 OURS = "collage"
@@ -59,22 +59,23 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen = options_of(options)
-    if (options.model_format or options.model.suffix.removeprefix(".")) != "onnx":
+    if not is_onnx(options):
         raise OptionError(f"{options.model}: the others read ONNX alone: name an ONNX file")
     left_out = {
         peer.name: f"not installed: pip install {peer.package}"
         for peer in PEERS.values()
         if not peer.is_installed()
     }
+    request = request_of(options)
+    chosen = request.chosen
     with contextlib.ExitStack() as held:
         folder = held.enter_context(ScratchFolder())
         inputs = str(Path(folder, "inputs.npz"))
-        save_arrays(inputs, _inputs(options, chosen))
+        save_arrays(inputs, _inputs(request))
         library = options.library
         if library is None:
             library = str(Path(folder, "ours.so"))
-            optimized(options).save_library(library)
+            optimized(options, request=request).save_library(library)
         on_step = held.enter_context(steps("bench", chosen.progress))
         found = measure(
             str(options.model), library, inputs, options.rounds, options.rtol, chosen.seed, on_step
@@ -114,13 +115,11 @@ def measure(
     )
 
 
-def _inputs(options: argparse.Namespace, chosen: Any) -> Mapping[str, np.ndarray]:
+def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
     """Given by the option sample_inputs, else made up. OptionError."""
-    mod, params = load_model(options)
-    check_shapes(mod, params)
-    given = load_samples(chosen.sample_inputs)
+    given = load_samples(request.chosen.sample_inputs)
     try:
-        made_up = random_inputs(describe_inputs(mod, given), chosen.seed)
+        made_up = random_inputs(describe_inputs(request.mod, given), request.chosen.seed)
     except Unsupported as error:
         raise OptionError(f"{error}: give the model's inputs by --sample-inputs") from error
     return {**made_up, **given}

@@ -9,22 +9,22 @@ import argparse
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 from tvm.target import Target
 
 from ..compile import host_target
-from ..errors import ModelError, ModuleError, OptionError
+from ..errors import ModelError, OptionError
 from ..importer import quick_import
 from ..messages import last_line
-from ..module_check import open_inputs, shapes_text
+from ..module_check import FixedShapes, check_fixed_shapes
 from ..optimizer import optimize
 from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
 from ..result import Result
-from ..targets import available_targets, parse_targets
-from ..tuner.pipeline import load_onnx
+from ..targets import available_targets, parse_targets, split_targets
+from ..tuner.pipeline import load_onnx, shape_flags
 
 _logger = logging.getLogger(__name__)
 
@@ -65,13 +65,19 @@ def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -
     add_flags(group, "", left_out)
 
 
+def is_onnx(options: argparse.Namespace) -> bool:
+    """By what the model's format is called, or by the file's ending."""
+    ending: str = options.model_format or options.model.suffix.removeprefix(".")
+    return ending.lower() == "onnx"
+
+
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
     """Module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
     if not path.is_file():
         reason = "it is a folder" if path.is_dir() else "there is no such file"
         raise ModelError(f"{path} cannot be read: {reason}")
-    if (options.model_format or path.suffix.removeprefix(".")) == "onnx":
+    if is_onnx(options):
         return load_onnx(path, shapes), None
     from tvm.driver.tvmc import TVMCException
     from tvm.driver.tvmc.frontends import load_model as load
@@ -102,36 +108,43 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
         host = Target(options.host) if options.host else host_target()
         if options.backends is None:
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
-        names = [name.strip() for name in options.backends.split(",") if name.strip()]
-        return parse_targets([host, *names]).all
+        return parse_targets([host, *split_targets(options.backends)]).all
     except OptionError:
         raise
     except (ValueError, tvm.TVMError) as error:
         raise OptionError(f"the targets: {last_line(error)}") from error
 
 
-def optimized(options: argparse.Namespace, placement: Any = None) -> Result:
-    """The model's result; see optimize."""
+class BuildRequest(NamedTuple):
+    """What a command builds: a model of fixed shapes, for targets, by options."""
+
+    mod: tvm.IRModule
+    params: dict[str, Any] | None
+    targets: list[Target]
+    chosen: CollageOptions
+
+
+def request_of(options: argparse.Namespace) -> BuildRequest:
+    """What the command line asks for; the targets are looked at before the model is imported.
+    CollageError."""
     chosen = options_of(options)
     targets = targets_of(options, chosen)
     mod, params = load_model(options)
-    check_shapes(mod, params)
+    check_fixed_shapes(mod, params, "a library of the command collage", _how_to_fix)
+    return BuildRequest(mod, params, targets, chosen)
+
+
+def optimized(
+    options: argparse.Namespace, placement: Any = None, request: BuildRequest | None = None
+) -> Result:
+    """The model's result; see optimize."""
+    mod, params, targets, chosen = request or request_of(options)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(mod, params, targets, chosen, placement=placement)
 
 
-def check_shapes(mod: tvm.IRModule, params: dict[str, Any] | None) -> None:
-    """ModuleError for inputs that the model leaves open: a runner takes fixed shapes."""
-    found = open_inputs(mod, params)
-    if found:
-        flags = " ".join(
-            f"--shape {name}={','.join('1' if n is None else str(n) for n in dims)}"
-            for name, dims in found.items()
-        )
-        raise ModuleError(
-            f"inputs of the model have open dimensions ({shapes_text(found)}): fix them, e.g. "
-            f"{flags}; with open ones the model is for relay.vm.compile"
-        )
+def _how_to_fix(fixed: FixedShapes) -> str:
+    return f"{shape_flags(fixed)}; with open ones the model is for relay.vm.compile"
 
 
 def library_path(text: str) -> str:

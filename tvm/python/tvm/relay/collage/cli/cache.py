@@ -7,7 +7,9 @@ Docs: docs/tools.md. Test: cli/test_cache.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +79,7 @@ def _rows(store: str) -> Iterator[dict[str, Any]]:
     """What there is: the store of costs, and folders that killed processes left."""
     path, _ = store_path(store)
     if path is not None:
-        size = sum(file.stat().st_size for file in _files_of(path))
+        size = sum(map(_bytes, _files_of(path)))
         yield {"what": "store of measured costs", "path": str(path), "bytes": size}
     left = sum(_folder_bytes(folder) for folder in stale_folders())
     yield {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
@@ -91,7 +93,15 @@ def _files_of(store: Path | None) -> list[Path]:
 
 
 def _folder_bytes(folder: Path) -> int:
-    return sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
+    return sum(_bytes(file) for file in folder.rglob("*"))
+
+
+def _bytes(file: Path) -> int:
+    """0 of a folder, and of what another process removes meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        found = file.lstat()
+        return 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+    return 0
 
 
 def _text(row: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..files import check_file_path, json_text, write_whole
 from ..placement import Placement
-from ..report import full_report, head_lines
+from ..report import head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized
 from .decisions import placement_in, side_file
@@ -59,8 +59,9 @@ def _search(options: argparse.Namespace) -> int:
 def _decide(options: argparse.Namespace, library: str) -> int:
     placement = options.save_placement or ""
     check_file_path(placement, "--save-placement")
+    check_file_path(side_file(placement) if placement else "", "the report of --save-placement")
     result = optimized(options)
-    report = full_report(result)
+    report = result.report
     written = {"report": _report_path(options)}
     if library:
         result.save_library(library)
@@ -79,7 +80,7 @@ def _replay(options: argparse.Namespace) -> int:
     result: Result = optimized(options, placement)
     result.save_library(options.output)
     written = {"report": _report_path(options), "library": options.output}
-    _tell(options, full_report(result), written)
+    _tell(options, result.report, written)
     return 0
 
 

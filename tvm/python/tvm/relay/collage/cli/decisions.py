@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions in files, as commands take them: a report, a library that carries its report, or a
-placement with its report beside it. Test: cli/test_explain.py.
+"""Decisions in files, as commands take them: a report, a library or tvmc's package that carries its
+report, or a placement with its report beside it. Test: cli/test_explain.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from ..attached import attached_report
+from ..attached import attached_report, is_package
 from ..errors import CollageError, PlacementError
 from ..files import parse_json
 from ..loaded import read_placements
@@ -82,10 +82,10 @@ def _read(path: str) -> dict[str, Any]:
         if value is None:
             with open(path, "rb") as file:
                 start = file.read(4)
-            if start == b"\x7fELF":
+            if start == b"\x7fELF" or is_package(path):
                 raise CollageError(
-                    f"the library {path} carries no report: write it by `collage compile`, or by "
-                    "Result.save_library"
+                    f"the library {path} carries no report: write it by `collage compile`, `tvmc "
+                    "compile --collage` or Result.save_library"
                 )
             with open(path, encoding="utf-8") as file:
                 value = parse_json(file.read())

@@ -21,6 +21,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--node", type=int, metavar="N", help="all of one node, by its index")
     parser.add_argument("--op", metavar="NAME", help="all of the nodes of an operator")
     parser.add_argument("--backend", metavar="NAME", help="on this backend alone")
+    parser.add_argument(
+        "--all", action="store_true", help="list all parts or nodes, not only the dearest"
+    )
     parser.add_argument("--plan", help="another plan that was seen than the one that ships")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -39,5 +42,5 @@ def _run(options: argparse.Namespace) -> int:
         print(json.dumps(told, indent=1))
     else:
         is_long = options.node is not None or options.op is not None
-        print("\n".join(explain_lines(told, is_long)))
+        print("\n".join(explain_lines(told, is_long, options.all)))
     return 0

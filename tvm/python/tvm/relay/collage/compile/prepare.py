@@ -14,11 +14,20 @@ from tvm import relay
 from .computed import fold_constant
 from .einsum import LOWER_EINSUM
 from .fast_passes import fast_passes
+from .implied import BROADCAST_BY_READER, NO_PADDING, PADDED_BY_WINDOW
 from .prelu import RESTORE_PRELU
 from .rewriting import rewrite_in_place
+from .taken import TAKE_AS_SLICE
 
 # What importers write in forms that no library knows, by the names that a PassContext disables.
-_REWRITES = {"RestorePReLU": RESTORE_PRELU, "LowerEinsum": LOWER_EINSUM}
+_REWRITES = {
+    "RestorePReLU": RESTORE_PRELU,
+    "LowerEinsum": LOWER_EINSUM,
+    "RemovePadding": NO_PADDING,
+    "PadByWindow": PADDED_BY_WINDOW,
+    "BroadcastByReader": BROADCAST_BY_READER,
+    "TakeAsSlice": TAKE_AS_SLICE,
+}
 
 
 def prepare(
@@ -32,8 +41,10 @@ def prepare(
 
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
     constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product of
-    matrices (see `einsum`), and what is computed twice is computed once: TVM's own build eliminates
-    only what no backend took. `mod` itself is not changed; doing this twice changes nothing more.
+    matrices (see `einsum`), what a reader pads or broadcasts itself is left to it (see `implied`),
+    a take of neighbours is a slice (see `taken`), and what is computed twice is computed once:
+    TVM's own build eliminates only what no backend took. `mod` itself is not changed; doing this
+    twice changes nothing more.
     Passes that disagree with the current PassContext (disabled, opt level) are left out;
     `opt_level` None takes that context's level.
     """

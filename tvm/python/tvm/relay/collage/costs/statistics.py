@@ -43,14 +43,10 @@ class Interval(NamedTuple):
         """By name; a bound that is infinite, which JSON cannot say, is None."""
         return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}
 
-    def to_list(self) -> list[float | None]:
-        """The same without names, as files of records have it."""
-        return list(self.to_json().values())
-
     @classmethod
-    def of_list(cls, values: Sequence[Any]) -> Interval:
-        """Inverse of to_list. TypeError or ValueError for anything else."""
-        value, low, high = values
+    def from_json(cls, fields: Mapping[str, Any]) -> Interval:
+        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        value, low, high = (fields[name] for name in cls._fields)
         low, high = -math.inf if low is None else low, math.inf if high is None else high
         return cls(float(value), float(low), float(high))
 

@@ -129,13 +129,15 @@ def check_spreading(m: Machine) -> Finding:
     if m.sharing is None:
         return ok("there is no team of threads of Collage's pool")
     text = f"after {m.sharing:.0%} of pauses threads woke on one CPU"
-    wish = m.environment.get("COLLAGE_SPREAD_THREADS", "")
-    if m.sharing < _SHARING or wish in ("1", "always"):
-        return ok(f"{text}, and COLLAGE_SPREAD_THREADS={wish} spreads them" if wish else text)
+    wish = m.environment.get("COLLAGE_SPREAD_THREADS") or "1"
+    if m.sharing < _SHARING:
+        return ok(text)
+    if wish in ("1", "always"):
+        return ok(f"{text}; where there are idle ones they are spread")
     return warning(
         text,
-        "while others are idle that slows models that run after pauses: try "
-        "COLLAGE_SPREAD_THREADS=1, unless other programs need these CPUs",
+        "while others are idle that slows models that run after pauses: unset "
+        "COLLAGE_SPREAD_THREADS, unless other programs need these CPUs",
     )
 
 

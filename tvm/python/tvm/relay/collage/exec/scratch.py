@@ -114,8 +114,10 @@ def _close(folder: Path, lock: Path, held: int, owner: int) -> None:
 
 
 def _remove(folder: Path, lock: Path, held: int) -> None:
-    """The folder first: while it is there, so is its lock file."""
+    """The folder first: while it is there, so is its lock file. What cannot be removed stays for
+    the next that tries: whoever makes a folder now must not fail by an old one."""
     shutil.rmtree(folder, ignore_errors=True)
-    if not folder.exists():
-        lock.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        if not folder.exists():
+            lock.unlink(missing_ok=True)
     let_go(held)

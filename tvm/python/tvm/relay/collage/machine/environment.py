@@ -18,7 +18,7 @@ _USUAL_THREADING = {
     "OMP_PROC_BIND": "",
     "OMP_PLACES": "",
     "COLLAGE_FLUSH_DENORMALS": "0",
-    "COLLAGE_SPREAD_THREADS": "0",
+    "COLLAGE_SPREAD_THREADS": "1",
 }
 # Fields of /proc/cpuinfo, of x86 and of Arm.
 _CPU_FIELDS = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")

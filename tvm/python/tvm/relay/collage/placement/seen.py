@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from ..costs.kernel import KernelChoice
 from ..errors import PlacementError
 from ..records import described
 from .json_form import from_json, to_json
 from .types import KEY, MadeWith, Node, PlacedFunction, PlacedPart, Placement
+
+Part = TypeVar("Part")  # a record, or its JSON value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,12 +76,24 @@ class SeenPlans:
             known = ", ".join(self.names()) or "none"
             raise PlacementError(f"there is no plan {name!r}: the plans are {known}", "plan")
         functions = tuple(
-            PlacedFunction(
-                f.name, f.key, f.weights, f.nodes, tuple(f.parts[k] for k in found.parts[f.name])
-            )
+            PlacedFunction(f.name, f.key, f.weights, f.nodes, tuple(parts))
             for f in self.functions
+            for parts in [parts_at(f.parts, found.parts.get(f.name, ()), name, f.name)]
         )
         return Placement(name, found.made_with, functions, found.kernels)
+
+
+def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
+    """The parts of a function that a plan has. PlacementError for a place where none stands."""
+    places = list(places)
+    wrong = [place for place in places if not 0 <= place < len(parts)]
+    if wrong:
+        raise PlacementError(
+            f"the report is damaged: plan {plan!r} has part {wrong[0]} of @{name}, of which there "
+            f"are {len(parts)}: build again with the option report",
+            "file",
+        )
+    return [parts[place] for place in places]
 
 
 def can_be_saved(placement: Placement) -> bool:

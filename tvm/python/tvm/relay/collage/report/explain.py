@@ -19,8 +19,12 @@ from .head import head_lines
 from .layers import Difference, Layers, Part
 from .placement import label_of
 
+# From here on a plan takes so many times as long, and not so many percent longer.
+_FAR = 2.0
 # Names of other nodes in a line at most.
 _MOST_NODES = 12
+# Parts, or nodes that are told in full, unless all are asked for.
+_MOST_TOLD = 10
 
 
 def explain(
@@ -34,11 +38,10 @@ def explain(
     """JSON values: `plans`, why each other plan did not ship, and `nodes`, each kernel with where
     it runs in `plan` and what is known of it on each backend.
 
-    `node` and `op` choose nodes, `backend` backends. OptionError where there is none of them, or
-    the report has no graph.
+    `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. OptionError where
+    there is none of them, or the report has no graph.
     """
     found = []
-    idle: list[GraphNode] = []
     names: set[str] = set()
     seen = _read(SeenPlans, report.get("placements"))
     if plan not in seen.names():
@@ -49,7 +52,7 @@ def explain(
         if function["skipped"]:
             continue
         graph = _read(FunctionGraph, function.get("graph"))
-        layers = Layers(report, seen, function["function"], graph)
+        layers = Layers(report, seen, function, graph)
         for row in plans:
             # A plan whose placement no file holds is told of without places.
             if row["is_slower"] and {row["plan"], report["plan"]} <= {*seen.names()}:
@@ -57,47 +60,55 @@ def explain(
         names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
         part_of = {index: part for part in layers.parts(plan) for index in part.nodes}
         for each in graph.nodes:
-            is_asked = each.index == node if node is not None else each.is_kernel
-            part = part_of.get(each.index)
-            if not is_asked or (op is not None and each.op != op):
-                continue
-            if part is None and not each.is_kernel:
-                idle.append(each)
-                continue
-            rows = _backends(each, part, graph, backend)
-            found.append(_node(function["function"], each, part, rows))
+            if _is_asked(each, node, op):
+                part = part_of.get(each.index)
+                rows = _backends(each, part, graph, backend)
+                found.append(_node(function["function"], each, part, rows))
     if not report["functions"]:
         raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
     if backend is not None and backend not in names:
         known = ", ".join(sorted(names))
         raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
-    if idle and not found:
-        raise OptionError(
-            f"node {node} ({idle[0].name or idle[0].op or idle[0].kind}) launches no kernel and "
-            "is in no part: there is nothing to decide for it"
-        )
     if not found:
         raise OptionError(_no_node(node, op, report))
     return {"head": list(head_lines(report)[:2]), "plan": plan, "plans": plans, "nodes": found}
 
 
-def explain_lines(told: dict[str, Any], is_long: bool) -> list[str]:
-    """The same for people: `is_long` tells all of each node, else one line a part."""
+def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -> list[str]:
+    """The same for people, the dearest first: `is_long` tells all of each node, else one line a
+    part; `is_whole` leaves none out."""
     lines = [*told["head"]]
     lines += [text for row in told["plans"] for text in (row["text"], *row["places"][:2])]
     if told["plan"] != OP_LEVEL:
         lines.append("Reasons are those against the plan by operators, by what parts take alone.")
+    parts: dict[tuple, list[dict[str, Any]]] = {}
+    for node in sorted(told["nodes"], key=lambda node: -_seconds_of(node)):
+        key = (node["node"],) if is_long else tuple(node["part"]["nodes"])
+        parts.setdefault((node["function"], *key), []).append(node)
+    order = list(parts.values())
+    shown = order if is_whole else order[:_MOST_TOLD]
     if not is_long:
         lines.append(f"Parts of plan {told['plan']}, the dearest first:")
-    if is_long:
-        for node in told["nodes"]:
-            lines += _node_lines(node)
-        return lines
-    parts: dict[tuple, list[dict[str, Any]]] = {}
-    for node in told["nodes"]:
-        parts.setdefault((node["function"], *node["part"]["nodes"]), []).append(node)
-    order = sorted(parts.values(), key=lambda nodes: -(nodes[0]["part"]["seconds"] or 0.0))
-    return [*lines, *(line for nodes in order for line in _part_lines(nodes))]
+    for nodes in shown:
+        lines += _node_lines(nodes[0]) if is_long else _part_lines(nodes)
+    if left := order[len(shown) :]:
+        what = "nodes" if is_long else "parts"
+        most = _seconds_of(left[0][0])
+        dear = f", none of which takes longer than {format_seconds(most)} alone" if most else ""
+        lines.append(f"There are {len(left)} other {what}{dear}: --all tells them too.")
+    return lines
+
+
+def _seconds_of(node: dict[str, Any]) -> float:
+    """Of its part alone, 0 where it is in none or nobody measured that."""
+    return (node["part"] or {"seconds": None})["seconds"] or 0.0
+
+
+def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
+    """Whether a node is to be told of; without an index or an operator all kernels are."""
+    if op is not None and op.lower() not in (each.op.lower(), each.op.rpartition(".")[2].lower()):
+        return False
+    return each.index == node if node is not None else op is not None or each.is_kernel
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -111,10 +122,22 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
         text = f"{name} failed: {row['status']}{': ' if row['message'] else ''}{row['message']}."
     elif ratio and ratio["value"] <= 1:
         text = f"{name} is no slower than {ships}, which is simpler: {_percent(row)} end to end."
+    elif ratio and ratio["value"] >= _FAR:
+        is_slower = True
+        text = f"{name} takes {_times(ratio)} times as long as {ships} end to end."
     else:
         is_slower = True
         text = f"{name} lost to {ships} by {_percent(row)} end to end."
     return {"plan": name, "text": text, "is_slower": is_slower, "places": []}
+
+
+def _times(ratio: dict[str, Any]) -> str:
+    """Two digits at least, with the interval."""
+    text = f"{ratio['value']:.2g}" if ratio["value"] < 10 else f"{ratio['value']:.0f}"
+    if ratio["low"] is None or ratio["high"] is None:
+        return text
+    low, high = (f"{ratio[bound]:.3g}" for bound in ("low", "high"))
+    return f"{text} [{low}, {high}]"
 
 
 def _percent(row: dict[str, Any]) -> str:
@@ -155,18 +178,23 @@ def _parts_text(parts: Iterable[Part]) -> str:
 def _node(
     function: str, node: GraphNode, part: Part | None, backends: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    if part is None and node.is_kernel:
+        part = Part(TVM_ALONE, frozenset({node.index}), None)
     return {
         "function": function,
         "node": node.index,
         "op": node.op,
+        "kind": node.kind,
         "name": node.name,
         "type": node.type,
         "is_kernel": node.is_kernel,
         "attrs": node.attrs,
-        "part": {
-            "backend": part.backend if part else TVM_ALONE,
-            "nodes": sorted(part.nodes) if part else [node.index],
-            "seconds": part.seconds if part else None,
+        # What launches no kernel may be in none.
+        "part": part
+        and {
+            "backend": part.backend,
+            "nodes": sorted(part.nodes),
+            "seconds": part.seconds,
         },
         "backends": backends,
     }
@@ -225,6 +253,11 @@ def _candidate(row: CostedCandidate) -> dict[str, Any]:
 def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
     there = None
     if reason.candidate is not None:
+        if reason.candidate >= len(graph.costed):
+            raise OptionError(
+                f"the report is damaged: a reason names candidate {reason.candidate}, of which "
+                f"there are {len(graph.costed)}: build again with the option report"
+            )
         there = graph.costed[reason.candidate].cost.seconds
     return {
         "why": reason.why,
@@ -240,10 +273,14 @@ def _node_lines(node: dict[str, Any]) -> list[str]:
     name = f" {node['name']}" if node["name"] else ""
     attrs = ", ".join(f"{key}={value}" for key, value in node["attrs"].items())
     part = node["part"]
+    what = node["op"] or node["kind"]
+    if part is None:
+        why = "  launches no kernel and is in no part: there is nothing to decide for it"
+        return [f"node {node['node']}{name}: {what} {node['type']}", why]
     others = f", with nodes {_nodes_text(part['nodes'])}" if len(part["nodes"]) > 1 else ""
     seconds = "" if part["seconds"] is None else f", {format_seconds(part['seconds'])}"
     lines = [
-        f"node {node['node']}{name}: {node['op']} {node['type']}",
+        f"node {node['node']}{name}: {what} {node['type']}",
         *([f"  attributes: {attrs}"] if attrs else []),
         f"  runs on {part['backend']}{others}{seconds}",
     ]
@@ -286,7 +323,8 @@ def _part_lines(nodes: list[dict[str, Any]]) -> list[str]:
                 for other in node["backends"]
                 if other["backend"] == row["backend"]
             )
-            more = f" (and {len(states) - 1} other reasons)" if len(states) > 1 else ""
+            count = len(states) - 1
+            more = f" (and {count} other reason{'s' * (count > 1)})" if count else ""
             lines.append(f"  not {row['backend']}: {next(iter(states))}{more}")
     return lines
 
@@ -326,7 +364,12 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
     known = ", ".join(sorted(name for name in names if name)) or "none"
     if node is not None:
         return f"the graph has no node {node}" + (f" that is {op}" if op else "")
-    return f"no node is {op or 'a kernel'}: the operators are {known}"
+    if op is None:
+        return "the functions have no operator that launches a kernel"
+    return (
+        f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
+        f"the search; the operators are {known}"
+    )
 
 
 def _read(kind: Any, value: Any) -> Any:

@@ -6,12 +6,13 @@ two plans differ. For explanations and pictures. Test: report/test_explain.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ..function_report import FunctionGraph, GraphNode
 from ..placement import SeenPlans
 from ..plans import TVM_ALONE
+from .net import Known, Net
 
 # Where a placement has what launches no kernel.
 _FREE = "host"
@@ -46,38 +47,38 @@ class Layers:
     """The parts of a report's plans over the graph of one function."""
 
     def __init__(
-        self, report: dict[str, Any], seen: SeenPlans, function: str, graph: FunctionGraph
+        self,
+        report: dict[str, Any],
+        seen: SeenPlans,
+        function: dict[str, Any],
+        graph: FunctionGraph,
     ):
         self.graph = graph
         self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
         self._kernels = [node.index for node in graph.nodes if node.is_kernel]
         self._host = report["host"].split()[0]
-        self._seen, self._function = seen, function
-        self._seconds: dict[tuple[str, frozenset[int]], float] = {}
-        for row in graph.costed:
-            if row.cost.seconds is not None:
-                self._seconds[row.backend, frozenset(row.nodes)] = row.cost.seconds
-        self._tvms = sorted(
-            (nodes for backend, nodes in self._seconds if backend == TVM_ALONE),
-            key=lambda nodes: (-len(nodes), min(nodes)),
-        )
+        self._seen, self._function = seen, function["function"]
+        self._known = Known(Net(function["graph"]), function["graph"]["costed"])
 
     def parts(self, plan: str) -> list[Part]:
         """Those of a plan with kernels. PlacementError for no plan."""
         placement = self._seen.placement(plan)
         found: list[Part] = []
-        left = set(self._kernels)
+        placed: set[int] = set()
         for part in placement.function(self._function).parts:
             is_tvms = part.backend in (self._host, _FREE)
             nodes = frozenset(part.nodes)
-            kernels = nodes & set(self._kernels)
-            if is_tvms and not (part.cost.is_usable and kernels):
-                continue  # tiled below, by what is known of TVM's kernels
+            if is_tvms and not (part.cost.is_usable and nodes & set(self._kernels)):
+                continue  # among TVM's kernels below
             seconds = part.cost.seconds if part.cost.is_usable else None
             backend = TVM_ALONE if is_tvms else part.backend
-            found.append(Part(backend, nodes, seconds or self._seconds.get((backend, nodes))))
-            left -= kernels
-        return [*found, *self._tiled(left)]
+            found.append(Part(backend, nodes, seconds or self._known.seconds(backend, nodes)))
+            placed |= nodes
+        tvms = (
+            Part(TVM_ALONE, frozenset(kernel.nodes), kernel.seconds)
+            for kernel in self._known.tvms_kernels(placed)
+        )
+        return [*found, *(part for part in tvms if part.nodes & set(self._kernels))]
 
     def differences(self, here: str, there: str) -> list[Difference]:
         """Where two plans differ, the places that cost the second one most first."""
@@ -94,18 +95,6 @@ class Layers:
 
     def op_of(self, node: int) -> str:
         return self.node_of[node].op or "call of a function"
-
-    def _tiled(self, kernels: set[int]) -> Iterator[Part]:
-        """TVM's kernels for nodes that no part holds: the largest of known cost, then the rest."""
-        left = set(kernels)
-        known = set(self._kernels)
-        for nodes in self._tvms:
-            mine = nodes & known
-            if mine and mine <= left:
-                left -= mine
-                yield Part(TVM_ALONE, nodes, self._seconds[TVM_ALONE, nodes])
-        for node in sorted(left):
-            yield Part(TVM_ALONE, frozenset({node}), None)
 
 
 def _components(parts: Iterable[Part]) -> list[frozenset[int]]:

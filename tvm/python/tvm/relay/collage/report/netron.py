@@ -17,7 +17,8 @@ import onnx
 from onnx import helper
 
 from ..costs.cost import format_seconds
-from .picture.parts import Box, BoxGraph, Net, box_graph, chosen, short_name
+from .net import Net, short_name
+from .picture.parts import Box, BoxGraph, box_graph, chosen
 
 _IR_VERSION = 10  # the first with metadata of nodes
 _TYPE = re.compile(r"(\w+)\[([^\]]*)\]")

@@ -49,8 +49,9 @@ def plot_gains(gains: Sequence[Gain], path: str | os.PathLike[str]) -> None:
             "o-",
             label=f"{gain.model}, Ansor",
         )
-        one = gain.of(TRANSFERRED)
-        if one.speedup is not None:
+        for one in gain.sides:
+            if one.name != TRANSFERRED or one.speedup is None:
+                continue
             times.plot(
                 one.search_seconds,
                 one.speedup.value,

@@ -14,10 +14,9 @@ what waking both takes is in its cost.
 from __future__ import annotations
 
 import itertools
-import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 
@@ -28,7 +27,11 @@ from ..costs.weights import copies_in_turn
 _FEWEST_BYTES_A_SECOND = 5e8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
-_WORK_SAMPLES = 21
+# Work by itself is waited for, so long at most, until it takes hardly more than it is: a launch
+# takes some microseconds of it.
+_WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
+# Of runs with work between them in one sample, so that it spans some milliseconds and no seconds.
+_MOST_TURNS = 20
 
 # No run of anything takes less.
 _LEAST_SECONDS = 1e-7
@@ -46,23 +49,31 @@ def copies_needed(weight_bytes: int, run_seconds: float) -> int:
     return copies_in_turn(weight_bytes)
 
 
-def pool_works() -> None:
+class Work(NamedTuple):
+    """What runs between two runs, and the seconds that it takes when nothing disturbs it."""
+
+    run: Run
+    seconds: float
+
+
+def pool_works() -> Work:
     """TVM's pool, all threads of it, works for a while."""
-    tvm.get_global_func("collage.occupy_threads")(_WORK_MICROSECONDS)
+    occupy = tvm.get_global_func("collage.occupy_threads")
+    return Work(lambda: occupy(_WORK_MICROSECONDS), _WORK_MICROSECONDS * 1e-6)
 
 
 def seconds_in_turn(
-    runs: Sequence[Run], between: Run | None = None, clock: Clock = time.perf_counter
+    runs: Sequence[Run], between: Work | None = None, clock: Clock = time.perf_counter
 ) -> Timer:
     """A timer that goes round the runs; each has run once before, since weights are packed then.
 
-    Behind each run `between` runs, if it is given: what that takes by itself, again and again, is
-    no part of a sample, and what it takes beyond is.
+    Behind each run `between` runs, if it is given: what that takes by itself is no part of a
+    sample, and what it takes beyond is.
     """
     for run in runs:
         run()
     turn = itertools.cycle(runs)
-    beside = [] if between is None else [between]
+    beside = [] if between is None else [between.run]
 
     def seconds(calls: Sequence[Run]) -> float:
         begin = clock()
@@ -70,9 +81,18 @@ def seconds_in_turn(
             call()
         return clock() - begin
 
-    by_itself = statistics.median(seconds(beside) for _ in range(_WORK_SAMPLES))
+    def fastest(work: Work) -> float:
+        """Behind runs on other threads those of the pool may share a core for milliseconds."""
+        end, least = clock() + _WORK_WAIT_SECONDS, seconds(beside)
+        while least > _UNDISTURBED * work.seconds and clock() < end:
+            least = min(least, seconds(beside))
+        return min(least, seconds(beside))
+
+    by_itself = fastest(between) if between else 0.0
 
     def sample(number: int) -> float:
+        if beside:
+            number = min(number, _MOST_TURNS)
         calls = [call for run in itertools.islice(turn, number) for call in (run, *beside)]
         return max(seconds(calls) / number - by_itself, _LEAST_SECONDS)
 

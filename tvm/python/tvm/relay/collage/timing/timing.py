@@ -24,8 +24,6 @@ from .borders import border_share
 from .in_network import Timer, copies_needed, pool_works, seconds_in_turn
 
 MIN_SAMPLES = fewest_samples()
-# Of a run: what is left is never nothing, however noisy the clock was.
-_MOST_BORDERS = 0.99
 
 
 def measure_library(
@@ -70,34 +68,37 @@ def measure_library(
             timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
             return list(timer().results)
 
-        def timer(alone: float) -> Timer:
-            copies = copies_needed(build["weight_bytes"], alone)
+        def timer() -> Timer:
+            run(1, 1)
+            copies = copies_needed(build["weight_bytes"], run(1, 3)[-1])
             if copies == 1 and not has_own_threads:
                 return run
             others = [opened()[1] for _ in range(copies - 1)]
             runs = [each.module["run"] for each in (executor, *others)]
-            return seconds_in_turn(runs, pool_works if has_own_threads else None)
+            return seconds_in_turn(runs, pool_works() if has_own_threads else None)
 
         with phase("time"):
-            run(1, 1)
-            alone = run(1, 3)[-1]
+            in_network = timer()
             samples = sample_until_narrow(
-                timer(alone), budget_seconds, interval_width, sample_seconds
+                in_network, budget_seconds, interval_width, sample_seconds
             )
+        whole = _stdlib.median(samples)
+        border_seconds = 0.0
         with phase("time borders"):
             share = border_share(factory, device, values) if split_borders else 0.0
-        return without_borders(samples, share * alone)
+            if share > 0:
+                # It is of runs again and again on one copy of the weights. What a run takes longer
+                # on other copies is not the borders', which read none.
+                number = runs_in(sample_seconds, whole)
+                alone = whole if in_network is run else _stdlib.median(run(number, MIN_SAMPLES))
+                border_seconds = share * min(alone, whole)
+        kept = 1.0 - border_seconds / whole if border_seconds else 1.0
+        return {"samples": [s * kept for s in samples], "border_seconds": border_seconds}
 
 
-def without_borders(samples: Sequence[float], border_seconds: float) -> dict[str, Any]:
-    """What measure_library answers, where border transforms take so long in a run of `samples`.
-
-    They were timed again and again on one copy of the weights, of which they read none: what a run
-    takes longer on other copies is not theirs, so that they take the same seconds of each run.
-    """
-    whole = _stdlib.median(samples)
-    share = min(border_seconds / whole, _MOST_BORDERS) if whole > 0 else 0.0
-    return {"samples": [s * (1.0 - share) for s in samples], "border_seconds": whole * share}
+def runs_in(sample_seconds: float, run_seconds: float) -> int:
+    """How many runs a sample spans."""
+    return max(1, min(100_000, round(sample_seconds / run_seconds)))
 
 
 def sample_until_narrow(
@@ -119,7 +120,7 @@ def sample_until_narrow(
     whole = (time.perf_counter() - began) / 3
     if not once > 1e-9:  # a clock that stands still; not a number
         once = 1e-9
-    number = max(1, min(100_000, round(sample_seconds / once)))
+    number = runs_in(sample_seconds, once)
     chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * max(once, whole)))))
     samples: list[float] = []
     spent, began = 0.0, time.perf_counter()

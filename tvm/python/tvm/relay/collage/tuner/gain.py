@@ -90,7 +90,7 @@ class Gain:
 
     def to_json(self) -> dict[str, Any]:
         sides = [
-            {**dataclasses.asdict(side), "speedup": side.speedup and side.speedup.to_list()}
+            {**dataclasses.asdict(side), "speedup": side.speedup and side.speedup.to_json()}
             for side in self.sides
         ]
         return {**dataclasses.asdict(self), "sides": sides, "trials": dict(self.trials)}
@@ -99,7 +99,7 @@ class Gain:
     def from_json(cls, fields: Mapping[str, Any]) -> Gain:
         """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
         sides = tuple(
-            Side(**{**side, "speedup": side["speedup"] and Interval.of_list(side["speedup"])})
+            Side(**{**side, "speedup": side["speedup"] and Interval.from_json(side["speedup"])})
             for side in fields["sides"]
         )
         return cls(**{**fields, "sides": sides})

@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
 from ..importer.onnx import from_onnx
 from ..machine.cpu_lock import OnWait
-from ..module_check import open_inputs, shapes_text
+from ..module_check import FixedShapes, check_fixed_shapes
 from ..progress import OnStep, untold
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, note_kernel, read_ansor
@@ -72,17 +72,19 @@ def open_model(
 ) -> Model:
     """The kernels of a module, as Ansor would have TVM build it for `target`.
 
-    CollageError, of which ModelError is for inputs with open dimensions.
+    CollageError, of which ModuleError is for inputs with open dimensions.
     """
-    if found := open_inputs(mod, None):
-        raise ModelError(
-            f"{label}: schedules are for fixed shapes, and inputs have open dimensions "
-            f"({shapes_text(found)}): give them, e.g. --shape {next(iter(found))}=1,3,224,224"
-        )
+    check_fixed_shapes(mod, None, f"{label}: a search for schedules", shape_flags)
     with tvm.transform.PassContext(opt_level=3):
         prepared = prepare(mod, target=target)
     candidate = candidate_module(prepared, "tvm", target, {"opt_level": 3}, label)
     return Model(candidate, Transfer([], Path(), workers).kernels(candidate))
+
+
+def shape_flags(fixed: FixedShapes) -> str:
+    """What to do about open dimensions on a command line of ours."""
+    flags = " ".join(f"--shape {name}={','.join(map(str, dims))}" for name, dims in fixed.items())
+    return f"fix them, e.g. {flags}"
 
 
 def transfer_to(

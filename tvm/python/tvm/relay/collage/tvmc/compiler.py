@@ -18,13 +18,14 @@ from typing import Any
 import tvm
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
+from ..attached import add_report
 from ..cli import INTERRUPTED
-from ..errors import CollageError, ExecutorError, ModuleError
+from ..errors import CollageError, ExecutorError
 from ..files import check_file_path
 from ..integration import OPTION
 from ..machine.compiler import require_compiler
 from ..messages import last_line
-from ..module_check import open_inputs, shapes_text
+from ..module_check import FixedShapes, check_fixed_shapes
 from ..options import PREFIX
 from . import arguments
 from .compilation import Compilation, current, under_way
@@ -114,7 +115,7 @@ def _drive(stock: Callable, args: Any) -> int:
     if args.collage_save_placement:
         result.save_placement(args.collage_save_placement)
         written["placement"] = args.collage_save_placement
-    print("\n".join(summary_lines(result.to_json(), written)))
+    print("\n".join(summary_lines(result.report, written)))
     return code
 
 
@@ -163,6 +164,7 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
         sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
         save_dumps(package.package_path, sources)
         package.collage = compilation.built.collage
+        add_report(package.package_path, package.collage.report)
         return package
 
     return compile_model
@@ -199,7 +201,9 @@ def _build(stock: Callable) -> Callable:
         call = signature.bind(*args, **kwargs)
         found = call.arguments
         if not found.get("use_vm"):
-            _check_input_shapes(found["mod"], found.get("params"))
+            check_fixed_shapes(
+                found["mod"], found.get("params"), "the graph executor", _input_shapes
+            )
         # From here on there are processes and files that an exception must clean up.
         _replace_handler(end_on_interrupt, signal.default_int_handler)
         found["tvm_target"] = [found["tvm_target"], *compilation.backends]
@@ -209,15 +213,7 @@ def _build(stock: Callable) -> Callable:
     return build
 
 
-def _check_input_shapes(mod: Any, params: Any) -> None:
-    """What relay.build refuses of inputs, in tvmc's words."""
-    found = open_inputs(mod, params)
-    if found:
-        example = " ".join(
-            f"{name}:[{','.join('1' if n is None else str(n) for n in shape)}]"
-            for name, shape in found.items()
-        )
-        raise ModuleError(
-            f"inputs of the model have open dimensions ({shapes_text(found)}): fix them, e.g. "
-            f'--input-shapes "{example}"'
-        )
+def _input_shapes(fixed: FixedShapes) -> str:
+    """What to do about open dimensions."""
+    example = " ".join(f"{name}:[{','.join(map(str, dims))}]" for name, dims in fixed.items())
+    return f'fix them, e.g. --input-shapes "{example}"'

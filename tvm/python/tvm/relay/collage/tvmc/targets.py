@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -26,15 +25,11 @@ from ..compile import host_target
 from ..errors import CollageError
 from ..external import is_external
 from ..messages import last_line
-from ..targets import parse_targets
+from ..targets import parse_targets, split_targets
 from .compilation import current
 
 # Whether TVM's lists of target kinds and of their options are to be those of TVM alone.
 _is_stock: ContextVar[bool] = ContextVar("collage_tvmc_stock_kinds", default=False)
-
-# An option with its value, in which quotes hold blanks and a comma before a blank ends it; a name;
-# a comma between targets.
-_WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
 
 # Beside which backends are looked at, before the host itself is.
 _ANY_HOST = "llvm"
@@ -58,15 +53,9 @@ def split_target(text: str, module: Any) -> tuple[str, list[str]]:
     """
     if os.path.isfile(text) or module.is_inline_json(text):
         return text, []
-    pieces: list[list[str]] = [[]]
-    for word in _WORD.findall(text):
-        if word == ",":
-            pieces.append([])
-        else:
-            pieces[-1].append(word)
     theirs, backends = list[str](), list[str]()
-    for words in filter(None, pieces):
-        (backends if _is_backend(words[0], module) else theirs).append(" ".join(words))
+    for each in split_targets(text):
+        (backends if _is_backend(each.split()[0], module) else theirs).append(each)
     composites = module.get_codegen_names()
     if (theirs or backends) and all(each.split()[0] in composites for each in theirs):
         theirs.append(str(host_target()))

@@ -458,6 +458,50 @@ def test_views():
     check(relay.squeeze(nn.global_avg_pool2d(x), [2, 3]))
 
 
+PADDED = {
+    "rows and columns": ((0, 0), (0, 0), (1, 0), (2, 3)),
+    "channels": ((0, 0), (3, 13), (0, 0), (0, 0)),
+    "all": ((1, 1), (1, 1), (1, 1), (1, 1)),
+    "none": ((0, 0), (0, 0), (0, 0), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_padding(name):
+    """Behind a convolution, so that its layout is oneDNN's choice; 17 channels fill no block."""
+    x = conv2d(var("x", 1, 8, 6, 5), constant(1, 17, 8, 3, 3), 17, (3, 3))
+    check(nn.pad(x, PADDED[name], 1.5))
+
+
+def test_padding_that_stays_on_tvm():
+    x, around = var("x", 1, 8, 6, 5), PADDED["all"]
+    for body, why in [
+        (nn.pad(x, around, var("by")), "number"),
+        (nn.pad(x, around, pad_mode="edge"), "pad_mode"),
+        (nn.pad(x, ((0, 0), (0, 0), (-1, 0), (0, 0))), "pad_width"),
+        (nn.pad(var("x", 1, 8, dtype="bfloat16"), ((0, 0), (0, 1))), "dtype"),
+    ]:
+        with pytest.raises(UnsupportedOpError, match=f"nn.pad.*{why}"):
+            lowered(body)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_depth_to_space_and_back(layout):
+    shape = (2, 12, 4, 6) if layout == "NCHW" else (2, 4, 6, 12)
+    x = nn.relu(var("x", *shape))
+    outputs = [nn.depth_to_space(x, 2, layout, mode) for mode in ("DCR", "CRD")]
+    check(relay.Tuple([*outputs, nn.space_to_depth(x, 2, layout)]))
+
+
+def test_adaptive_pools():
+    x = var("x", 2, 17, 12, 10)
+    check(relay.Tuple([nn.adaptive_avg_pool2d(x, (4, 5)), nn.adaptive_max_pool2d(x, (1, 2))]))
+    check(nn.adaptive_avg_pool1d(var("x", 1, 8, 20), 1))
+    check(nn.adaptive_avg_pool3d(var("x", 1, 16, 2, 4, 4), (1, 1, 1)))
+    with pytest.raises(UnsupportedOpError, match="output_size"):
+        lowered(nn.adaptive_avg_pool2d(x, (5, 5)))
+
+
 def test_slices():
     x = var("x", 2, 6, 5, 4)
     check(nn.relu(relay.strided_slice(x, [0, 2, 1, 0], [2, 5, 4, 4])))
@@ -484,7 +528,21 @@ def test_slices_of_weights_and_of_results():
     check(nn.dense(x, relay.strided_slice(constant(1, 12, 8), [2, 0], [7, 8])))
 
 
-def test_slices_with_steps_stay_on_tvm():
-    node = relay.strided_slice(var("x", 2, 6), [0, 0], [2, 6], strides=[1, 2])
-    with pytest.raises(UnsupportedOpError, match=r"strided_slice: strides=\[1, 2\]"):
+def test_slices_with_steps():
+    x = nn.relu(var("x", 2, 9, 8, 6))
+    outputs = [
+        relay.strided_slice(x, [0, 0, 0, 1], [2, 9, 8, 6], strides=[1, 1, 1, 2]),
+        relay.strided_slice(x, [3, -3], [9, 5], strides=[3, 2], axes=[1, 3]),
+        relay.strided_slice(x, [0, 5], [2, 8], strides=[2, 4], axes=[0, 2]),
+    ]
+    check(relay.Tuple(outputs))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "strides"), [([0, 0], [2, 7], [1, 2]), ([1, 0], [0, 7], [-1, 1])]
+)
+def test_slices_with_other_steps_stay_on_tvm(begin, end, strides):
+    """The axis is no whole number of steps; backwards."""
+    node = relay.strided_slice(var("x", 2, 7), begin, end, strides=strides)
+    with pytest.raises(UnsupportedOpError, match="strided_slice: strides="):
         lowered(node)

@@ -44,6 +44,10 @@ def show(chrome, pages):
         set_screen(chrome, width, height, scheme)
         chrome.get(pages.get(name, name))
         chrome.execute_script("document.getElementById('graph')?.scrollIntoView()")
+        # What scrolling draws anew is there with the next frame.
+        chrome.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        )
 
     yield opened
     assert chrome.get_log("browser") == []
@@ -179,15 +183,41 @@ def test_a_backend_is_hidden(chrome, show):
     assert not chrome.find_elements("css selector", "g.box.off")
 
 
-def test_a_report_is_saved_to_the_last_digit(chrome, show, folder):
+def test_what_is_saved_and_shown_has_every_digit(chrome, show, folder):
     report = made_report(1)
-    # As a slice without an end has it, which no number of a script is.
-    report["functions"][0]["graph"]["nodes"][2]["attrs"]["end"] = [2**63 - 1]
+    # As a slice without an end has it, which no number of a script is; one that a script cuts.
+    exact = {"end": [2**63 - 1], "scale": 1.0, "name": "[9007199254740993]"}
+    nodes = report["functions"][0]["graph"]["nodes"]
+    conv = next(node for node in nodes if node["op"] == "nn.conv2d")
+    conv["attrs"].update(exact)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["composites"] = [{"name": "c", "nodes": part["nodes"][:1], "attrs": exact}]
     page = folder / "digits.html"
     page.write_text(to_html(report))
     show(page.as_uri())
+    find(chrome, "#save-placement").click()
+    placement = load_placement_when_there(folder / "collage.placement.json")
+    found = [part.composites[0].attrs for part in placement.functions[0].parts]
+    assert found and all(repr(attrs) == repr(exact) for attrs in found)
+    box_named(chrome, "conv2d").click()
     find(chrome, "#save-report").click()
     assert json.loads(downloaded(folder / "report.json")) == json.loads(json.dumps(report))
+    words = find(chrome, "#details").get_attribute("textContent")
+    assert "[9223372036854775807]" in words and "[9007199254740993]" in words
+
+
+def load_placement_when_there(path):
+    assert downloaded(path)
+    return load_placement(path)
+
+
+def test_a_plan_has_room_for_more_items_than_a_function_takes_arguments(chrome, show):
+    show()
+    bounds = chrome.execute_script("""
+        const many = { boxes: [], edges: [], layers: [[]], x: Array(5e5).fill(7) };
+        return new Arrangement({ ...many, widths: Array(5e5).fill(2) }, [], new Set()).bounds;
+    """)
+    assert (bounds["left"], bounds["right"]) == (6, 8)
 
 
 def test_any_plan_is_drawn_and_saved(chrome, show, folder):
@@ -199,9 +229,7 @@ def test_any_plan_is_drawn_and_saved(chrome, show, folder):
     boxes = [box.get_attribute("textContent") for box in drawn]
     assert boxes and all("beta" in words for words in boxes)
     find(chrome, "#save-placement").click()
-    path = folder / "beta.placement.json"
-    assert downloaded(path)
-    placement = load_placement(path)
+    placement = load_placement_when_there(folder / "beta.placement.json")
     assert placement.plan == "beta"
     assert {part.backend for part in placement.functions[0].parts} == {"beta"}
     chrome.execute_script("document.getElementById('plans').scrollIntoView()")

@@ -9,7 +9,7 @@ from made_reports import BACKENDS, PLANS, made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.picture.palette import PATTERNS, looks_of
-from tvm.relay.collage.report.picture.parts import Net, box_graph, check_names, chosen, plan_names
+from tvm.relay.collage.report.picture.parts import box_graph, check_names, chosen, plan_names
 
 
 def node(index, kind, op="", inputs=(), is_result=False, name=""):
@@ -116,12 +116,6 @@ def test_boxes_come_after_what_they_read():
         assert all(place[edge.source] < place[edge.target] for edge in graph.edges)
 
 
-def test_labels_are_short():
-    net = Net({"nodes": [node(k, "call", f"nn.{name}") for k, name in enumerate("aabbbcdef")]})
-    assert net.label([0, 2, 5]) == "a + b + c"
-    assert net.label(range(9)) == "3 b, 2 a, c, d, 2 more"
-
-
 def test_what_ships_comes_first_and_other_names_are_refused():
     report = made_report(plan="tvm")
     assert plan_names(report) == ["tvm", "collage", "alpha", "beta"]
@@ -130,6 +124,14 @@ def test_what_ships_comes_first_and_other_names_are_refused():
         check_names(report, "nobody", "")
     with pytest.raises(CollageError, match=r"no function 'f' .* it has main"):
         check_names(report, None, "f")
+
+
+@pytest.mark.parametrize("place", [7, -1])
+def test_a_damaged_report_is_told_by_name(place):
+    report = report_of(TUPLES, [part("b", [2])])
+    report["placements"]["plans"][0]["parts"]["main"] = [place]
+    with pytest.raises(CollageError, match=f"damaged: plan 'p' has part {place} of @main"):
+        drawn(report)
 
 
 def test_why_there_is_nothing_to_draw():

@@ -20,14 +20,12 @@ import tvm
 from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp, reshaped
 from . import qnn
-from .attributes import check
+from .attributes import MAX_RANK, check
 from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
-from .spatial import conv, deconv, global_pool, pool, resize
+from .spatial import adaptive_pool, conv, deconv, global_pool, pool, resize
 from .types import TYPES
-from .views import identity, reshape, split, strided_slice, transpose
-
-_MAX_RANK = 6
+from .views import depth_to_space, identity, pad, reshape, split, strided_slice, transpose
 
 
 def lower(graph: Graph) -> Graph:
@@ -51,7 +49,7 @@ def _check_tensors(graph: Graph) -> None:
         for tensor in [*node.operands(), node.output]:
             check(node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
             rank = len(graph.shapes[tensor])
-            check(node, rank <= _MAX_RANK, "number of axes", rank)
+            check(node, rank <= MAX_RANK, "number of axes", rank)
             empty = any(extent == 0 for extent in graph.shapes[tensor])
             check(node, not empty, "shape", graph.shapes[tensor])
 
@@ -240,6 +238,7 @@ _LOWER = {
     "nn.avg_pool3d": pool,
     "nn.global_max_pool2d": global_pool,
     "nn.global_avg_pool2d": global_pool,
+    **{f"nn.adaptive_{kind}_pool{n}d": adaptive_pool for kind in ("avg", "max") for n in (1, 2, 3)},
     "image.resize2d": resize,
     **{op: _binary for op in _BINARY},
     "nn.bias_add": _bias_add,
@@ -259,6 +258,9 @@ _LOWER = {
     "transpose": transpose,
     "split": split,
     "strided_slice": strided_slice,
+    "nn.depth_to_space": depth_to_space,
+    "nn.space_to_depth": depth_to_space,
+    "nn.pad": pad,
     "nn.dropout": identity,
     "nn.layer_norm": _layer_norm,
     "cast": _cast,

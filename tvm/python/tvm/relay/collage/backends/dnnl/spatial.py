@@ -108,16 +108,31 @@ def global_pool(graph: Graph, node: Node) -> Node:
     axes = len(layout) - 2
     check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
     shape = graph.shapes[node.inputs[0]]
-    kernel = [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]]
-    ones, zeros = [1] * axes, [0] * axes
+    return _side_by_side(node, [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]])
+
+
+def _side_by_side(node: Node, kernel: list[int]) -> Node:
+    """A pool whose windows neither overlap nor leave anything out."""
+    ones, zeros = [1] * len(kernel), [0] * len(kernel)
     ints = {
-        "kernel": kernel, "strides": ones, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
+        "kernel": kernel, "strides": kernel, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
     }  # fmt: skip
     algorithm = "max" if "max" in node.op else "avg_exclude_padding"
-    return Node(
-        "pool", node.inputs, node.output,
-        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
-    )  # fmt: skip
+    strings = {"layout": str(node.attrs.layout), "algorithm": algorithm}
+    return Node("pool", node.inputs, node.output, {"ints": ints, "strings": strings})
+
+
+def adaptive_pool(graph: Graph, node: Node) -> Node:
+    """One whose windows are all of one size and lie side by side."""
+    layout = str(node.attrs.layout)
+    axes = len(layout) - 2
+    check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
+    check(node, str(node.attrs.out_layout) in ("", layout), "out_layout", node.attrs.out_layout)
+    source, result = (graph.shapes[tensor] for tensor in (*node.inputs, node.output))
+    is_whole = all(before % after == 0 for before, after in zip(source, result))
+    check(node, is_whole, "output_size", list(result))
+    places = [layout.index(axis) for axis in "DHW"[3 - axes :]]
+    return _side_by_side(node, [source[i] // result[i] for i in places])
 
 
 def resize(graph: Graph, node: Node) -> Node:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views and slices: other shapes, orders and boxes of the same values.
+"""Views, slices and padding: other shapes, orders and boxes of the same values, or some around.
 
 Test: backends/dnnl/test_lower.py.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
 
 from ..ints import ints_of
 from ..partition.graph import Graph, Node
-from .attributes import check
+from .attributes import MAX_RANK, check
 
 
 def reshape(graph: Graph, node: Node) -> Node:
@@ -37,18 +38,95 @@ def split(graph: Graph, node: Node) -> Node:
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
-def strided_slice(graph: Graph, node: Node) -> Node:
+def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
+    """With steps it is one column of an axis that is seen as rows of so many."""
     attrs = node.attrs
-    source = graph.shapes[node.inputs[0]]
-    strides = ints_of(attrs.strides)
-    check(node, all(step == 1 for step in strides), "strides", strides)
-    axes = ints_of(attrs.axes) if attrs.axes is not None else range(len(attrs.begin))
-    begin = [0] * len(source)
-    for axis, start in zip(axes, ints_of(attrs.begin)):
-        extent = source[axis]
+    source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
+    strides, starts = ints_of(attrs.strides), ints_of(attrs.begin)
+    is_one_each = len(strides) == len(starts) and str(attrs.slice_mode) == "end"
+    is_plain = all(step == 1 for step in strides)
+    check(node, is_plain or (is_one_each and min(strides) > 0), "strides", strides)
+    axes = ints_of(attrs.axes) if attrs.axes is not None else list(range(len(starts)))
+    begin, steps = [0] * len(source), [1] * len(source)
+    for axis, start, step in zip(axes, starts, [1] * len(starts) if is_plain else strides):
+        extent, steps[axis] = source[axis], step
         begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
-    return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    if max(steps) == 1:
+        return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    is_whole = all(extent % step == 0 for extent, step in zip(source, steps))
+    check(node, is_whole, "strides", strides)
+    rows, firsts, box = [], [], []
+    for extent, count, start, step in zip(source, result, begin, steps):
+        rows += [extent // step, step] if step > 1 else [extent]
+        firsts += [start // step, start % step] if step > 1 else [start]
+        box += [count, 1] if step > 1 else [count]
+    check(node, len(rows) <= MAX_RANK, "strides of so many axes", strides)
+    dtype = graph.dtypes[node.output]
+    apart, part = graph.new_tensor(tuple(rows), dtype), graph.new_tensor(tuple(box), dtype)
+    return [
+        Node("reshape", node.inputs, apart, {}),
+        Node("slice", [apart], part, {"ints": {"begin": firsts}}),
+        Node("reshape", [part], node.output, {}),
+    ]
 
 
 def identity(graph: Graph, node: Node) -> Node:
     return Node("reshape", node.inputs[:1], node.output, {})
+
+
+def depth_to_space(graph: Graph, node: Node) -> list[Node]:
+    """Channels as rows and columns of a block; space_to_depth: the other way round."""
+    attrs, size = node.attrs, int(node.attrs.block_size)
+    is_image, to_space = str(attrs.layout) == "NCHW", "depth" in node.op.partition("_")[0]
+    shape = graph.shapes[node.inputs[0]]
+    batch, channels, height, width = shape if is_image else (shape[i] for i in (0, 3, 1, 2))
+    places = (height, width) if to_space else (height // size, width // size)
+    if to_space:
+        extents = {"c": channels // size**2, "h": height, "w": width}
+        depth = "crs" if str(attrs.mode) == "CRD" else "rsc"
+        before = f"n{depth}hw" if is_image else f"nhw{depth}"
+        after = "nchrws" if is_image else "nhrwsc"
+    else:
+        extents = {"c": channels, "h": places[0], "w": places[1]}
+        before, after = ("nchrws", "nrschw") if is_image else ("nhrwsc", "nhwrsc")
+    extents |= {"n": batch, "r": size, "s": size}
+    dtype = graph.dtypes[node.output]
+    apart, moved = (
+        graph.new_tensor(tuple(extents[axis] for axis in axes), dtype) for axes in (before, after)
+    )
+    return [
+        Node("reshape", node.inputs, apart, {}),
+        Node(
+            "transpose", [apart], moved, {"ints": {"axes": [before.index(axis) for axis in after]}}
+        ),
+        Node("reshape", [moved], node.output, {}),
+    ]
+
+
+def pad(graph: Graph, node: Node) -> Node | list[Node]:
+    """What it adds is a constant beside the data, axis by axis."""
+    data, number = node.inputs
+    dtype = graph.dtypes[data]
+    check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
+    check(node, number in graph.constants, "number", "one that is not known")
+    check(node, dtype != "bfloat16", "dtype", dtype)
+    widths = [ints_of(axis) for axis in node.attrs.pad_width]
+    check(node, min(map(min, widths)) >= 0, "pad_width", widths)
+    value = graph.constants[number].numpy().item()
+    padded = [axis for axis, sides in enumerate(widths) if any(sides)]
+    nodes: list[Node] = []
+    for axis in padded:
+        pieces = [np.full(_with_extent(graph, data, axis, n), value, dtype) for n in widths[axis]]
+        before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
+        whole = _with_extent(graph, data, axis, graph.shapes[data][axis] + sum(widths[axis]))
+        result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
+        ints = {"axis": [axis]}
+        nodes.append(Node("concat", [*before, data, *after], result, {"ints": ints}))
+        data = result
+    return nodes or identity(graph, node)
+
+
+def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:
+    """The tensor's shape with another extent of one axis."""
+    shape = graph.shapes[tensor]
+    return (*shape[:axis], extent, *shape[axis + 1 :])

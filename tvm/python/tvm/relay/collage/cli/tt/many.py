@@ -9,6 +9,7 @@ Each pair is a record of the output folder, so that a run that was stopped goes 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,75 @@ POOLED = "pooled"
 _RECORDS = "many.jsonl"
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What a model gained from a log.
+
+    score: what the log promised. served: how many of its kernels got a schedule. search_seconds:
+    the median of so many runs. speedup: untuned over it, None where it could not be timed, with the
+    reason in `failure`.
+    """
+
+    model: str
+    log: str
+    score: float
+    kernels: int
+    served: int
+    search_seconds: float
+    runs: int
+    speedup: Interval | None
+    failure: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Row:
+        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
+        return cls(**{**fields, "speedup": speedup})
+
+    def Summary(self) -> str:
+        if self.speedup is None:
+            gained = self.failure
+        else:
+            gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*self.speedup)
+        return (
+            f"{self.model} from {self.log}: {gained}, {self.served} of {self.kernels} kernels "
+            f"served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """For a model the log that the heuristic chooses, the best one, and all together; None where
+    none was timed."""
+
+    model: str
+    chosen: Row | None = None
+    best: Row | None = None
+    pooled: Row | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        rows = {"chosen": self.chosen, "best": self.best, "pooled": self.pooled}
+        told = {
+            name: row and {"log": row.log, "speedup": row.to_json()["speedup"]}
+            for name, row in rows.items()
+        }
+        return {"model": self.model, **told}
+
+    def Summary(self) -> str:
+        rows = {"chosen": self.chosen, "best": self.best, "pooled": self.pooled}
+        if self.chosen is None:
+            return f"{self.model}: nothing to choose of"
+        texts = [
+            f"{what} {'' if what == POOLED else f'{row.log} '}{_value(row):.3f}"
+            for what, row in rows.items()
+            if row is not None
+        ]
+        return f"{self.model}: {', '.join(texts)}"
+
+
 def add_actions(add: Any) -> None:
     action = add("many", _many, "each model from each log and from all, and who was chosen best")
     action.add_argument("models", nargs="+", type=Path, help="ONNX files")
@@ -69,24 +139,29 @@ def _many(options: argparse.Namespace) -> int:
         missing.pop(path.stem, None)
         if missing:
             for row in _rows_of(path, missing, options):
-                append_line(options.output / _RECORDS, json.dumps(row))
-                known[row["model"], row["from"]] = row
+                append_line(options.output / _RECORDS, json.dumps(row.to_json()))
+                known[row.model, row.log] = row
         rows += [known[path.stem, name] for name in logs if (path.stem, name) in known]
     choices = [_choice(path.stem, rows) for path in options.models]
     if options.json:
-        print(json.dumps({"rows": rows, "choices": choices}, indent=1))
+        found = {
+            "rows": [row.to_json() for row in rows],
+            "choices": [choice.to_json() for choice in choices],
+        }
+        print(json.dumps(found, indent=1))
     else:
-        print("\n".join([*map(_row_text, rows), *map(_choice_text, choices)]))
+        told = [*(row.Summary() for row in rows), *(choice.Summary() for choice in choices)]
+        print("\n".join(told))
     return 0
 
 
-def _known(records: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def _known(records: Path) -> dict[tuple[str, str], Row]:
     """Rows of earlier runs, by model and log; half a line is none."""
     found = {}
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
-            row = parse_json(text)
-            found[row["model"], row["from"]] = row
+            row = Row.from_json(parse_json(text))
+            found[row.model, row.log] = row
         except (ValueError, TypeError, KeyError):
             continue
     return found
@@ -94,7 +169,7 @@ def _known(records: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 def _rows_of(
     path: Path, logs: Mapping[str, Sequence[Path]], options: argparse.Namespace
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """What one model gains from each of the logs, all measured beside each other."""
     with one_worker() as workers:
         model = wanted_kernels(open_net(path, options, workers), options.without)
@@ -103,35 +178,36 @@ def _rows_of(
             name: [source.kernel for source in sources_of(given)] for name, given in names.items()
         }
         promised = scores(shares(model.kernels, {}), models)
-        rows, records = [], {}
+        runs, records = {}, {}
         for name, given in names.items():
             own = [each for each in given if each.stem != path.stem]
-            runs = [
+            runs[name] = [
                 _transferred(model, name, own, run, options, workers) for run in range(options.runs)
             ]
-            records[name] = load_records([Path(runs[0]["log"])], model.candidate.target)
-            rows.append(
-                {
-                    "model": path.stem,
-                    "from": name,
-                    "score": round(promised[name], 4),
-                    "kernels": len(model.kernels),
-                    "served": runs[0]["served"],
-                    "search_seconds": statistics.median(run["seconds"] for run in runs),
-                    "runs": len(runs),
-                }
-            )
+            records[name] = load_records([Path(runs[name][0]["log"])], model.candidate.target)
         with steps("comparing", options.progress) as on_step:
             found = compare_records(
                 model.candidate, records, workers, options.rounds, on_step=on_step
             )
     by_name = {item.name: item for item in found}
-    for row in rows:
-        item, untuned = by_name[row["from"]], by_name[UNTUNED]
+    untuned = by_name[UNTUNED]
+    rows = []
+    for name, made in runs.items():
+        item = by_name[name]
         is_timed = bool(item.samples and untuned.samples)
-        ratio = paired_ratio(untuned.samples, item.samples) if is_timed else None
-        row["speedup"] = ratio and ratio.to_list()
-        row["failure"] = "" if is_timed else item.cost.Summary()
+        rows.append(
+            Row(
+                path.stem,
+                name,
+                round(promised[name], 4),
+                len(model.kernels),
+                made[0]["served"],
+                statistics.median(run["seconds"] for run in made),
+                len(made),
+                paired_ratio(untuned.samples, item.samples) if is_timed else None,
+                "" if is_timed else item.cost.Summary(),
+            )
+        )
     return rows
 
 
@@ -155,43 +231,16 @@ def _transferred(
     return {"log": str(log), "served": served, "seconds": transfer_seconds(log)}
 
 
-def _choice(model: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _choice(model: str, rows: Sequence[Row]) -> Choice:
     """The log that the heuristic chooses for a model, and the best one."""
-    own = [row for row in rows if row["model"] == model and row["speedup"]]
-    single = [row for row in own if row["from"] != POOLED]
+    own = [row for row in rows if row.model == model and row.speedup is not None]
+    single = [row for row in own if row.log != POOLED]
     if not single:
-        return {"model": model, "chosen": None, "best": None, "pooled": None}
-    chosen = max(single, key=lambda row: row["score"])
-    best = max(single, key=lambda row: row["speedup"][0])
-    pooled = [row for row in own if row["from"] == POOLED]
-    return {
-        "model": model,
-        "chosen": {key: chosen[key] for key in ("from", "speedup")},
-        "best": {key: best[key] for key in ("from", "speedup")},
-        "pooled": pooled[0]["speedup"] if pooled else None,
-    }
+        return Choice(model)
+    pooled = next((row for row in own if row.log == POOLED), None)
+    chosen = max(single, key=lambda row: row.score)
+    return Choice(model, chosen, max(single, key=_value), pooled)
 
 
-def _row_text(row: Mapping[str, Any]) -> str:
-    if row["speedup"] is None:
-        gained = row["failure"]
-    else:
-        speedup = Interval.of_list(row["speedup"])
-        gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*speedup)
-    return (
-        f"{row['model']} from {row['from']}: {gained}, {row['served']} of {row['kernels']} kernels "
-        f"served in {format_seconds(row['search_seconds'])}, score {row['score']:.2f}"
-    )
-
-
-def _choice_text(choice: Mapping[str, Any]) -> str:
-    if choice["chosen"] is None:
-        return f"{choice['model']}: nothing to choose of"
-    texts = [
-        f"{what} {choice[what]['from']} {choice[what]['speedup'][0]:.3f}"
-        for what in ("chosen", "best")
-    ]
-    pooled = choice["pooled"]
-    return f"{choice['model']}: {', '.join(texts)}" + (
-        f", pooled {pooled[0]:.3f}" if pooled else ""
-    )
+def _value(row: Row) -> float:
+    return row.speedup.value if row.speedup else 0.0

@@ -33,7 +33,7 @@ class Arrangement {
     for (const items of plan.layers) {
       const boxes = items.filter((k) => k < count);
       if (boxes.some((k) => this.places[k].inside)) this._spread(items, count);
-      const height = Math.max(0, ...boxes.map((k) => this.places[k].height));
+      const height = greatest([0, ...boxes.map((k) => this.places[k].height)]);
       for (const k of items) Object.assign(this.places[k], { top, layerBottom: top + height });
       this.layers.push({ top, bottom: top + height, boxes });
       top += height + LAYER_GAP;
@@ -46,8 +46,8 @@ class Arrangement {
     this.into = edgesOf("target");
     this.outOf = edgesOf("source");
     this.bounds = {
-      left: Math.min(...this.places.map((one) => one.x - one.width / 2)),
-      right: Math.max(...this.places.map((one) => one.x + one.width / 2)),
+      left: least(this.places.map((one) => one.x - one.width / 2)),
+      right: greatest(this.places.map((one) => one.x + one.width / 2)),
       top: 0,
       bottom: Math.max(0, top - LAYER_GAP),
     };
@@ -120,7 +120,7 @@ class Inside {
       top += height + INSIDE_GAP;
     }
     this.height = top - INSIDE_GAP;
-    this.width = Math.max(...this.places.map((one) => one.x + one.width / 2));
+    this.width = greatest(this.places.map((one) => one.x + one.width / 2));
   }
 
   /** The lines of edges that pass between two heights. */

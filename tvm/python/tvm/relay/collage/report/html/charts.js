@@ -36,7 +36,7 @@ function drawPlans(root, note, drawable, pick) {
     ? "Median latency of a run, with its 95 % interval. A click draws the plan below."
     : REPORT.guard_skipped || "No plan was measured end to end.";
   if (REPORT.unverified) note.textContent += ` Not verified: ${REPORT.unverified}`;
-  const longest = Math.max(...measured.map((row) => row.high ?? row.seconds), 1e-12);
+  const longest = greatest([...measured.map((row) => row.high ?? row.seconds), 1e-12]);
   const heads = ["", "median and interval", ">latency", "speed, best backend = 1", ">memory"];
   const head = html("div", { class: "plan-row plan-heads", "aria-hidden": "true" });
   head.append(
@@ -265,7 +265,7 @@ function historyOf(search, drawable, pick) {
     ...ran.map((row) => row.seconds),
     ...(search.op_level_seconds ? [search.op_level_seconds] : []),
   ];
-  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const [low, high] = [least(all), greatest(all)];
   const [from, to] = [low - 0.08 * (high - low || low), high + 0.08 * (high - low || low)];
   const x = (k) => left + ((k + 0.5) / trials.length) * (width - left - 12);
   const y = (seconds) => 10 + ((to - seconds) / (to - from)) * (height - bottom - 10);

@@ -136,8 +136,8 @@ class Details {
         : { backend, isHere, ...found };
     });
     const same = rows.filter((row) => row.kind === "same");
-    const longest = Math.max(...same.map((row) => row.seconds), 1e-12);
-    const fastest = Math.min(...same.map((row) => row.seconds));
+    const longest = greatest([...same.map((row) => row.seconds), 1e-12]);
+    const fastest = least(same.map((row) => row.seconds));
     const order = { within: 0, same: 0, larger: 1, pieces: 2 };
     rows.sort(
       (a, b) => (order[a.kind] ?? 3) - (order[b.kind] ?? 3) || (a.seconds || 0) - (b.seconds || 0),
@@ -304,5 +304,7 @@ function placesOf(boxes, size) {
 
 /** [1, 1] for a list, which may hold lists. */
 function attributeText(value) {
-  return Array.isArray(value) ? `[${value.map(attributeText).join(", ")}]` : String(value);
+  return Array.isArray(value)
+    ? `[${value.map(attributeText).join(", ")}]`
+    : String(value).replace(EXACT, "");
 }

@@ -28,6 +28,15 @@ function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** The least of numbers, of which there may be more than a function takes arguments. */
+function least(numbers) {
+  return numbers.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+function greatest(numbers) {
+  return numbers.reduce((a, b) => Math.max(a, b), -Infinity);
+}
+
 /** Three significant digits with a unit: 1.23 ms. */
 function formatSeconds(seconds) {
   if (seconds == null) return "–";

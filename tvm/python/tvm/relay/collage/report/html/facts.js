@@ -2,7 +2,12 @@
 // What the report knows: nodes and costs of a function, and of a box what each backend would take.
 
 const REPORT_TEXT = byId("report").textContent;
-const REPORT = JSON.parse(REPORT_TEXT);
+// What stands before a number that is kept as the text that it is: numbers of scripts have 53 bits,
+// and no place for what tells 1.0 from 1.
+const EXACT = "\u0001";
+const LONG_INTEGER = "-?\\d{16,}";
+const ANY_NUMBER = "-?\\d[\\d.eE+-]*";
+const REPORT = parsed(REPORT_TEXT, LONG_INTEGER);
 const TVM = "tvm";
 const MOST_REASONS = 4;
 const KNOWN = new Set(["measured", "estimated"]);
@@ -191,16 +196,30 @@ class Facts {
   }
 }
 
+/** JSON's value, whose numbers of one look are texts behind EXACT. */
+function parsed(text, number) {
+  const numbers = `([\\[:,]\\s*)(${number})(?=\\s*[,\\]}])`;
+  if (!new RegExp(numbers).test(text)) return JSON.parse(text);
+  const textOrNumber = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|${numbers}`, "g");
+  const marked = text.replace(textOrNumber, (all, before, found) =>
+    found == null ? all : `${before}"\\u0001${found}"`,
+  );
+  return JSON.parse(marked);
+}
+
 /** The file of one plan's placement, which `collage replay` and the option `placement` read. */
 function placementText(plan) {
-  const seen = REPORT.placements.plans.find((row) => row.plan === plan);
-  const functions = REPORT.placements.functions.map(({ name, key, weights, nodes, parts }) => ({
+  const at = REPORT.placements.plans.findIndex((row) => row.plan === plan);
+  const places = REPORT.placements.plans[at].parts;
+  const exact = parsed(REPORT_TEXT, ANY_NUMBER).placements;
+  const functions = exact.functions.map(({ name, key, weights, nodes, parts }) => ({
     name,
     key,
     weights,
     nodes,
-    parts: (seen.parts[name] || []).map((place) => parts[place]),
+    parts: (places[name] || []).map((place) => parts[place]),
   }));
-  const { made_with, kernels } = seen;
-  return JSON.stringify({ ...DATA.placement_format, plan, made_with, functions, kernels }, null, 1);
+  const { made_with, kernels } = exact.plans[at];
+  const file = { ...DATA.placement_format, plan, made_with, functions, kernels };
+  return JSON.stringify(file, null, 1).replace(/"\\u0001([^"]+)"/g, "$1");
 }

@@ -37,7 +37,7 @@ class GraphView {
     const kept = this.choice && this.facts === facts ? this.choice.box.nodes[0] : null;
     const plan = plans[name];
     Object.assign(this, { name, plans, plan, insides, facts });
-    this.slowest = Math.max(...plan.boxes.map((box) => box.seconds || 0), 1e-12);
+    this.slowest = greatest([1e-12, ...plan.boxes.map((box) => box.seconds || 0)]);
     this.total = plan.boxes.reduce((sum, box) => sum + (box.seconds || 0), 0);
     this.boxOf = new Map(plan.boxes.flatMap((box, k) => box.nodes.map((index) => [index, k])));
     this.open.clear();

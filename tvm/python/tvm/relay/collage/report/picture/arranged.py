@@ -9,8 +9,9 @@ import dataclasses
 import math
 from typing import Any
 
+from ..net import Net
 from .layers import Layout, lay_out
-from .parts import Box, BoxGraph, Net, box_graph, functions_of, plan_names
+from .parts import Box, BoxGraph, box_graph, functions_of, plan_names
 
 BOX_WIDTH = 248.0
 _NAMED_WIDTH = 132.0  # of inputs and outputs

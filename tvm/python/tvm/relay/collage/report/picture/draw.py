@@ -10,10 +10,11 @@ import itertools
 from typing import Any, Protocol
 
 from ...costs.cost import format_seconds
+from ..net import Net, short_name
 from .arranged import lay_out_boxes
 from .layers import Layout
 from .palette import Look, looks_of
-from .parts import Box, BoxGraph, Net, box_graph, chosen, short_name
+from .parts import Box, BoxGraph, box_graph, chosen
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0

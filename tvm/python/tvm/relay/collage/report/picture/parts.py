@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ...errors import CollageError
+from ...placement.seen import parts_at
 from ...plans import TVM_ALONE
+from ..net import Known, Net
 
-_SHOWN = ("call", "call_other", "function", "other")
-_SEEN_THROUGH = ("tuple", "projection")
 _FREE = "host"  # as a placement calls who runs what launches no kernel
-_MOST_OPS = 4
-_LONGEST_KERNEL = 16  # operators that TVM fuses in a row, about
-_KNOWN = ("measured", "estimated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,59 +81,6 @@ class BoxGraph:
         return order
 
 
-class Net:
-    """The graph of one function of a report."""
-
-    def __init__(self, graph: dict[str, Any]) -> None:
-        self.nodes: dict[int, dict[str, Any]] = {row["index"]: row for row in graph["nodes"]}
-
-    def is_shown(self, index: int) -> bool:
-        """Whether a node computes something."""
-        return index in self.nodes and self.nodes[index]["kind"] in _SHOWN
-
-    def sources(self, index: int) -> list[int]:
-        """The operators and variables whose values a node reads, through tuples."""
-        found: dict[int, None] = {}
-        waiting = list(reversed(self.nodes[index]["inputs"]))
-        while waiting:
-            value = waiting.pop()
-            node = self.nodes.get(value)
-            if node is None:
-                continue
-            if node["kind"] in _SEEN_THROUGH:
-                waiting += reversed(node["inputs"])
-            elif node["kind"] in _SHOWN or node["kind"] == "var":
-                found[value] = None
-        return list(found)
-
-    def results(self) -> list[int]:
-        """What the function gives."""
-        return [
-            value
-            for index, node in self.nodes.items()
-            if node["is_result"]
-            for value in ([index] if node["kind"] not in _SEEN_THROUGH else self.sources(index))
-        ]
-
-    def label(self, nodes: Iterable[int]) -> str:
-        """Operators in short: "conv2d + add + relu", or counted where they are many."""
-        names = [short_name(self.nodes[index]) for index in nodes]
-        if len(names) <= _MOST_OPS:
-            return " + ".join(names)
-        counts: dict[str, int] = {}
-        for name in names:
-            counts[name] = counts.get(name, 0) + 1
-        told = sorted(counts.items(), key=lambda item: -item[1])
-        shown = ", ".join(f"{n} {name}" if n > 1 else name for name, n in told[:_MOST_OPS])
-        left = sum(n for _, n in told[_MOST_OPS:])
-        return f"{shown}, {left} more" if left else shown
-
-
-def short_name(node: dict[str, Any]) -> str:
-    """An operator without its folder: nn.conv2d is conv2d."""
-    return str(node["op"] or node["kind"]).rpartition(".")[2]
-
-
 def plan_names(report: dict[str, Any]) -> list[str]:
     """The plans whose parts the report has, what ships first."""
     names = [row["plan"] for row in report["placements"]["plans"]]
@@ -181,29 +124,29 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
     net = Net(function["graph"])
     parts = _parts_of(report, function["function"], plan)
     host = {str(report["host"]).split(" ", 1)[0], _FREE}
-    times = _Times(net, function["graph"]["costed"])
+    known = Known(net, function["graph"]["costed"])
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
-    def add(kind: str, backend: str, nodes: list[int], label: str, **known: Any) -> None:
+    def add(kind: str, backend: str, nodes: list[int], label: str, **more: Any) -> None:
         box_of.update(dict.fromkeys(nodes, len(boxes)))
         kind_of = net.nodes[nodes[-1]]["type"] if nodes else ""
-        boxes.append(Box(kind, backend, tuple(nodes), label, kind_of, **known))
+        boxes.append(Box(kind, backend, tuple(nodes), label, kind_of, **more))
 
     for index, node in net.nodes.items():
         if node["kind"] == "var":
             add("input", "", [index], node["name"] or "input")
     for part in parts:
-        nodes = [index for index in part["nodes"] if net.is_shown(index)]
+        nodes = net.shown(part["nodes"])
         if nodes:
             backend = TVM_ALONE if part["backend"] in host else part["backend"]
             cost = part["cost"]
-            seconds = cost["seconds"] if cost["status"] in _KNOWN else times.of(backend, nodes)
+            # 0 is what nobody measures: what is free, or what TVM cannot fuse.
+            seconds = cost["seconds"] or known.seconds(backend, nodes)
             add("part", backend, nodes, net.label(nodes), rule=part["rule"], seconds=seconds)
-    for chain in _chains(net, set(box_of)):
-        for nodes in times.pieces(chain):
-            seconds = times.of(TVM_ALONE, nodes)
-            add("rest", TVM_ALONE, nodes, net.label(nodes), seconds=seconds)
+    for kernel in known.tvms_kernels(set(box_of)):
+        nodes = net.shown(kernel.nodes)
+        add("rest", TVM_ALONE, nodes, net.label(nodes), seconds=kernel.seconds)
     edges: dict[tuple[int, int], dict[int, None]] = {}
     for index, target in box_of.items():
         if net.is_shown(index):
@@ -218,40 +161,6 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
     return BoxGraph(boxes, [Edge(*pair, tuple(values)) for pair, values in edges.items()])
 
 
-class _Times:
-    """What candidates were measured at, by backend and operators."""
-
-    def __init__(self, net: Net, costed: Iterable[dict[str, Any]]) -> None:
-        self._seconds: dict[tuple[str, frozenset[int]], float] = {}
-        for row in costed:
-            if row["cost"]["status"] in _KNOWN:
-                key = (row["backend"], frozenset(filter(net.is_shown, row["nodes"])))
-                known = self._seconds.get(key, math.inf)
-                self._seconds[key] = min(known, row["cost"]["seconds"])
-
-    def of(self, backend: str, nodes: Iterable[int]) -> float | None:
-        """None where nobody measured just these operators there."""
-        return self._seconds.get((backend, frozenset(nodes)))
-
-    def pieces(self, chain: list[int]) -> Iterator[list[int]]:
-        """A chain of TVM's operators as the longest kernels that were measured, one after the
-        other; what was not measured stays together between them."""
-        start = unknown = 0
-        while start < len(chain):
-            longest = min(len(chain), start + _LONGEST_KERNEL)
-            ends = range(longest, start, -1)
-            end = next((e for e in ends if self.of(TVM_ALONE, chain[start:e]) is not None), None)
-            if end is None:
-                start += 1
-                continue
-            if unknown < start:
-                yield chain[unknown:start]
-            yield chain[start:end]
-            start = unknown = end
-        if unknown < len(chain):
-            yield chain[unknown:]
-
-
 def _types(net: Net, values: Iterable[int]) -> list[str]:
     return [net.nodes[value]["type"] for value in values]
 
@@ -260,27 +169,4 @@ def _parts_of(report: dict[str, Any], function: str, plan: str) -> list[dict[str
     placements = report["placements"]
     found = next(row for row in placements["plans"] if row["plan"] == plan)
     rows = next((row for row in placements["functions"] if row["name"] == function), None)
-    return [rows["parts"][k] for k in found["parts"].get(function, ())] if rows else []
-
-
-def _chains(net: Net, placed: set[int]) -> list[list[int]]:
-    """Operators that no part holds: those that only feed each other, one after the other, together,
-    so that the boxes have no cycle."""
-    rest = [index for index in net.nodes if net.is_shown(index) and index not in placed]
-    readers: dict[int, list[int]] = {}
-    for index in net.nodes:
-        if net.is_shown(index):
-            for value in net.sources(index):
-                readers.setdefault(value, []).append(index)
-    results = set(net.results())
-    chain_of: dict[int, list[int]] = {}
-    chains: list[list[int]] = []
-    for index in rest:
-        sources = net.sources(index)
-        chain = chain_of.get(sources[0]) if len(sources) == 1 else None
-        if chain is None or len(readers[sources[0]]) > 1 or sources[0] in results:
-            chain = []
-            chains.append(chain)
-        chain.append(index)
-        chain_of[index] = chain
-    return chains
+    return parts_at(rows["parts"], found["parts"].get(function, ()), plan, function) if rows else []
