@@ -50,8 +50,8 @@ def direct(body, image):
     windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=spatial)
     steps = tuple(slice(None, None, int(stride)) for stride in attrs.strides)
     windows = windows[(slice(None), slice(None), *steps)]
-    letters = "xyz"[:axes]
-    return np.einsum(f"nc{letters}{letters.upper()},oc{letters.upper()}->no{letters}", windows, weight)
+    at, taps = "xyz"[:axes], "XYZ"[:axes]
+    return np.einsum(f"nc{at}{taps},oc{taps}->no{at}", windows, weight)
 
 
 def check_form(body):
@@ -71,6 +71,15 @@ def check_form(body):
 def test_forms(form, image, padding):
     window, strides = FORMS[form]
     assert "by winograd:" in check_form(convolution(image, 32, window, strides, padding))
+
+
+# Two depths at a time where there are two or more: whole pairs and an odd one, cut rows.
+@pytest.mark.parametrize(
+    "depth, padding", [(4, 1), (5, (0, 1, 2, 1, 0, 1)), (1, 1), (3, (2, 1, 1))]
+)
+def test_depths(depth, padding):
+    body = convolution((2, 32, depth, 9, 7), 48, (3, 3, 3), (1, 1, 1), padding)
+    assert "by winograd:" in check_form(body)
 
 
 # Images and volumes of few channels, padding, window, strides: those of a window's depths are
