@@ -154,11 +154,11 @@ struct Products : Vectors<kLanes> {
 template <int kLanes, int kRows, typename Depths, typename Rows, typename Columns>
 struct Tiles : Vectors<kLanes> {
   using Lanes = Vectors<kLanes>;
-  using typename Lanes::Vector;
   using Lanes::Load;
   using Lanes::Max;
   using Lanes::Min;
   using Lanes::Store;
+  using typename Lanes::Vector;
 
   static constexpr int kInDepths = Depths::kOf.inputs, kOutDepths = Depths::kOf.outputs;
   static constexpr int kInRows = Rows::kOf.inputs, kInColumns = Columns::kOf.inputs;
@@ -190,8 +190,7 @@ struct Tiles : Vectors<kLanes> {
                      Vector* out) {
     const Shape& s = p.shape;
     const float* from = plane + row * p.src.row + column * p.src.column;
-    if (row >= 0 && column >= 0 && row + kInRows <= s.height &&
-        column + kInColumns <= s.width) {
+    if (row >= 0 && column >= 0 && row + kInRows <= s.height && column + kInColumns <= s.width) {
       for (int i = 0; i < kInRows; ++i) {
         for (int j = 0; j < kInColumns; ++j) {
           out[i * kInColumns + j] = Load(from + i * p.src.row + j * p.src.column);
@@ -210,7 +209,8 @@ struct Tiles : Vectors<kLanes> {
   }
 
   /*! \brief The points of one depth of a vector of channels. */
-  [[gnu::always_inline]] static void TransformPlane(const Problem& p, const float* plane, const Tile& tile, Vector* out) {
+  [[gnu::always_inline]] static void TransformPlane(const Problem& p, const float* plane,
+                                                    const Tile& tile, Vector* out) {
     Vector inputs[kInRows * kInColumns], half[kDown * kInColumns];
     Gather(p, plane, tile.row * Rows::kAxis.stride - p.shape.pad_top,
            tile.column * Columns::kAxis.stride - p.shape.pad_left, inputs);
@@ -300,8 +300,9 @@ struct Tiles : Vectors<kLanes> {
   }
 
   /*! \brief The outputs of one depth. */
-  [[gnu::always_inline]] static void FinishPlane(const Problem& p, const Tile& tile, const Vector* points,
-                          const float* bias, float* output) {
+  [[gnu::always_inline]] static void FinishPlane(const Problem& p, const Tile& tile,
+                                                 const Vector* points, const float* bias,
+                                                 float* output) {
     Vector half[kOutRows * kAcross], out[kOutRows * kOutColumns];
     for (int j = 0; j < kAcross; ++j) {
       Lanes::template TransformOutput<Rows>(points + j, kAcross, half + j, kAcross);
@@ -372,8 +373,8 @@ struct Forms {
   using SevenBy2 = Along<7, 2, 4>;
 
   static constexpr Form kAll[] = {
-      Of<ThreeDeep, Three, Three>(), Of<One, Three, Three>(), Of<One, One, Three>(),
-      Of<One, Three, One>(),         Of<One, Five, Five>(),   Of<One, One, Seven>(),
+      Of<ThreeDeep, Three, Three>(), Of<One, Three, Three>(),       Of<One, One, Three>(),
+      Of<One, Three, One>(),         Of<One, Five, Five>(),         Of<One, One, Seven>(),
       Of<One, Seven, One>(),         Of<One, SevenBy2, SevenBy2>(),
   };
   static constexpr int kCount = sizeof(kAll) / sizeof(kAll[0]);

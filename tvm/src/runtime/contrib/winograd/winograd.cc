@@ -24,8 +24,8 @@ namespace {
 
 using partition::CeilDiv;
 
-// A piece's tiles at all points: they share one reading of the weights, and their inputs should stay
-// in cache. Fewer or more do not help where points are many or few.
+// A piece's tiles at all points: they share one reading of the weights, and their inputs should
+// stay in cache. Fewer or more do not help where points are many or few.
 constexpr int64_t kProductsOfPiece = 1008, kLeastTiles = 28, kMostTiles = 98;
 // Below so many tiles the registers stand idle, so that output channels are split first.
 constexpr int64_t kFewestTiles = 7;
@@ -36,8 +36,7 @@ int64_t TilesOfPiece(const Form& form) {
 
 int64_t CountTiles(const Form& form, const Shape& s) {
   return s.batch * CeilDiv(s.out_depth, form.depths.outputs) *
-         CeilDiv(s.out_height, form.rows.outputs) *
-         CeilDiv(s.out_width, form.columns.outputs);
+         CeilDiv(s.out_height, form.rows.outputs) * CeilDiv(s.out_width, form.columns.outputs);
 }
 
 int64_t Channels(const Shape& s) { return s.kernel_depth * s.in_channels; }
@@ -276,7 +275,7 @@ void Convolution::Run(const Data& data, int num_threads, void* scratch) const {
     // A thread that other work slows down takes fewer.
     for (int64_t i = call.next++; i < pieces; i = call.next++) {
       self.form_.run(call.problem, call.data, self.PieceAt(call.grid, i),
-                       call.scratch + task * self.PieceFloats(call.grid));
+                     call.scratch + task * self.PieceFloats(call.grid));
     }
     return 0;
   };
