@@ -98,38 +98,61 @@ def slow_kernels(
 ) -> list[dict[str, Any]]:
     """Reference kernels and those far off the roofline, the dearest first; RuntimeError where the
     library of that backend does not run."""
+    return judge(watched(library, inputs, timeout, LOGS.get(backend, {})), machine)
+
+
+def watched(library: str, inputs: str, timeout: float, environment: dict[str, str]) -> list[str]:
+    """What watch() writes in a process of its own; RuntimeError where the library does not run."""
     log = Path(library).with_suffix(".log")
     given = {"library": library, "inputs": inputs}
-    settings = {"limit": timeout, "environment": LOGS.get(backend, {}), "log": log}
+    settings = {"limit": timeout, "environment": environment, "log": log}
     ended = child.run(f"{__name__}:watch", given, **settings)
     if ended.failure:
         raise RuntimeError(f"looking at its kernels: {ended.failure}")
-    return judge(log.read_text(errors="replace").splitlines(), machine)
+    return log.read_text(errors="replace").splitlines()
 
 
-def judge(lines: Iterable[str], machine: Machine) -> list[dict[str, Any]]:
-    """What the process wrote, as slow_kernels answers it."""
-    found: dict[tuple[str, str], Kernel] = {}
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """The quickest of each call of a run, of oneDNN as onednn_call has it, of TVM with name,
+    microseconds and shapes; and the microseconds of the quickest run."""
+
+    onednn: list[tuple[str, str, float, tuple[float, float]]]
+    tvm: list[tuple[str, float, str]]
+    microseconds: float
+
+
+def read_log(lines: Iterable[str]) -> Log:
+    """What the process wrote."""
     runs: list[list[tuple[str, str, float, tuple[float, float]]]] = []
-    is_run, total = False, 0.0
+    is_run, microseconds, tvm = False, 0.0, []
     for line in lines:
         if line.startswith(_MARK):
             message = json.loads(line.removeprefix(_MARK))
             is_run = message["run"]
-            total = message.get("microseconds", total)
-            for name, microseconds, shapes in message.get("tvm", []):
-                kernel = found.setdefault(("tvm", name), Kernel("tvm", name))
-                kernel.add(microseconds, _least_of_tvm(name, shapes, machine), shapes)
+            microseconds = message.get("microseconds", microseconds)
+            tvm += message.get("tvm", [])
             if is_run:
                 runs.append([])
         elif is_run and line.startswith("onednn_verbose,exec"):
             runs[-1].append(onednn_call(line))
     # The same calls in each run: the quickest of each is that of a machine with nothing else to do.
-    for calls in zip(*runs):
-        name, problem, microseconds, work = min(calls, key=lambda call: call[2])
+    onednn = [min(calls, key=lambda call: call[2]) for calls in zip(*runs)]
+    return Log(onednn, [(name, time, shapes) for name, time, shapes in tvm], microseconds)
+
+
+def judge(lines: Iterable[str], machine: Machine) -> list[dict[str, Any]]:
+    """What the process wrote, as slow_kernels answers it."""
+    found: dict[tuple[str, str], Kernel] = {}
+    log = read_log(lines)
+    for name, microseconds, shapes in log.tvm:
+        kernel = found.setdefault(("tvm", name), Kernel("tvm", name))
+        kernel.add(microseconds, _least_of_tvm(name, shapes, machine), shapes)
+    for name, problem, microseconds, work in log.onednn:
         kernel = found.setdefault(("onednn", name), Kernel("onednn", name))
         kernel.add(microseconds, _least(machine, *work), problem)
-    if any(runs):
+    total = log.microseconds
+    if log.onednn:
         # Without a share that is the machine's and not a kernel's.
         total = sum(kernel.microseconds for kernel in found.values())
     return [kernel.to_json(total) for kernel in _listed(found.values(), total)]

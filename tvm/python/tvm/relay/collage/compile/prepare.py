@@ -17,6 +17,7 @@ from .fast_passes import fast_passes
 from .implied import BROADCAST_BY_READER, NO_PADDING, PADDED_BY_WINDOW
 from .prelu import RESTORE_PRELU
 from .rewriting import rewrite_in_place
+from .taken import TAKE_AS_SLICE
 
 # What importers write in forms that no library knows, by the names that a PassContext disables.
 _REWRITES = {
@@ -25,6 +26,7 @@ _REWRITES = {
     "RemovePadding": NO_PADDING,
     "PadByWindow": PADDED_BY_WINDOW,
     "BroadcastByReader": BROADCAST_BY_READER,
+    "TakeAsSlice": TAKE_AS_SLICE,
 }
 
 
@@ -40,8 +42,9 @@ def prepare(
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
     constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product of
     matrices (see `einsum`), what a reader pads or broadcasts itself is left to it (see `implied`),
-    and what is computed twice is computed once: TVM's own build eliminates only what no backend
-    took. `mod` itself is not changed; doing this twice changes nothing more.
+    a take of neighbours is a slice (see `taken`), and what is computed twice is computed once:
+    TVM's own build eliminates only what no backend took. `mod` itself is not changed; doing this
+    twice changes nothing more.
     Passes that disagree with the current PassContext (disabled, opt level) are left out;
     `opt_level` None takes that context's level.
     """

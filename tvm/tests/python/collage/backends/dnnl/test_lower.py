@@ -528,7 +528,21 @@ def test_slices_of_weights_and_of_results():
     check(nn.dense(x, relay.strided_slice(constant(1, 12, 8), [2, 0], [7, 8])))
 
 
-def test_slices_with_steps_stay_on_tvm():
-    node = relay.strided_slice(var("x", 2, 6), [0, 0], [2, 6], strides=[1, 2])
-    with pytest.raises(UnsupportedOpError, match=r"strided_slice: strides=\[1, 2\]"):
+def test_slices_with_steps():
+    x = nn.relu(var("x", 2, 9, 8, 6))
+    outputs = [
+        relay.strided_slice(x, [0, 0, 0, 1], [2, 9, 8, 6], strides=[1, 1, 1, 2]),
+        relay.strided_slice(x, [3, -3], [9, 5], strides=[3, 2], axes=[1, 3]),
+        relay.strided_slice(x, [0, 5], [2, 8], strides=[2, 4], axes=[0, 2]),
+    ]
+    check(relay.Tuple(outputs))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "strides"), [([0, 0], [2, 7], [1, 2]), ([1, 0], [0, 7], [-1, 1])]
+)
+def test_slices_with_other_steps_stay_on_tvm(begin, end, strides):
+    """The axis is no whole number of steps; backwards."""
+    node = relay.strided_slice(var("x", 2, 7), begin, end, strides=strides)
+    with pytest.raises(UnsupportedOpError, match="strided_slice: strides="):
         lowered(node)

@@ -12,6 +12,9 @@ from ...errors import UnsupportedOpError
 from ..ints import pads_of
 from ..partition.graph import Node
 
+# Axes that a tensor may have.
+MAX_RANK = 6
+
 
 def check(node: Node, condition: object, attribute: str, value: object) -> None:
     if not condition:

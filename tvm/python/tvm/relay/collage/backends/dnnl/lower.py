@@ -20,14 +20,12 @@ import tvm
 from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp, reshaped
 from . import qnn
-from .attributes import check
+from .attributes import MAX_RANK, check
 from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
 from .spatial import adaptive_pool, conv, deconv, global_pool, pool, resize
 from .types import TYPES
 from .views import depth_to_space, identity, pad, reshape, split, strided_slice, transpose
-
-_MAX_RANK = 6
 
 
 def lower(graph: Graph) -> Graph:
@@ -51,7 +49,7 @@ def _check_tensors(graph: Graph) -> None:
         for tensor in [*node.operands(), node.output]:
             check(node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
             rank = len(graph.shapes[tensor])
-            check(node, rank <= _MAX_RANK, "number of axes", rank)
+            check(node, rank <= MAX_RANK, "number of axes", rank)
             empty = any(extent == 0 for extent in graph.shapes[tensor])
             check(node, not empty, "shape", graph.shapes[tensor])
 

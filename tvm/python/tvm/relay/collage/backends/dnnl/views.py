@@ -11,7 +11,7 @@ import tvm
 
 from ..ints import ints_of
 from ..partition.graph import Graph, Node
-from .attributes import check
+from .attributes import MAX_RANK, check
 
 
 def reshape(graph: Graph, node: Node) -> Node:
@@ -38,17 +38,36 @@ def split(graph: Graph, node: Node) -> Node:
     return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
-def strided_slice(graph: Graph, node: Node) -> Node:
+def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
+    """With steps it is one column of an axis that is seen as rows of so many."""
     attrs = node.attrs
-    source = graph.shapes[node.inputs[0]]
-    strides = ints_of(attrs.strides)
-    check(node, all(step == 1 for step in strides), "strides", strides)
-    axes = ints_of(attrs.axes) if attrs.axes is not None else range(len(attrs.begin))
-    begin = [0] * len(source)
-    for axis, start in zip(axes, ints_of(attrs.begin)):
-        extent = source[axis]
+    source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
+    strides, starts = ints_of(attrs.strides), ints_of(attrs.begin)
+    is_one_each = len(strides) == len(starts) and str(attrs.slice_mode) == "end"
+    is_plain = all(step == 1 for step in strides)
+    check(node, is_plain or (is_one_each and min(strides) > 0), "strides", strides)
+    axes = ints_of(attrs.axes) if attrs.axes is not None else list(range(len(starts)))
+    begin, steps = [0] * len(source), [1] * len(source)
+    for axis, start, step in zip(axes, starts, [1] * len(starts) if is_plain else strides):
+        extent, steps[axis] = source[axis], step
         begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
-    return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    if max(steps) == 1:
+        return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    is_whole = all(extent % step == 0 for extent, step in zip(source, steps))
+    check(node, is_whole, "strides", strides)
+    rows, firsts, box = [], [], []
+    for extent, count, start, step in zip(source, result, begin, steps):
+        rows += [extent // step, step] if step > 1 else [extent]
+        firsts += [start // step, start % step] if step > 1 else [start]
+        box += [count, 1] if step > 1 else [count]
+    check(node, len(rows) <= MAX_RANK, "strides of so many axes", strides)
+    dtype = graph.dtypes[node.output]
+    apart, part = graph.new_tensor(tuple(rows), dtype), graph.new_tensor(tuple(box), dtype)
+    return [
+        Node("reshape", node.inputs, apart, {}),
+        Node("slice", [apart], part, {"ints": {"begin": firsts}}),
+        Node("reshape", [part], node.output, {}),
+    ]
 
 
 def identity(graph: Graph, node: Node) -> Node:
