@@ -20,9 +20,9 @@ from architectures.trial import prepare_net
 from harness.contestants import PEERS
 from harness.sides import files_of
 from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
-from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.graph_search import coarse_plans

@@ -51,7 +51,8 @@ def direct(body, image):
     steps = tuple(slice(None, None, int(stride)) for stride in attrs.strides)
     windows = windows[(slice(None), slice(None), *steps)]
     letters = "xyz"[:axes]
-    return np.einsum(f"nc{letters}{letters.upper()},oc{letters.upper()}->no{letters}", windows, weight)
+    rule = f"nc{letters}{letters.upper()},oc{letters.upper()}->no{letters}"
+    return np.einsum(rule, windows, weight)
 
 
 def check_form(body):
