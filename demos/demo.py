@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import platform
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     models, broken = [], []
     for name in options.models:
         try:
-            record = run_model(MODELS[name](), options, console)
+            with _without_advice_to_tune():
+                record = run_model(MODELS[name](), options, console)
         except Exception as error:  # noqa: BLE001 - the other models still run
             broken.append(_describe_failure(name, error))
             continue
@@ -67,6 +69,18 @@ def main(arguments: list[str] | None = None) -> int:
     for line in broken:
         print(f"demo: {line}", file=sys.stderr)
     return 1 if broken else 0
+
+
+@contextlib.contextmanager
+def _without_advice_to_tune() -> Iterator[None]:
+    """TVM's warning that its kernels are not tuned, which is what `make demo-autotune` is about."""
+    logger = logging.getLogger("autotvm")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from architectures.trial import prepare_net
 from harness.contestants import PEERS
 from harness.sides import files_of
 from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.costs.kernel import for_candidates
@@ -36,9 +37,6 @@ from tvm.relay.collage.targets import TargetList, parse_targets
 
 from .judge import Column, judge
 
-# A backend with kernels of our own inside its parts: what these are called, and its target without
-# them. They are a column of their own.
-OWN = {"dnnl": ("winograd", "dnnl -winograd=never")}
 # Who is slower than this has no further rounds: no column can ship it.
 _GIVE_UP_RATIO = 2.0
 Facts = Iterator[dict[str, Any]]
@@ -50,11 +48,12 @@ def targets_of_columns(backends: Sequence[str]) -> dict[str, list[str]]:
     columns: dict[str, list[str]] = {TVM_ALONE: []}
     before: list[str] = []
     for name in backends:
-        if name in OWN:
-            own, without = OWN[name]
-            columns[f"+{name}"] = [*before, without]
-            columns[f"+{own}"] = [*before, name]
-        else:
+        own_kernels = get_backend(name).own_kernels()
+        if own_kernels:
+            columns[f"+{name}"] = [*before, own_kernels[0].without]
+        for own in own_kernels:
+            columns[f"+{own.name}"] = [*before, name]
+        if not own_kernels:
             columns[f"+{name}"] = [*before, name]
         before.append(name)
     return columns
@@ -216,8 +215,9 @@ def facts_of_search(result: collage.Result) -> dict[str, Any]:
             for row in report["placement"]
         ],
         "own_kernels": sum(
-            row["backend"] in OWN and OWN[row["backend"]][0] in row["kernel"]
+            own.name in row["kernel"]
             for row in report["kernels"]
+            for own in get_backend(row["backend"]).own_kernels()
         ),
     }
 

@@ -99,6 +99,13 @@ def for_import(given):
     del given["mod"], given["params"]
 
 
+def for_quickstart(given):
+    """The file of the page's second step, but for its size."""
+    graph = Graph("small")
+    x = graph.relu(graph.conv(graph.input("x", (1, 3, 48, 192)), 8, 3, stride=16))
+    onnx.save(graph.model(x), "model.onnx")
+
+
 def for_accuracy(given):
     data = {"input": given["data"]}
     onnx.save(quantise(given["model"], data), "net_qdq.onnx")
@@ -152,6 +159,7 @@ def for_own(given):
 
 MORE = {
     "docs/import.md": for_import,
+    "docs/quickstart.md": for_quickstart,
     "docs/accuracy.md": for_accuracy,
     "docs/architecture.md": for_architecture,
     "docs/tuning.md": for_tuning,

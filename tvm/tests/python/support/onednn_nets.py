@@ -11,6 +11,7 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
+from tvm.relay.collage.backends.interface import TARGET_OPTIONS
 from tvm.relay.op.contrib import get_pattern_table
 
 get_backend("dnnl")  # registers relay.ext.dnnl
@@ -58,6 +59,13 @@ def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:
     mod = relay.transform.InferType()(mod)
     mod["main"] = relay.Function(params, part(*params))
     return relay.transform.InferType()(mod)
+
+
+def build_with_winograd(winograd, function):
+    """The library of a function in one partition, with the option set."""
+    mod = hand_placed(function)
+    mod["dnnl_part"] = mod["dnnl_part"].with_attr(TARGET_OPTIONS, f'{{"winograd": "{winograd}"}}')
+    return build(mod)
 
 
 def random_inputs(function, seed=0) -> dict:

@@ -33,21 +33,19 @@ Dims Spatial(const Dims& values, size_t skip, int64_t fill) {
   return result;
 }
 
-/*! \brief Over rows and columns of an image or a volume, in one group. */
-bool HasSquareWindow(const NodeDesc& node, const Dims& weights) {
+/*! \brief The window over an image or a volume in one group; nothing for another convolution. */
+std::optional<winograd::Window> WindowOf(const NodeDesc& node, const Dims& weights) {
   const Dims& strides = node.Ints("strides");
   const Dims& dilation = node.Ints("dilation");
   const size_t axes = strides.size();
-  if (node.Int("groups") != 1 || axes < 2) return false;
-  const auto is_last = [](const Dims& dims, int64_t value) {
-    return *(dims.end() - 1) == value && *(dims.end() - 2) == value;
-  };
-  return is_last(weights, 3) && is_last(strides, 1) && is_last(dilation, 1);
+  if (node.Int("groups") != 1 || axes < 2) return std::nullopt;
+  if (dilation[axes - 1] != 1 || dilation[axes - 2] != 1) return std::nullopt;
+  const Dims window = Spatial(weights, 2, 1);
+  return winograd::Window{window[0], window[1], window[2], strides[axes - 2], strides[axes - 1]};
 }
 
-winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weights,
-                        const Dims& dst) {
-  const Dims in = Spatial(src, 2, 1), window = Spatial(weights, 2, 1), out = Spatial(dst, 2, 1);
+winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& dst) {
+  const Dims in = Spatial(src, 2, 1), out = Spatial(dst, 2, 1);
   const Dims pad = Spatial(node.Ints("pad_l"), 0, 0), strides = Spatial(node.Ints("strides"), 0, 1);
   const Dims dilation = Spatial(node.Ints("dilation"), 0, 1);
   winograd::Shape s;
@@ -55,7 +53,7 @@ winograd::Shape ShapeOf(const NodeDesc& node, const Dims& src, const Dims& weigh
   s.depth = in[0], s.height = in[1], s.width = in[2];
   s.out_depth = out[0], s.out_height = out[1], s.out_width = out[2];
   s.pad_front = pad[0], s.pad_top = pad[1], s.pad_left = pad[2];
-  s.kernel_depth = window[0], s.stride_depth = strides[0], s.dilation_depth = dilation[0];
+  s.kernel_depth = 1, s.stride_depth = strides[0], s.dilation_depth = dilation[0];
   return s;
 }
 
@@ -119,24 +117,29 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                   const std::vector<StepArg>& args) {
   const std::string wanted = Wanted(node);
   const Dims dims = weights.desc.dims();
-  if (wanted == "never" || !IsFloat(*planner, node) || !HasSquareWindow(node, dims)) return false;
+  if (wanted == "never" || !IsFloat(*planner, node)) return false;
   const std::optional<Epilogue> post_ops = SplitPostOps(node);
   if (!post_ops || !planner->IsConstant(weights)) return false;
   const Dims outputs = args[1].desc.dims();
   if (std::count(outputs.begin(), outputs.end(), 0)) return false;
-  const winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), dims, outputs);
+  const std::optional<winograd::Window> window = WindowOf(node, dims);
+  if (!window) return false;
   const int num_threads = planner->NumThreads();
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
-    const auto src = args[0].desc.StridesOfVectors(lanes);
+    winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), outputs);
+    const winograd::Form* form = kernel ? winograd::FindForm(*kernel, *window, &shape) : nullptr;
+    if (!form) continue;
+    const bool has_few = winograd::HasFewChannels(*kernel, shape);
+    const auto src = args[0].desc.StridesOfVectors(has_few ? 1 : lanes);
     const auto dst = args[1].desc.StridesOfVectors(lanes);
-    if (!kernel || !src || !dst) continue;
-    if (wanted != "always" && !winograd::IsFaster(*kernel, shape, num_threads)) return false;
+    if (!src || !dst) continue;
+    if (wanted != "always" && !winograd::IsFaster(*kernel, *form, shape, num_threads)) return false;
     const std::shared_ptr<void> plain =
         planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
     const std::shared_ptr<float> packed =
-        winograd::PackWeights(*kernel, shape, static_cast<const float*>(plain.get()));
-    const winograd::Convolution conv(*kernel, shape, StridesOf(*src), StridesOf(*dst),
+        winograd::PackWeights(*kernel, *form, shape, static_cast<const float*>(plain.get()));
+    const winograd::Convolution conv(*kernel, *form, shape, StridesOf(*src), StridesOf(*dst),
                                      post_ops->own);
     const auto run = [conv, packed](const std::vector<void*>& operands, int num_threads,
                                     void* scratch) {

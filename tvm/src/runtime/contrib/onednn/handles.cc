@@ -128,8 +128,8 @@ std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
   const Dims extents = dims();
   if (!blocks || extents.size() < 2 || extents[1] % channels != 0) return {};
   Dims found = blocks->strides;
-  if (blocks->inner.empty() && found[1] == 1) {
-    found[1] = channels;
+  if (blocks->inner.empty() && (found[1] == 1 || channels == 1)) {
+    found[1] *= channels;
     return found;
   }
   const bool is_blocked =

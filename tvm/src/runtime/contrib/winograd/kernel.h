@@ -15,22 +15,22 @@ namespace tvm {
 namespace collage {
 namespace winograd {
 
-// F(4x4, 3x3): a tile of 4x4 outputs comes from 6x6 inputs by 36 products for each pair of channels
-// instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016).
-constexpr int kOut = 4;
-constexpr int kIn = 6;
-constexpr int kPoints = kIn * kIn;
 // Vectors of output channels that are computed together.
 constexpr int kVectors = 2;
 
-/*! \brief A convolution with a 3x3 window and strides of 1 over rows and columns; anything in
- * depth. */
+/*! \brief Rows or columns of a window, of which so many outputs are computed at once (F(outputs,
+ * taps), transforms.h) by so many products. One tap is what it is. */
+struct Axis {
+  int taps, stride, outputs, points;
+};
+
+/*! \brief A convolution over rows and columns by one of the forms. */
 struct Shape {
   int64_t batch, in_channels, out_channels;
   int64_t depth, height, width;
   int64_t out_depth, out_height, out_width;
   int64_t pad_front, pad_top, pad_left;
-  int64_t kernel_depth, stride_depth, dilation_depth;
+  int64_t kernel_depth, stride_depth, dilation_depth;  // of depths that are added up
 };
 
 /*! \brief Where data lie, in floats; `block` leads from one vector of channels to the next. */
@@ -65,15 +65,27 @@ struct Piece {
   int64_t first_group, end_group;
 };
 
-/*! \param scratch kPoints * num_tiles * (tile_stride + kVectors * lanes) floats. */
+/*! \param scratch points * num_tiles * (tile_stride + kVectors * lanes) floats. */
 using RunPiece = void (*)(const Problem& problem, const Data& data, const Piece& piece,
                           float* scratch);
+
+/*! \brief A window that there is code for, nested of its axes: a tile has so many results along each
+ * (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one tap
+ * stand for any number: those of a window are then added up as channels are. */
+struct Form {
+  Axis depths, rows, columns;
+  RunPiece run;
+
+  int points() const { return depths.points * rows.points * columns.points; }
+  int taps() const { return depths.taps * rows.taps * columns.taps; }
+};
 
 struct Kernel {
   const char* name;
   int lanes;  // floats in a vector
   int rows;   // tiles whose products the registers hold
-  RunPiece run;
+  const Form* forms;
+  int num_forms;
 };
 
 extern const Kernel kAvx512;

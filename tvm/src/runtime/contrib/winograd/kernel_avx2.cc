@@ -12,7 +12,7 @@ namespace tvm {
 namespace collage {
 namespace winograd {
 
-const Kernel kAvx2 = {"avx2", 8, 6, Implementation<8, 6>::Run};
+const Kernel kAvx2 = {"avx2", 8, 6, Forms<8, 6>::kAll, Forms<8, 6>::kCount};
 
 }  // namespace winograd
 }  // namespace collage

@@ -12,7 +12,7 @@ namespace tvm {
 namespace collage {
 namespace winograd {
 
-const Kernel kAvx512 = {"avx512", 16, 14, Implementation<16, 14>::Run};
+const Kernel kAvx512 = {"avx512", 16, 14, Forms<16, 14>::kAll, Forms<16, 14>::kCount};
 
 }  // namespace winograd
 }  // namespace collage

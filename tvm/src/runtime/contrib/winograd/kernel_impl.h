@@ -4,20 +4,40 @@
  * \brief The kernel for vectors of kLanes floats, included once by each instruction set's file.
  *
  * For a piece: transform its tiles' inputs (V), then for each group of output channels multiply by
- * the transformed weights at each of the 36 points (M) and transform back. Includes no header of
- * the standard library but <cstdint>, see kernel.h.
+ * the transformed weights at each point (M) and transform back. Includes no header of the
+ * standard library but <cstdint>, see kernel.h.
  */
 #pragma once
 
 #include "kernel.h"
+#include "transforms.h"
 
 namespace tvm {
 namespace collage {
 namespace winograd {
 namespace {
 
-template <int kLanes, int kRows>
-struct Implementation {
+/*! \brief Rows or columns of a window, for the compiler. */
+template <int kTaps, int kStride, int kOutputs>
+struct Along {
+  static constexpr Transforms kOf = MakeTransforms(kTaps, kStride, kOutputs);
+  static constexpr Axis kAxis = {kTaps, kStride, kOutputs, kOf.points};
+};
+
+template <typename Axis, int kPoint>
+struct InputRow {
+  static constexpr int kLength = Axis::kOf.inputs;
+  static constexpr float At(int i) { return static_cast<float>(Axis::kOf.input[kPoint][i]); }
+};
+
+template <typename Axis, int kOutput>
+struct OutputRow {
+  static constexpr int kLength = Axis::kOf.points;
+  static constexpr float At(int i) { return static_cast<float>(Axis::kOf.output[kOutput][i]); }
+};
+
+template <int kLanes>
+struct Vectors {
   typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
   // The same in memory, at any address of a float.
   typedef float Stored __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
@@ -28,90 +48,63 @@ struct Implementation {
   static Vector Max(Vector a, Vector b) { return b > a ? b : a; }
   static Vector Min(Vector a, Vector b) { return b < a ? b : a; }
 
-  /*! \brief Six inputs in a row at the points 0, 1, -1, 2, -2 and infinity. */
+  /*! \brief The row's coefficients times numbers of memory, without those that are 0. */
+  template <typename Row, int kAt = 0, bool kIsFirst = true>
+  static Vector Sum(const Vector* from, int stride, Vector sum = Vector{}) {
+    if constexpr (kAt == Row::kLength) {
+      return sum;
+    } else {
+      constexpr float factor = Row::At(kAt);
+      if constexpr (factor == 0) return Sum<Row, kAt + 1, kIsFirst>(from, stride, sum);
+      const Vector term = factor == 1 ? from[kAt * stride] : factor * from[kAt * stride];
+      return Sum<Row, kAt + 1, false>(from, stride, kIsFirst ? term : sum + term);
+    }
+  }
+
+  template <typename Axis, int kPoint = 0>
   static void TransformInput(const Vector* d, int stride, Vector* out, int out_stride) {
-    const Vector d1 = d[stride], d2 = d[2 * stride], d3 = d[3 * stride], d4 = d[4 * stride];
-    const Vector even = d4 - 4 * d2, odd = d3 - 4 * d1;
-    const Vector even2 = d4 - d2, odd2 = 2 * (d3 - d1);
-    out[0] = 4 * d[0] - 5 * d2 + d4;
-    out[out_stride] = even + odd;
-    out[2 * out_stride] = even - odd;
-    out[3 * out_stride] = even2 + odd2;
-    out[4 * out_stride] = even2 - odd2;
-    out[5 * out_stride] = 4 * d1 - 5 * d3 + d[5 * stride];
+    if constexpr (kPoint < Axis::kOf.points) {
+      constexpr bool is_pair = Axis::kOf.is_pair[kPoint];
+      const Vector first = Sum<InputRow<Axis, kPoint>>(d, stride);
+      if constexpr (is_pair) {
+        const Vector second = Sum<InputRow<Axis, kPoint + 1>>(d, stride);
+        out[kPoint * out_stride] = first + second;
+        out[(kPoint + 1) * out_stride] = first - second;
+      } else {
+        out[kPoint * out_stride] = first;
+      }
+      TransformInput<Axis, kPoint + 1 + is_pair>(d, stride, out, out_stride);
+    }
   }
 
-  /*! \brief Back from six points to four outputs. */
+  template <typename Axis>
   static void TransformOutput(const Vector* m, int stride, Vector* out, int out_stride) {
-    const Vector sum = m[stride] + m[2 * stride], difference = m[stride] - m[2 * stride];
-    const Vector sum2 = m[3 * stride] + m[4 * stride];
-    const Vector difference2 = m[3 * stride] - m[4 * stride];
-    out[0] = m[0] + sum + sum2;
-    out[out_stride] = difference + 2 * difference2;
-    out[2 * out_stride] = sum + 4 * sum2;
-    out[3 * out_stride] = difference + 8 * difference2 + m[5 * stride];
-  }
-
-  /*! \brief A tile's place: image, depth, and its first row and column of outputs. */
-  struct Tile {
-    int64_t image, depth, row, column;
-  };
-
-  static Tile TileAt(const Shape& s, int64_t index) {
-    const int64_t across = (s.out_width + kOut - 1) / kOut;
-    const int64_t down = (s.out_height + kOut - 1) / kOut;
-    Tile tile;
-    tile.column = index % across * kOut;
-    tile.row = index / across % down * kOut;
-    tile.depth = index / (across * down) % s.out_depth;
-    tile.image = index / (across * down * s.out_depth);
-    return tile;
-  }
-
-  /*! \brief The tile's 6x6 inputs of one vector of channels; zeros beyond the image. */
-  static void Gather(const Problem& p, const float* plane, int64_t row, int64_t column,
-                     Vector* out) {
-    const Shape& s = p.shape;
-    const float* from = plane + row * p.src.row + column * p.src.column;
-    if (row >= 0 && column >= 0 && row + kIn <= s.height && column + kIn <= s.width) {
-      for (int i = 0; i < kIn; ++i) {
-        for (int j = 0; j < kIn; ++j) {
-          out[i * kIn + j] = Load(from + i * p.src.row + j * p.src.column);
-        }
-      }
-      return;
-    }
-    for (int i = 0; i < kIn; ++i) {
-      for (int j = 0; j < kIn; ++j) {
-        const bool is_inside =
-            row + i >= 0 && row + i < s.height && column + j >= 0 && column + j < s.width;
-        out[i * kIn + j] = is_inside ? Load(from + i * p.src.row + j * p.src.column) : Vector{};
+    Vector paired[Axis::kOf.points];
+#pragma GCC unroll 16
+    for (int i = 0; i < Axis::kOf.points; ++i) {
+      paired[i] = m[i * stride];
+      if (i > 0 && Axis::kOf.is_pair[i - 1]) {
+        paired[i] = paired[i - 1] - m[i * stride];
+        paired[i - 1] += m[i * stride];
       }
     }
+    StoreOutputs<Axis>(paired, out, out_stride);
   }
 
-  /*! \brief Fills V of one tile: at each point, the channels of all depths of the window. */
-  static void TransformTile(const Problem& p, const float* input, const Tile& tile, float* v,
-                            int64_t point_stride) {
-    const Shape& s = p.shape;
-    Vector a[kPoints], b[kPoints];
-    for (int64_t k = 0; k < s.kernel_depth; ++k) {
-      const int64_t depth = tile.depth * s.stride_depth + k * s.dilation_depth - s.pad_front;
-      const bool is_inside = depth >= 0 && depth < s.depth;
-      for (int64_t channel = 0; channel < s.in_channels; channel += kLanes, v += kLanes) {
-        if (!is_inside) {
-          for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, Vector{});
-          continue;
-        }
-        const float* plane =
-            input + tile.image * p.src.batch + depth * p.src.depth + channel / kLanes * p.src.block;
-        Gather(p, plane, tile.row - s.pad_top, tile.column - s.pad_left, a);
-        for (int j = 0; j < kIn; ++j) TransformInput(a + j, kIn, b + j, kIn);
-        for (int i = 0; i < kIn; ++i) TransformInput(b + i * kIn, 1, a + i * kIn, 1);
-        for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, a[i]);
-      }
+  template <typename Axis, int kOutput = 0>
+  static void StoreOutputs(const Vector* paired, Vector* out, int out_stride) {
+    if constexpr (kOutput < Axis::kOf.outputs) {
+      out[kOutput * out_stride] = Sum<OutputRow<Axis, kOutput>>(paired, 1);
+      StoreOutputs<Axis, kOutput + 1>(paired, out, out_stride);
     }
   }
+};
+
+template <int kLanes, int kRows>
+struct Products : Vectors<kLanes> {
+  using typename Vectors<kLanes>::Vector;
+  using Vectors<kLanes>::Load;
+  using Vectors<kLanes>::Store;
 
   /*! \brief m[row][0, kWide vectors) = sum over c of v[row][c] * weights[c][0, kWide vectors). */
   template <int kTiles, int kWide>
@@ -156,15 +149,114 @@ struct Implementation {
                                     m + begin * kVectors * kLanes);
     }
   }
+};
+
+template <int kLanes, int kRows, typename Depths, typename Rows, typename Columns>
+struct Tiles : Vectors<kLanes> {
+  using Lanes = Vectors<kLanes>;
+  using typename Lanes::Vector;
+  using Lanes::Load;
+  using Lanes::Max;
+  using Lanes::Min;
+  using Lanes::Store;
+
+  static constexpr int kInDepths = Depths::kOf.inputs, kOutDepths = Depths::kOf.outputs;
+  static constexpr int kInRows = Rows::kOf.inputs, kInColumns = Columns::kOf.inputs;
+  static constexpr int kDown = Rows::kOf.points, kAcross = Columns::kOf.points;
+  static constexpr int kOutRows = Rows::kOf.outputs, kOutColumns = Columns::kOf.outputs;
+  static constexpr int kPlane = kDown * kAcross;  // points of one depth
+  static constexpr int kPoints = Depths::kOf.points * kPlane;
+
+  /*! \brief A tile's place: image, and its first depth, row and column of outputs. */
+  struct Tile {
+    int64_t image, depth, row, column;
+  };
+
+  static Tile TileAt(const Shape& s, int64_t index) {
+    const int64_t across = (s.out_width + kOutColumns - 1) / kOutColumns;
+    const int64_t down = (s.out_height + kOutRows - 1) / kOutRows;
+    Tile tile;
+    tile.column = index % across * kOutColumns;
+    tile.row = index / across % down * kOutRows;
+    const int64_t deep = (s.out_depth + kOutDepths - 1) / kOutDepths;
+    tile.depth = index / (across * down) % deep * kOutDepths;
+    tile.image = index / (across * down * deep);
+    return tile;
+  }
+
+  /*! \brief The tile's inputs of one vector of channels; zeros beyond the image. */
+  static void Gather(const Problem& p, const float* plane, int64_t row, int64_t column,
+                     Vector* out) {
+    const Shape& s = p.shape;
+    const float* from = plane + row * p.src.row + column * p.src.column;
+    if (row >= 0 && column >= 0 && row + kInRows <= s.height &&
+        column + kInColumns <= s.width) {
+      for (int i = 0; i < kInRows; ++i) {
+        for (int j = 0; j < kInColumns; ++j) {
+          out[i * kInColumns + j] = Load(from + i * p.src.row + j * p.src.column);
+        }
+      }
+      return;
+    }
+    for (int i = 0; i < kInRows; ++i) {
+      for (int j = 0; j < kInColumns; ++j) {
+        const bool is_inside =
+            row + i >= 0 && row + i < s.height && column + j >= 0 && column + j < s.width;
+        const float* at = from + i * p.src.row + j * p.src.column;
+        out[i * kInColumns + j] = is_inside ? Load(at) : Vector{};
+      }
+    }
+  }
+
+  /*! \brief The points of one depth of a vector of channels. */
+  static void TransformPlane(const Problem& p, const float* plane, const Tile& tile, Vector* out) {
+    Vector inputs[kInRows * kInColumns], half[kDown * kInColumns];
+    Gather(p, plane, tile.row * Rows::kAxis.stride - p.shape.pad_top,
+           tile.column * Columns::kAxis.stride - p.shape.pad_left, inputs);
+    for (int j = 0; j < kInColumns; ++j) {
+      Lanes::template TransformInput<Rows>(inputs + j, kInColumns, half + j, kInColumns);
+    }
+    for (int i = 0; i < kDown; ++i) {
+      const Vector* row = half + i * kInColumns;
+      Lanes::template TransformInput<Columns>(row, 1, out + i * kAcross, 1);
+    }
+  }
+
+  /*! \brief Fills V of one tile: at each point, the channels of all depths of the window that are
+   * not transformed. */
+  static void TransformTile(const Problem& p, const float* input, const Tile& tile, float* v,
+                            int64_t point_stride) {
+    const Shape& s = p.shape;
+    Vector planes[kInDepths * kPlane], points[kPoints];
+    for (int64_t k = 0; k < s.kernel_depth; ++k) {
+      const int64_t first = tile.depth * s.stride_depth + k * s.dilation_depth - s.pad_front;
+      for (int64_t channel = 0; channel < s.in_channels; channel += kLanes, v += kLanes) {
+        const float* block = input + tile.image * p.src.batch + channel / kLanes * p.src.block;
+        for (int d = 0; d < kInDepths; ++d) {
+          const int64_t depth = first + d;
+          if (depth >= 0 && depth < s.depth) {
+            TransformPlane(p, block + depth * p.src.depth, tile, planes + d * kPlane);
+          } else {
+            for (int i = 0; i < kPlane; ++i) planes[d * kPlane + i] = Vector{};
+          }
+        }
+        for (int i = 0; i < kPlane; ++i) {
+          Lanes::template TransformInput<Depths>(planes + i, kPlane, points + i, kPlane);
+        }
+        for (int i = 0; i < kPoints; ++i) Store(v + i * point_stride, points[i]);
+      }
+    }
+  }
 
   static void Apply(const PostOp& op, Vector* values, const float* output, const Strides& dst,
                     int64_t rows, int64_t columns) {
-    for (int i = 0; i < kOut * kOut; ++i) {
+    for (int i = 0; i < kOutRows * kOutColumns; ++i) {
+      const int row = i / kOutColumns, column = i % kOutColumns;
       Vector& x = values[i];
       switch (op.kind) {
         case PostOp::kSum:
-          if (i / kOut < rows && i % kOut < columns) {
-            x += Load(output + i / kOut * dst.row + i % kOut * dst.column);
+          if (row < rows && column < columns) {
+            x += Load(output + row * dst.row + column * dst.column);
           }
           break;
         case PostOp::kRelu:
@@ -183,24 +275,40 @@ struct Implementation {
   /*! \brief From M of one tile and vector of output channels to the outputs. */
   static void Finish(const Problem& p, const Data& data, const Tile& tile, int64_t vector,
                      const float* m, int64_t point_stride) {
-    const Shape& s = p.shape;
-    Vector a[kPoints], b[kOut * kIn], out[kOut * kOut];
-    for (int i = 0; i < kPoints; ++i) a[i] = Load(m + i * point_stride);
-    for (int j = 0; j < kIn; ++j) TransformOutput(a + j, kIn, b + j, kIn);
-    for (int i = 0; i < kOut; ++i) TransformOutput(b + i * kIn, 1, out + i * kOut, 1);
-    if (data.bias) {
-      const Vector bias = Load(data.bias + vector * kLanes);
-      for (Vector& x : out) x += bias;
+    Vector points[kPoints], planes[kOutDepths * kPlane];
+    for (int i = 0; i < kPoints; ++i) points[i] = Load(m + i * point_stride);
+    for (int i = 0; i < kPlane; ++i) {
+      Lanes::template TransformOutput<Depths>(points + i, kPlane, planes + i, kPlane);
     }
     float* output = data.output + tile.image * p.dst.batch + vector * p.dst.block +
                     tile.depth * p.dst.depth + tile.row * p.dst.row + tile.column * p.dst.column;
-    const int64_t rows = s.out_height - tile.row, columns = s.out_width - tile.column;
+    const float* bias = data.bias ? data.bias + vector * kLanes : nullptr;
+    for (int d = 0; d < kOutDepths && tile.depth + d < p.shape.out_depth; ++d) {
+      FinishPlane(p, tile, planes + d * kPlane, bias, output + d * p.dst.depth);
+    }
+  }
+
+  /*! \brief The outputs of one depth. */
+  static void FinishPlane(const Problem& p, const Tile& tile, const Vector* points,
+                          const float* bias, float* output) {
+    Vector half[kOutRows * kAcross], out[kOutRows * kOutColumns];
+    for (int j = 0; j < kAcross; ++j) {
+      Lanes::template TransformOutput<Rows>(points + j, kAcross, half + j, kAcross);
+    }
+    for (int i = 0; i < kOutRows; ++i) {
+      Vector* row = out + i * kOutColumns;
+      Lanes::template TransformOutput<Columns>(half + i * kAcross, 1, row, 1);
+    }
+    if (bias) {
+      for (Vector& x : out) x += Load(bias);
+    }
+    const int64_t rows = p.shape.out_height - tile.row, columns = p.shape.out_width - tile.column;
     for (int i = 0; i < p.num_post_ops; ++i) {
       Apply(p.post_ops[i], out, output, p.dst, rows, columns);
     }
-    for (int i = 0; i < kOut && i < rows; ++i) {
-      for (int j = 0; j < kOut && j < columns; ++j) {
-        Store(output + i * p.dst.row + j * p.dst.column, out[i * kOut + j]);
+    for (int i = 0; i < kOutRows && i < rows; ++i) {
+      for (int j = 0; j < kOutColumns && j < columns; ++j) {
+        Store(output + i * p.dst.row + j * p.dst.column, out[i * kOutColumns + j]);
       }
     }
   }
@@ -221,7 +329,9 @@ struct Implementation {
       const int64_t wide = vectors - first < kVectors ? vectors - first : kVectors;
       const float* weights = data.weights + first * kLanes * kPoints * channels;
       for (int i = 0; i < kPoints; ++i, weights += wide * kLanes * channels) {
-        const auto multiply = wide == kVectors ? MultiplyTiles<kVectors> : MultiplyTiles<1>;
+        const auto multiply = wide == kVectors
+                                  ? Products<kLanes, kRows>::template MultiplyTiles<kVectors>
+                                  : Products<kLanes, kRows>::template MultiplyTiles<1>;
         multiply(weights, v + i * v_point, p.tile_stride, channels, piece.num_tiles,
                  m + i * m_point);
       }
@@ -233,6 +343,29 @@ struct Implementation {
       }
     }
   }
+};
+
+/*! \brief The windows that there is code for; of two that fit, the first is better. */
+template <int kLanes, int kRows>
+struct Forms {
+  template <typename Depths, typename Rows, typename Columns>
+  static constexpr Form Of() {
+    return {Depths::kAxis, Rows::kAxis, Columns::kAxis,
+            Tiles<kLanes, kRows, Depths, Rows, Columns>::Run};
+  }
+  using One = Along<1, 1, 1>;
+  using Three = Along<3, 1, 4>;
+  using ThreeDeep = Along<3, 1, 2>;
+  using Five = Along<5, 1, 2>;
+  using Seven = Along<7, 1, 4>;
+  using SevenBy2 = Along<7, 2, 4>;
+
+  static constexpr Form kAll[] = {
+      Of<ThreeDeep, Three, Three>(), Of<One, Three, Three>(), Of<One, One, Three>(),
+      Of<One, Three, One>(),         Of<One, Five, Five>(),   Of<One, One, Seven>(),
+      Of<One, Seven, One>(),         Of<One, SevenBy2, SevenBy2>(),
+  };
+  static constexpr int kCount = sizeof(kAll) / sizeof(kAll[0]);
 };
 
 }  // namespace

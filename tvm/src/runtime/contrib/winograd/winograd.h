@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file winograd.h
- * \brief Convolution with 3x3 windows by Winograd's algorithm, on all threads of the pool.
+ * \brief Convolutions by Winograd's algorithm, on all threads of the pool.
  *
- * It multiplies a quarter as often as a direct convolution; what that costs is 4 times the memory
- * of the weights and outputs that differ by some 1e-5 of the largest (direct: 1e-6). Why it is
- * ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py.
+ * With 3x3 windows it multiplies a quarter as often as a direct convolution; what that costs is 4
+ * times the memory of the weights and outputs that differ by some 1e-5 of the largest (direct:
+ * 1e-6). Why it is ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py.
  */
 #pragma once
 
@@ -21,16 +21,31 @@ namespace winograd {
 
 /*! \brief Raised when the kernel or the choice of its convolutions changes: what was measured
  * before says nothing then. */
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
 
-/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
-bool IsFaster(const Kernel& kernel, const Shape& shape, int num_threads);
+/*! \brief The window of a convolution. */
+struct Window {
+  int64_t depths, rows, columns;
+  int64_t row_stride, column_stride;
+};
 
-/*! \param weights (out_channels, in_channels, kernel_depth, 3, 3), row-major. */
-std::shared_ptr<float> PackWeights(const Kernel& kernel, const Shape& shape, const float* weights);
+/*! \brief The kernel's form for such a window, which `shape` is adapted to: depths that the form
+ * transforms are not added up. Null when there is none. */
+const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape);
+
+/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
+bool IsFaster(const Kernel& kernel, const Form& form, const Shape& shape, int num_threads);
+
+/*! \param weights (out_channels, in_channels, kernel_depth, rows, columns), row-major. */
+std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& shape,
+                                   const float* weights);
+
+/*! \brief Whether inputs have so few channels that those of a window's depths together make a
+ * vector; they may then lie anyhow, one by one. */
+bool HasFewChannels(const Kernel& kernel, const Shape& shape);
 
 /*! \brief Ranges of tiles and of output channels; each pair is a piece of work for a thread. */
 struct Grid {
@@ -41,12 +56,13 @@ struct Grid {
  * \brief A convolution ready to run, by any number of callers at once with a scratch each, and each
  * on as many threads as it has.
  *
- * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory.
+ * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory; those of
+ * the inputs may be few (HasFewChannels) instead.
  */
 class Convolution {
  public:
-  Convolution(const Kernel& kernel, const Shape& shape, const Strides& src, const Strides& dst,
-              std::vector<PostOp> post_ops);
+  Convolution(const Kernel& kernel, const Form& form, const Shape& shape, const Strides& src,
+              const Strides& dst, std::vector<PostOp> post_ops);
   int64_t scratch_bytes(int num_threads) const;
   /*! \param scratch of scratch_bytes(num_threads). */
   void Run(const Data& data, int num_threads, void* scratch) const;
@@ -55,10 +71,14 @@ class Convolution {
   int64_t tile_stride() const;
   int64_t PieceFloats(const Grid& grid) const;
   Piece PieceAt(const Grid& grid, int64_t index) const;
+  void GatherRow(const float* input, int64_t row, float* gathered) const;
 
   const Kernel& kernel_;
-  Shape shape_;
-  Strides src_, dst_;
+  const Form& form_;
+  Shape given_;   // as the caller has it
+  Shape shape_;   // as the kernel sees it: the same but where channels are few
+  Strides given_src_, src_, dst_;
+  int64_t gathered_floats_ = 0;  // of inputs with few channels
   std::vector<PostOp> post_ops_;
 };
 

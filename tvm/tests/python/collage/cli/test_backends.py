@@ -11,6 +11,7 @@ import tvm
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
+from tvm.relay.collage.backends.interface import OwnKernels
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.cli import main
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -54,7 +55,47 @@ def test_the_list_has_each_with_its_state(absent, capsys):
     assert "  trades accuracy: computes in bfloat16, needs option accuracy_budget\n" in out
     assert "  options: -fast=1 -level=2 -path=''\n" in out
     lines = [line for line in out.splitlines() if not line.startswith(" ")]
-    assert [line.split()[0] for line in lines] == [item.name for item in backends.list_backends()]
+    names = [line.split()[0] for line in lines]
+    registered = [item.name for item in backends.list_backends()]
+    assert names[: len(registered)] == registered
+    assert set(names[len(registered) :]) <= {"winograd"}, "kernels of our own come last"
+
+
+class Owner(backends.Backend):
+    """A backend with kernels of ours inside its parts."""
+
+    name = "owner"
+    reason = None
+
+    def available(self):
+        return self.reason
+
+    def own_kernels(self):
+        assert self.reason is None, "asked for what is not there"
+        return (OwnKernels("quick", "7", ("3x3", "5x5"), "owner -quick=0"),)
+
+
+@pytest.fixture
+def owner():
+    yield backends.register_backend(Owner())
+    _BACKENDS.pop("owner")
+
+
+def test_kernels_of_ours_have_a_row_of_their_own(owner, capsys):
+    row = (
+        "quick  kernels of Collage's own in parts of owner, where measured to be faster  "
+        "available, version 7\n  takes: 3x3; 5x5\n  without it: owner -quick=0\n"
+    )
+    assert row in listed(capsys)
+    assert listed(capsys, "quick") == row
+    assert "quick" not in listed(capsys, "owner"), "the others alone"
+    [found] = json.loads(listed(capsys, "quick", "--json"))
+    assert found["name"] == "owner" and found["own_kernels"][0]["name"] == "quick"
+
+
+def test_kernels_of_ours_are_not_there_without_their_backend(owner, capsys):
+    owner.reason = "no library"
+    assert "quick" not in listed(capsys)
 
 
 def test_json_is_what_can_be_known(absent, capsys):
@@ -70,6 +111,7 @@ def test_json_is_what_can_be_known(absent, capsys):
         "bare_operators": ["exp"],
         "restrictions": ["dynamic shapes", "int8"],
         "trades_accuracy": "",
+        "own_kernels": [],
         "defined_in": __name__,
     }
     dnnl = rows["dnnl"]

@@ -7,6 +7,7 @@ Test: backends/test_registry.py.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,24 @@ OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
 # The attribute of a composite that says with which options, as JSON, it was found.
 TARGET_OPTIONS = "target_options"
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnKernels:
+    """Kernels that are ours beside a backend's library: they run inside its parts, where they are
+    measured to be faster, and count as a backend of their own where backends are listed.
+
+    Attributes:
+        name: what reports call them, as "winograd".
+        version: which keys what was measured of them.
+        takes: what they run, a short phrase each.
+        without: the target that leaves all to the library, as "dnnl -winograd=never".
+    """
+
+    name: str
+    version: str
+    takes: tuple[str, ...]
+    without: str
 
 
 class Backend:
@@ -73,6 +92,10 @@ class Backend:
     def version(self) -> str:
         """Return the library's version, which keys stored costs; "" when there is none."""
         return ""
+
+    def own_kernels(self) -> Sequence[OwnKernels]:
+        """Return the kernels of ours that its parts may run; asked only where it is available."""
+        return ()
 
     def available(self) -> str | None:
         """Return None when it can run on this machine, else the reason why not, in one sentence."""
@@ -194,7 +217,8 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
     version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
     it is; patterns are the names of its composites, those of added rules too, bare_operators what
     it takes outside of them; options are those of its target, with their defaults; trades_accuracy
-    is the type that it computes in for less accuracy, "" for none.
+    is the type that it computes in for less accuracy, "" for none; own_kernels are ours inside its
+    parts, none where it is not available.
     """
     reason = why_unavailable(backend)
     return {
@@ -208,6 +232,9 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
         "bare_operators": sorted(backend.op_predicates),
         "restrictions": list(backend.restrictions),
         "trades_accuracy": backend.trades_accuracy,
+        "own_kernels": [
+            dataclasses.asdict(each) for each in (backend.own_kernels() if reason is None else ())
+        ],
         "defined_in": type(backend).__module__,
     }
 

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from ..backends import get_backend, list_backends
-from ..backends.interface import describe_backend
+from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
 from ..errors import CollageError
 
 
@@ -44,14 +44,36 @@ def _run(options: argparse.Namespace) -> int:
         except Exception as error:
             kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
             raise CollageError(f"--import {module}: {kind}{error}") from error
-    backends = [get_backend(name) for name in options.name] or list_backends()
+    owners = {own.name: each for each in _available() for own in each.own_kernels()}
+    asked = [name for name in options.name if name not in owners]
+    backends = [get_backend(name) for name in asked] if options.name else list_backends()
     rows = [describe_backend(backend) for backend in backends]
     if options.json:
+        rows += [describe_backend(owners[name]) for name in options.name if name in owners]
         print(json.dumps(rows, indent=1))
-    else:
-        texts = [_text(row, is_long=bool(options.name)) for row in rows]
-        print("\n".join(texts) if texts else "no backend is registered")
+        return 0
+    texts = [_text(row, is_long=bool(options.name)) for row in rows]
+    for name, owner in owners.items():
+        if name in options.name or not options.name:
+            texts += [_own_text(owner, own) for own in owner.own_kernels() if own.name == name]
+    print("\n".join(texts) if texts else "no backend is registered")
     return 0
+
+
+def _available() -> list[Backend]:
+    return [each for each in list_backends() if why_unavailable(each) is None]
+
+
+def _own_text(owner: Backend, own: OwnKernels) -> str:
+    """The row of kernels of ours, which run inside another backend's parts."""
+    return "\n".join(
+        [
+            f"{own.name}  kernels of Collage's own in parts of {owner.name}, "
+            f"where measured to be faster  available, version {own.version}",
+            "  takes: " + "; ".join(own.takes),
+            f"  without it: {own.without}",
+        ]
+    )
 
 
 def _text(row: dict[str, Any], is_long: bool) -> str:

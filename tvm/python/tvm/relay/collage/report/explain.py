@@ -323,7 +323,8 @@ def _part_lines(nodes: list[dict[str, Any]]) -> list[str]:
                 for other in node["backends"]
                 if other["backend"] == row["backend"]
             )
-            more = f" (and {len(states) - 1} other reasons)" if len(states) > 1 else ""
+            count = len(states) - 1
+            more = f" (and {count} other reason{'s' * (count > 1)})" if count else ""
             lines.append(f"  not {row['backend']}: {next(iter(states))}{more}")
     return lines
 

@@ -15,6 +15,7 @@ from onednn_nets import (
     assert_close,
     assert_threads_share,
     build,
+    build_with_winograd,
     check,
     constant,
     function_of,
@@ -28,7 +29,6 @@ from tree import child_environment
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.backends.interface import TARGET_OPTIONS
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
@@ -66,18 +66,11 @@ def conv2d(data, out_channels, kernel=3, padding=1, layout="NCHW", seed=1, group
     )
 
 
-def build_with(winograd, function):
-    """The library of a function in one partition, with the option set."""
-    mod = hand_placed(function)
-    mod["dnnl_part"] = mod["dnnl_part"].with_attr(TARGET_OPTIONS, f'{{"winograd": "{winograd}"}}')
-    return build(mod)
-
-
 def check_with(winograd, body):
     """As onednn_nets.check, with the option set."""
     function = function_of(body)
     inputs = random_inputs(function)
-    library = build_with(winograd, function)
+    library = build_with_winograd(winograd, function)
     assert_close(run(library, inputs), reference(function_of(body), inputs))
     return plan_of(library)
 
@@ -145,7 +138,7 @@ def test_infinity_and_nan_do_not_vanish(name, value):
     image[0, 3, 5, 5] = value
     results = {}
     for side in ("always", "never"):
-        [results[side]] = run(build_with(side, function_of(body)), {"x": image})
+        [results[side]] = run(build_with_winograd(side, function_of(body)), {"x": image})
     was = ~np.isfinite(results["never"])
     assert np.all(~np.isfinite(results["always"])[was])
     # oneDNN's own relu makes 0 of NaN, and clip a number of both.
@@ -173,9 +166,7 @@ def test_a_sum_is_added_to_a_summand_of_the_region():
 
 
 WITHOUT = {
-    "strides": lambda x: conv2d(x, 32, strides=2),
     "dilation": lambda x: conv2d(x, 32, dilation=2, padding=2),
-    "window": lambda x: conv2d(x, 32, kernel=5, padding=2),
     "groups": lambda x: conv2d(x, 32, groups=2),
     "depthwise": lambda x: conv2d(x, 32, groups=32),
     "channels": lambda x: conv2d(x, 30),
@@ -250,7 +241,7 @@ def test_a_call_has_its_own_threads_whoever_made_the_plan(size, count_tasks):
     inputs = random_inputs(function)
     wanted = reference(function, inputs)
     for made, used in [(1, 2), (2, 1), (1, 5), (3, 2)]:
-        library = build_with("always", function)  # its first run makes the plan
+        library = build_with_winograd("always", function)  # its first run makes the plan
         for number in (made, used, made):
             before = count_tasks()
             assert_close(on_threads(number, run, library, inputs), wanted)

@@ -11,10 +11,16 @@ import tvm
 from tvm import relay
 
 from ...costs.kernel import KernelStep
-from ..interface import GRAPH_LEVEL, Backend
+from ..interface import GRAPH_LEVEL, Backend, OwnKernels
 from .codegen import WINOGRAD_CHOICES, codegen, lower_function
 from .kernels import kernel_run, kernel_steps
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
+
+# docs/backends/dnnl.md has the limits.
+_WINOGRAD_WINDOWS = (
+    "nn.conv2d with windows of 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1, and of 7x7 with strides of 2",
+    "nn.conv3d with these in rows and columns, any in depth",
+)
 
 
 class DnnlBackend(Backend):
@@ -29,7 +35,7 @@ class DnnlBackend(Backend):
         "blocked layouts of weights or data in the model",
         "the AOT executor",
     )
-    # Which 3x3 convolutions run by our Winograd kernel: those it is expected to be faster on.
+    # Which convolutions run by our Winograd kernel: those it is faster on.
     options = {"winograd": "auto"}
 
     def __init__(self) -> None:
@@ -55,6 +61,10 @@ class DnnlBackend(Backend):
         # The text says what this process' kernels use; a limit set since then is the workers'.
         limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA")
         return f"{text} up to {limit}" if limit else text
+
+    def own_kernels(self) -> tuple[OwnKernels, ...]:
+        version = str(tvm.get_global_func("collage.winograd.version")())
+        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, "dnnl -winograd=never"),)
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Winograd's algorithm for windows other than 3x3, and with strides: each form against a direct
+convolution in float64, at whole and at cut tiles."""
+
+import numpy as np
+import pytest
+from onednn_nets import (
+    build_with_winograd,
+    constant,
+    function_of,
+    plan_of,
+    random_inputs,
+    run,
+    var,
+)
+from tvm import relay
+
+nn = relay.nn
+
+# Window and strides of rows and columns; error of one layer beside its largest output.
+FORMS = {
+    "3x3": ((3, 3), (1, 1)),
+    "row of 3": ((1, 3), (1, 1)),
+    "column of 3": ((3, 1), (1, 1)),
+    "5x5": ((5, 5), (1, 1)),
+    "row of 7": ((1, 7), (1, 1)),
+    "column of 7": ((7, 1), (1, 1)),
+    "7x7, strides of 2": ((7, 7), (2, 2)),
+}
+MOST_ERROR = 4e-5
+
+
+def convolution(image, out_channels, window, strides, padding=0):
+    weight = constant(1, out_channels, image[1], *window)
+    attrs = dict(strides=strides, padding=padding, kernel_size=window, channels=out_channels)
+    conv = nn.conv2d if len(image) == 4 else nn.conv3d
+    return conv(var("x", *image), weight, **attrs)
+
+
+def direct(body, image):
+    """The convolution's outputs in float64."""
+    attrs = body.attrs
+    weight = body.args[1].data.numpy().astype("float64")
+    axes = weight.ndim - 2
+    pads = [int(pad) for pad in attrs.padding]
+    padded = np.pad(
+        image.astype("float64"), [(0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)]
+    )
+    spatial = tuple(range(2, 2 + axes))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=spatial)
+    steps = tuple(slice(None, None, int(stride)) for stride in attrs.strides)
+    windows = windows[(slice(None), slice(None), *steps)]
+    letters = "xyz"[:axes]
+    rule = f"nc{letters}{letters.upper()},oc{letters.upper()}->no{letters}"
+    return np.einsum(rule, windows, weight)
+
+
+def check_form(body):
+    """Builds and runs it; its plan."""
+    function = function_of(body)
+    inputs = random_inputs(function)
+    library = build_with_winograd("always", function)
+    [got] = run(library, inputs)
+    wanted = direct(body, inputs["x"])
+    assert got.shape == wanted.shape
+    assert np.abs(got - wanted).max() < MOST_ERROR * np.abs(wanted).max()
+    return plan_of(library)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("image, padding", [((1, 32, 17, 19), 0), ((2, 48, 13, 7), (3, 2, 1, 3))])
+def test_forms(form, image, padding):
+    window, strides = FORMS[form]
+    assert "by winograd:" in check_form(convolution(image, 32, window, strides, padding))
+
+
+# Images and volumes of few channels, padding, window, strides: those of a window's depths are
+# gathered, whatever their number.
+FEW = {
+    "an image": ((2, 3, 21, 30), 3, (7, 7), (2, 2)),
+    "one channel": ((1, 1, 16, 16), 0, (3, 3), (1, 1)),
+    "a volume": ((1, 3, 5, 22, 19), 3, (7, 7, 7), (1, 2, 2)),
+    "strides in depth": ((2, 2, 9, 14, 15), (1, 3, 3, 0, 2, 3), (3, 7, 7), (2, 2, 2)),
+    "a window deeper than the volume": ((1, 5, 2, 12, 12), 1, (3, 3, 3), (1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_channels(name):
+    image, padding, window, strides = FEW[name]
+    assert "by winograd:" in check_form(convolution(image, 64, window, strides, padding))
+
+
+WITHOUT = {
+    "a window of even size": ((1, 16, 12, 12), (4, 4), (1, 1)),
+    "a row of 5": ((1, 16, 12, 12), (1, 5), (1, 1)),
+    "7x7": ((1, 16, 12, 12), (7, 7), (1, 1)),
+    "3x3, strides of 2": ((1, 16, 12, 12), (3, 3), (2, 2)),
+    "strides of one axis": ((1, 16, 12, 12), (7, 7), (2, 1)),
+    "strides of 3": ((1, 16, 12, 12), (3, 3), (3, 3)),
+    "channels between few and a vector": ((1, 12, 12, 12), (3, 3), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_has_no_form(name):
+    assert "by winograd:" not in check_form(convolution(WITHOUT[name][0], 32, *WITHOUT[name][1:]))
