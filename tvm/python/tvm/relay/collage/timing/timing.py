@@ -117,8 +117,8 @@ def sample_until_narrow(
     most_runs: int = _MOST_RUNS,
 ) -> list[float]:
     """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
-    answers seconds per run, `most_runs` at most, until the median's interval is narrow or the budget is spent, also by
-    what runs beside them.
+    answers seconds per run, until the median's interval is narrow or the budget is spent, also by
+    what runs beside them. `number` is `most_runs` at most.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.
