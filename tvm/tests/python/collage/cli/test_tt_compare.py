@@ -2,6 +2,7 @@
 """The whole pipeline of `collage tt` on two tiny nets, each step with a handful of trials, to what
 transfers gained beside a search, who was the best source, and a picture."""
 
+import dataclasses
 import json
 import math
 
@@ -140,6 +141,13 @@ def test_rows_that_are_none_are_measured_again(tmp_path):
     assert many._choice("net", list(found.values())).Summary() == (
         "net: chosen log 1.500, best log 1.500"
     )
+
+
+def test_a_row_of_few_rounds_has_no_interval():
+    row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 0.0, math.inf), "")
+    assert row.Summary().startswith("net from log: 1.500 times as fast as untuned, 1 of 2 kernels")
+    row = dataclasses.replace(row, speedup=Interval(1.5, 1.4, 1.6))
+    assert "log: 1.500 [1.400, 1.600] times as fast" in row.Summary()
 
 
 def test_a_picture_that_cannot_be_drawn_is_one_line(tmp_path, capsys):

@@ -75,7 +75,7 @@ class Row:
         if self.speedup is None:
             gained = self.failure
         else:
-            gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*self.speedup)
+            gained = f"{self.speedup.Summary()} times as fast as untuned"
         return (
             f"{self.model} from {self.log}: {gained}, {self.served} of {self.kernels} kernels "
             f"served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
