@@ -56,8 +56,8 @@ def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -
     parser.add_argument(
         "--backends",
         metavar="A,B",
-        help="external backends, with attributes as in a target: 'dnnl -winograd=never, cblas' "
-        "(default: all that can run here)",
+        help="external backends, with attributes as in a target, and a blank behind a comma that "
+        "follows one: 'dnnl -winograd=never, cblas' (default: all that can run here)",
     )
     parser.add_argument("--host", metavar="TARGET", help="the host target (default: this CPU)")
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
@@ -108,7 +108,7 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
         host = Target(options.host) if options.host else host_target()
         if options.backends is None:
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
-        return parse_targets([host, *split_targets(options.backends)]).all
+        return parse_targets([host, *split_targets(options.backends, "--backends")]).all
     except OptionError:
         raise
     except (ValueError, tvm.TVMError) as error:
