@@ -16,6 +16,7 @@ from tvm.target import Target
 
 from ..compile import host_target
 from ..errors import ModelError, OptionError
+from ..files import why_no_file
 from ..importer import quick_import
 from ..messages import last_line
 from ..module_check import FixedShapes, check_fixed_shapes
@@ -74,8 +75,7 @@ def is_onnx(options: argparse.Namespace) -> bool:
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
     """Module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
-    if not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "there is no such file"
+    if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}")
     if is_onnx(options):
         return load_onnx(path, shapes), None
