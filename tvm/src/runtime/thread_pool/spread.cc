@@ -39,7 +39,8 @@ Wish WishOfUser() {
   static const Wish wish = [] {
     if (omp_get_proc_bind() != omp_proc_bind_false) return Wish::kNever;
     const char* text = std::getenv("COLLAGE_SPREAD_THREADS");
-    if (text == nullptr || std::strcmp(text, "1") == 0) return Wish::kWhereThereIsRoom;
+    if (text == nullptr || *text == '\0') text = "1";
+    if (std::strcmp(text, "1") == 0) return Wish::kWhereThereIsRoom;
     return std::strcmp(text, "always") == 0 ? Wish::kAlways : Wish::kNever;
   }();
   return wish;
@@ -141,10 +142,11 @@ bool TeamSpread::IsDue(int num_threads) {
   if (wary_ == 0) return false;
   const Clock::time_point now = Clock::now();
   const bool is_after_pause = now - ended_ > kPause;
-  if (is_after_pause || (share_ && now >= decided_until_)) {
+  if (is_after_pause || now >= decided_until_) {
     --wary_;
     decided_until_ = now + kBoundTime;
-    is_bound_ = HasRoom(num_threads, /*awake=*/is_after_pause ? 1 : num_threads);
+    is_bound_ = (is_after_pause || share_) &&
+                HasRoom(num_threads, /*awake=*/is_after_pause ? 1 : num_threads);
   }
   return is_bound_ && now < decided_until_;
 }
@@ -166,11 +168,12 @@ void TeamSpread::Begin(int num_threads) {
 }
 
 void TeamSpread::Enter(int thread) {
+  if (thread == 0) return;
   // A worker stays bound from one time to the next, unless somebody else has moved it.
   thread_local int bound_to = -1;
   if (step_ == Step::kBind) {
     const int cpu = planned_[thread];
-    const bool is_there = thread > 0 && bound_to == cpu && sched_getcpu() == cpu;
+    const bool is_there = bound_to == cpu && sched_getcpu() == cpu;
     if (!is_there) AllowOnly(cpu);
     bound_to = cpu;
   } else if (step_ == Step::kFree) {
@@ -180,7 +183,6 @@ void TeamSpread::Enter(int thread) {
 }
 
 void TeamSpread::End() {
-  if (step_ == Step::kBind) Allow(allowed_);
   if (step_ != Step::kNothing) are_workers_bound_ = step_ == Step::kBind;
   step_ = Step::kNothing;
   if (wary_ > 0) ended_ = Clock::now();

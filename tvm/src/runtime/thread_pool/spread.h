@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the threads of a team on different CPUs, unless the user wants it not: where two were seen
-// on one, each is bound to a CPU of its own for 50 ms, and then the scheduler has them again.
+// on one, the workers are bound to CPUs of their own, and the caller's first launch after 50 ms
+// gives them back to the scheduler. The caller is never bound: threads that it starts in a part
+// would inherit its one CPU.
 //
 // Some kernels wake all threads of a team on the CPU of the thread that wakes them, after a pause
 // or while another pool's threads turn, and leave them there for tens of milliseconds though others
@@ -10,8 +12,9 @@
 // docs/thread_pool.md has figures.
 //
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
-// is as good as any other; whoever set OMP_PROC_BIND knows better.
-// Threads that are started from within a bound task or part inherit its one CPU.
+// is as good as any other; teams of several callers hardly ever share CPUs, so that each looks at
+// its own threads alone; whoever set OMP_PROC_BIND knows better. Threads that are started from
+// within a bound worker's task inherit its one CPU.
 // Test: tests/cpp/thread_pool/spread_cases.cc (runtime/test_thread_pool.py).
 #pragma once
 
@@ -38,7 +41,6 @@ class TeamSpread {
   // On each thread of the team, by its number: before it works, and after.
   void Enter(int thread);
   void Leave(int thread) { seen_[thread].cpu = sched_getcpu(); }
-  // The caller gets its affinity back.
   void End();
 
   // The same for a part of many parallel regions, which need not call anything: looks where the
@@ -69,7 +71,7 @@ class TeamSpread {
   bool is_bound_ = false;
   Clock::time_point decided_until_{};  // for which is_bound_ holds
   Clock::time_point ended_{};
-  cpu_set_t allowed_{};  // the caller's affinity, while step_ is not kNothing
+  cpu_set_t allowed_{};  // the caller's affinity, for workers that are freed
   std::vector<Seen> seen_;
   std::vector<int> planned_;  // CPU by thread, while step_ is kBind
 };

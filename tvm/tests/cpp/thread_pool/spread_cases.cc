@@ -3,6 +3,7 @@
 // <case>` exits with 0 when it holds, with 77 where this process has fewer CPUs than threads. Built
 // and run as pool_cases.cc is.
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -75,12 +76,13 @@ std::vector<std::set<int>> AllowedInTasks() {
   return allowed;
 }
 
+// Each worker has a CPU of its own; the caller, whose task is the first, is not bound.
 bool IsSpread(const std::vector<std::set<int>>& allowed) {
   std::set<int> cpus;
-  for (const std::set<int>& each : allowed) {
-    if (each.size() == 1) cpus.insert(*each.begin());
+  for (size_t i = 1; i < allowed.size(); ++i) {
+    if (allowed[i].size() == 1) cpus.insert(*allowed[i].begin());
   }
-  return cpus.size() == allowed.size();
+  return cpus.size() == allowed.size() - 1 && allowed[0].size() > 1;
 }
 
 // The whole team works on one CPU, as some kernels have it do after a pause; the caller's own
@@ -145,7 +147,9 @@ void PartKeepsIt() {
   CHECK(AllowedInTasks() == outer);
   CollagePoolEndPart();
   CHECK(AllowedInTasks() == outer);
-  CHECK(Allowed() == outer[0]);
+  std::set<int> of_new_thread;
+  std::thread([&] { of_new_thread = Allowed(); }).join();
+  CHECK(of_new_thread == callers);
   CollagePoolEndPart();
   CHECK(Allowed() == callers);
 }
@@ -167,6 +171,28 @@ void PartLooksForItself() {
   }
   CHECK(CollagePoolSpreadCount() == before + 1);
   CHECK(Allowed() == callers);
+}
+
+// Run without the variable, or empty. Where others run, there is no room, and it is tried again.
+void SharedCpuIsLeftByDefault() {
+  const std::set<int> callers = EnoughCpus();
+  const long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  int had_room = 0;
+  for (int tries = 0; CollagePoolSpreadCount() == 0; ++tries) {
+    if (tries == 200) std::exit(kSkipped);
+    ShareOneCpu(callers);
+    double averages[3];
+    int runnable = 0;
+    std::FILE* file = std::fopen("/proc/loadavg", "r");
+    CHECK(file != nullptr);
+    const int read =
+        std::fscanf(file, "%lf %lf %lf %d/", averages, averages + 1, averages + 2, &runnable);
+    std::fclose(file);
+    CHECK(read == 4);
+    had_room += runnable - 1 + CollagePoolNumThreads() <= num_cpus;
+    AllowedInTasks();
+    CHECK(CollagePoolSpreadCount() > 0 || had_room < 20);
+  }
 }
 
 // Run with the variable at 1, unlike the other cases.
@@ -221,6 +247,7 @@ void NotWanted() {
 
 const Cases kCases = {
     {"shared_cpu_is_left", SharedCpuIsLeft},
+    {"shared_cpu_is_left_by_default", SharedCpuIsLeftByDefault},
     {"shared_cpu_is_left_in_full_run", SharedCpuIsLeftInFullRun},
     {"workers_are_freed", WorkersAreFreedInTheEnd},
     {"part_keeps_it", PartKeepsIt},

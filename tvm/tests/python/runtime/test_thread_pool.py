@@ -119,6 +119,8 @@ ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
     "case, variables",
     [
         ("shared_cpu_is_left", ALWAYS),
+        ("shared_cpu_is_left_by_default", {}),
+        ("shared_cpu_is_left_by_default", {"COLLAGE_SPREAD_THREADS": ""}),
         ("shared_cpu_is_left_in_full_run", ALWAYS),
         ("workers_are_freed", ALWAYS),
         ("part_keeps_it", ALWAYS),
@@ -135,7 +137,7 @@ ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
 def test_threads_keep_to_cpus_of_their_own(spread_cases: str, case: str, variables: dict) -> None:
     done = run([spread_cases, case], **TWO_THREADS, **variables)
     if done.returncode == NEEDS_MORE_CPUS:
-        pytest.skip("two threads need two CPUs")
+        pytest.skip("two threads need two CPUs, and idle ones where they are spread by default")
     assert done.returncode == 0, done.stderr
 
 

@@ -86,6 +86,13 @@ BAD = [
         "unset COLLAGE_SPREAD_THREADS",
     ),
     (
+        "spreading",
+        {"sharing": 0.9, **variables(OMP_PROC_BIND="true")},
+        WARNING,
+        "after 90% of pauses",
+        "OMP_PROC_BIND",
+    ),
+    (
         "OpenMP",
         {"openmp": ("/lib/libgomp.so.1", "/torch/lib/libgomp-a34b.so.1")},
         WARNING,

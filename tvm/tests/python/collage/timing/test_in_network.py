@@ -106,15 +106,6 @@ def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 
-def test_a_sample_with_work_between_ends_soon():
-    """However short the run itself is: the work takes time as well."""
-    device = Device()
-    timer = in_network.seconds_in_turn([lambda: device.run(0)], work(device), lambda: device.now)
-    ran = len(device.ran)
-    assert timer(100_000, 1) == [1 + 4 + 3]
-    assert len(device.ran) - ran <= 40
-
-
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
     between = in_network.Work(int, 1.0)

@@ -145,6 +145,18 @@ def forever(*values):
         yield from values
 
 
+def test_a_sample_has_no_more_runs_than_it_may():
+    """What runs between runs takes time as well, however short a run itself is."""
+    clock = FakeClock(forever(1e-7))
+    timing.sample_until_narrow(clock, 0.3, 0.03, 2e-3, most_runs=20)
+    assert max(number for number, _ in clock.calls) == 20
+
+
+@pytest.mark.parametrize("seconds", [0.0, float("nan"), -1.0])
+def test_a_clock_that_tells_nothing_has_the_most_runs(seconds):
+    assert timing.runs_in(2e-3, seconds) == 100_000
+
+
 def test_steady_candidates_end_early_and_noisy_ones_at_the_budget():
     steady, noisy = FakeClock(forever(1e-3)), FakeClock(forever(1e-3, 2e-3, 3e-3))
     assert len(timing.sample_until_narrow(steady, 0.3, 0.03, 2e-3)) <= 40

@@ -130,14 +130,15 @@ def check_spreading(m: Machine) -> Finding:
         return ok("there is no team of threads of Collage's pool")
     text = f"after {m.sharing:.0%} of pauses threads woke on one CPU"
     wish = m.environment.get("COLLAGE_SPREAD_THREADS") or "1"
+    is_bound = m.environment.get("OMP_PROC_BIND", "").lower() not in ("", "false")
     if m.sharing < _SHARING:
         return ok(text)
-    if wish in ("1", "always"):
+    if wish in ("1", "always") and not is_bound:
         return ok(f"{text}; where there are idle ones they are spread")
     return warning(
         text,
         "while others are idle that slows models that run after pauses: unset "
-        "COLLAGE_SPREAD_THREADS, unless other programs need these CPUs",
+        "COLLAGE_SPREAD_THREADS and OMP_PROC_BIND, unless other programs need these CPUs",
     )
 
 

@@ -31,7 +31,7 @@ _WORK_MICROSECONDS = 100
 # takes some microseconds of it.
 _WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
 # Of runs with work between them in one sample, so that it spans some milliseconds and no seconds.
-_MOST_TURNS = 20
+MOST_TURNS = 20
 
 # No run of anything takes less.
 _LEAST_SECONDS = 1e-7
@@ -91,8 +91,6 @@ def seconds_in_turn(
     by_itself = fastest(between) if between else 0.0
 
     def sample(number: int) -> float:
-        if beside:
-            number = min(number, _MOST_TURNS)
         calls = [call for run in itertools.islice(turn, number) for call in (run, *beside)]
         return max(seconds(calls) / number - by_itself, _LEAST_SECONDS)
 

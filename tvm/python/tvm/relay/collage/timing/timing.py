@@ -21,9 +21,11 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
-from .in_network import Timer, copies_needed, pool_works, seconds_in_turn
+from .in_network import MOST_TURNS, Timer, copies_needed, pool_works, seconds_in_turn
 
 MIN_SAMPLES = fewest_samples()
+# In one sample.
+_MOST_RUNS = 100_000
 
 
 def measure_library(
@@ -80,7 +82,11 @@ def measure_library(
         with phase("time"):
             in_network = timer()
             samples = sample_until_narrow(
-                in_network, budget_seconds, interval_width, sample_seconds
+                in_network,
+                budget_seconds,
+                interval_width,
+                sample_seconds,
+                MOST_TURNS if has_own_threads else _MOST_RUNS,
             )
         whole = _stdlib.median(samples)
         border_seconds = 0.0
@@ -97,8 +103,10 @@ def measure_library(
 
 
 def runs_in(sample_seconds: float, run_seconds: float) -> int:
-    """How many runs a sample spans."""
-    return max(1, min(100_000, round(sample_seconds / run_seconds)))
+    """How many runs a sample spans; the most by a clock that stands still or tells no number."""
+    if not run_seconds > 1e-9:
+        return _MOST_RUNS
+    return max(1, min(_MOST_RUNS, round(sample_seconds / run_seconds)))
 
 
 def sample_until_narrow(
@@ -106,10 +114,11 @@ def sample_until_narrow(
     budget_seconds: float,
     interval_width: float,
     sample_seconds: float,
+    most_runs: int = _MOST_RUNS,
 ) -> list[float]:
     """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
     answers seconds per run, until the median's interval is narrow or the budget is spent, also by
-    what runs beside them.
+    what runs beside them. `number` is `most_runs` at most.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.
@@ -120,7 +129,7 @@ def sample_until_narrow(
     whole = (time.perf_counter() - began) / 3
     if not once > 1e-9:  # a clock that stands still; not a number
         once = 1e-9
-    number = runs_in(sample_seconds, once)
+    number = min(most_runs, runs_in(sample_seconds, once))
     chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * max(once, whole)))))
     samples: list[float] = []
     spent, began = 0.0, time.perf_counter()
