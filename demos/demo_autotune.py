@@ -187,26 +187,33 @@ def latency_of(item: Any, untuned: Any) -> dict[str, Any]:
 
 def latency_text(row: dict[str, Any]) -> str:
     """A step's latency beside untuned; too few rounds give no bounds."""
+    from tvm.relay.collage.costs.statistics import Interval
+
     if row["failure"]:
         return f"{row['name']}: {row['failure']}"
     text = f"{row['name']}: {1e3 * row['seconds']:.3f} ms"
     if row["speedup"] is None:
         return text
-    value, *bounds = row["speedup"].values()
-    interval = "" if None in bounds else " [{:.2f}, {:.2f}]".format(*bounds)
-    return f"{text}, {value:.2f}{interval} times as fast as untuned"
+    speedup = Interval.from_json(row["speedup"])
+    return f"{text}, {speedup.Summary(2)} times as fast as untuned"
 
 
 def draw(steps: list[dict[str, Any]], picture: Path) -> bool:
-    """Bars of latencies, the time of each search under them; False without matplotlib."""
+    """Bars of latencies, the time of each search under them, and no bar of a step that failed;
+    False without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return False
     figure = Figure((8.0, 4.5), layout="constrained")
     axes = figure.subplots()
+    places = range(len(steps))
     labels = [f"{row['name']}\n{row['search_seconds']:.0f} s of search" for row in steps]
-    axes.bar(labels, [1e3 * (row["seconds"] or 0.0) for row in steps])
+    bars = {place: row["seconds"] for place, row in enumerate(steps) if not row["failure"]}
+    axes.bar(list(bars), [1e3 * seconds for seconds in bars.values()])
+    for place in set(places) - set(bars):
+        axes.text(place, 0.0, "failed", ha="center", va="bottom")
+    axes.set_xticks(places, labels)
     axes.set_ylabel("latency of what ships, ms")
     figure.savefig(picture)
     return True

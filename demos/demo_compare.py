@@ -107,8 +107,8 @@ def print_beside(
         if not cost.is_usable:
             print(f"  {name:20} {cost.Summary()}")
             continue
-        value, low, high = paired_ratio(rows[first].samples, rows[name].samples)
-        ratio = f"{value:.2f} [{low:.2f}, {high:.2f}] x {first}"
+        times = paired_ratio(rows[first].samples, rows[name].samples)
+        ratio = f"{times.Summary(2)} x {first}"
         print(
             f"  {name:20}{format_seconds(cost.seconds):>9}  {ratio}, ships {library.collage.plan}"
         )

@@ -57,6 +57,16 @@ def test_a_package_has_it_as_a_member(tmp_path, monkeypatch):
     assert path.read_bytes() == whole and sorted(os.listdir(tmp_path)) == ["mod.json", "net.tar"]
 
 
+def test_a_link_to_a_package_stays_one(tmp_path):
+    path = package(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.tar"
+    link.symlink_to(path)
+    add_report(link, REPORT)
+    assert link.is_symlink() and attached_report(path) == REPORT
+    assert os.listdir(tmp_path / "elsewhere") == ["link.tar"]
+
+
 @pytest.mark.parametrize("size", [0, 3])
 def test_a_file_shorter_than_a_mark_has_none(tmp_path, size):
     (tmp_path / "short").write_bytes(b"x" * size)

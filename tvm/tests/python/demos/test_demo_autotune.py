@@ -44,7 +44,7 @@ def test_each_step_is_searched_and_measured_and_a_picture_is_drawn(tmp_path, cap
     assert output.with_suffix(".png").exists()
 
 
-def test_a_step_that_failed_or_ran_few_rounds_is_told_and_drawn(tmp_path):
+def test_a_step_that_failed_or_ran_few_rounds_is_told_and_drawn(tmp_path, monkeypatch):
     untuned = Comparison("untuned", Cost.given(2e-3), samples=(2e-3, 2.1e-3))
     few = Comparison("tuned", Cost.given(1e-3), samples=(1e-3,))
     failed = Comparison("transferred", Cost.failed("crashed", "signal 11"))
@@ -61,8 +61,16 @@ def test_a_step_that_failed_or_ran_few_rounds_is_told_and_drawn(tmp_path):
     alone = demo_autotune.latency_of(few, failed)
     assert demo_autotune.latency_text({**rows[1], **alone}) == "tuned: 1.000 ms"
     json.dumps([*rows, alone], allow_nan=False)
-    pytest.importorskip("matplotlib", reason="the extra peers is not installed")
+    figure = pytest.importorskip("matplotlib.figure", reason="the extra peers is not installed")
+    figures = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda each, _: figures.append(each))
     assert demo_autotune.draw(rows, tmp_path / "steps.png")
+    [axes] = figures[0].axes
+    assert [bar.get_height() for bar in axes.patches] == [2.0, 1.0]
+    assert [(text.get_text(), text.get_position()[0]) for text in axes.texts] == [("failed", 2)]
+    assert [label.get_text().split()[0] for label in axes.get_xticklabels()] == [
+        row["name"] for row in rows
+    ]
 
 
 @pytest.mark.slow("a search of a small net")

@@ -38,11 +38,13 @@ def attach_report(path: str | os.PathLike, report: dict[str, Any]) -> None:
 
 
 def add_report(package: str | os.PathLike, report: dict[str, Any]) -> None:
-    """Add it to tvmc's package, at once or not at all. OSError."""
+    """Add it to tvmc's package, or the one that a link names, at once or not at all. OSError,
+    ValueError for what JSON has no number for."""
+    package = os.path.realpath(package)
     packed = gzip.compress(_text(report), _LEVEL, mtime=0)
     member = tarfile.TarInfo(_MEMBER)
     member.size = len(packed)
-    temporary = f"{os.fspath(package)}.{os.getpid()}.tmp"
+    temporary = f"{package}.{os.getpid()}.tmp"
     try:
         shutil.copyfile(package, temporary)
         with tarfile.open(temporary, "a") as file:

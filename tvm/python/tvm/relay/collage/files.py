@@ -51,6 +51,13 @@ def check_file_path(path: str, called: str) -> None:
     )
 
 
+def why_no_file(path: str | os.PathLike) -> str:
+    """Why there is no file to read at a path; "" where there is one."""
+    if os.path.isdir(path):
+        return "it is a folder"
+    return "" if os.path.exists(path) else "there is no such file"
+
+
 def write_report(result: Any, path: str) -> None:
     """Write a Result's report, unless the path is empty.
 

@@ -26,6 +26,9 @@ _logger = logging.getLogger(__name__)
 
 _CPU = 1  # DLPack's number
 
+# What stands in quotes, or a quote that is not closed.
+_QUOTED = re.compile(r"""["][^"]*["]|'[^']*'|["']""")
+
 # An option with its value, in which quotes hold blanks and a comma before a blank ends it; a name;
 # a comma between targets.
 _WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
@@ -74,9 +77,13 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
     return TargetList(hosts[0], _each_once(external))
 
 
-def split_targets(text: str) -> list[str]:
+def split_targets(text: str, called: str) -> list[str]:
     """The targets of a list as command lines have it, "llvm, dnnl -winograd=never": an option's own
-    commas part nothing."""
+    commas part nothing. OptionError, naming the flag that it is `called`, for an open quote."""
+    for match in _QUOTED.finditer(text):
+        if len(match[0]) == 1:
+            rest = text[: match.start()].rpartition(" ")[2] + text[match.start() :]
+            raise OptionError(f"{called}: a quote is not closed: {rest}")
     pieces: list[list[str]] = [[]]
     for word in _WORD.findall(text):
         if word == ",":

@@ -90,7 +90,29 @@ def test_kernels_of_ours_have_a_row_of_their_own(owner, capsys):
     assert listed(capsys, "quick") == row
     assert "quick" not in listed(capsys, "owner"), "the others alone"
     [found] = json.loads(listed(capsys, "quick", "--json"))
-    assert found["name"] == "owner" and found["own_kernels"][0]["name"] == "quick"
+    assert found == {
+        "name": "quick",
+        "version": "7",
+        "takes": ["3x3", "5x5"],
+        "without": "owner -quick=0",
+        "owner": "owner",
+    }
+    both = json.loads(listed(capsys, "quick", "owner", "--json"))
+    assert [row["name"] for row in both] == ["owner", "quick"]
+    assert "quick" not in [row["name"] for row in json.loads(listed(capsys, "--json"))]
+    assert main(["backends", "nope"]) == 1
+    assert re.search("unknown backend 'nope'; known: .*owner, quick", capsys.readouterr().err)
+
+
+def test_kernels_of_two_backends_may_have_one_name(owner, capsys):
+    other = Owner()
+    other.name = "owner2"
+    backends.register_backend(other)
+    try:
+        assert listed(capsys, "quick").count("parts of owner") == 2
+        assert listed(capsys).count("parts of owner") == 2
+    finally:
+        _BACKENDS.pop("owner2")
 
 
 def test_kernels_of_ours_are_not_there_without_their_backend(owner, capsys):

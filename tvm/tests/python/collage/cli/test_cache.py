@@ -2,6 +2,8 @@
 """`collage cache`: what is on disk, and removing it."""
 
 import json
+import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -44,6 +46,23 @@ def test_what_another_process_removes_meanwhile_has_no_size(store, capsys, monke
     monkeypatch.setattr(Path, "lstat", gone)
     assert call("cache", "size", "--store", store, "--json") == 0
     assert json.loads(capsys.readouterr().out)[1]["bytes"] == 0
+
+
+def test_a_folder_that_vanishes_meanwhile_has_no_size(store, capsys, monkeypatch):
+    inner = store.parent / "collage-dead" / "inner"
+    inner.mkdir()
+    (inner / "file").write_bytes(b"x")
+    scandir = os.scandir
+
+    def gone(path):
+        if path == str(inner) or path == inner:
+            shutil.rmtree(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    assert call("cache", "size", "--store", store, "--json") == 0
+    assert not inner.exists()
+    assert json.loads(capsys.readouterr().out)[1]["bytes"] == 2_000_000
 
 
 def test_nothing_is_removed_without_yes(store, capsys):

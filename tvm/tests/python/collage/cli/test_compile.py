@@ -94,6 +94,10 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
         (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "the targets: "),
         (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
         (["compile", "net.onnx", "-o", "l.so", "--report", "/no/such/r"], "there is no folder"),
+        (
+            ["compile", "net.onnx", "-o", "l.so", "--backends", "cblas, dnnl -x='a, mkl"],
+            "--backends: a quote is not closed: -x='a, mkl",
+        ),
         (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
         (["replay", "net.onnx", "net.onnx", "-o", "l.so"], "is no report"),
         (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
@@ -116,7 +120,8 @@ def test_commas_inside_an_option_part_no_backends_and_capitals_are_onnx_too(fold
     )
     targets = building.targets_of(asked, collage.CollageOptions())
     assert [target.kind.name for target in targets] == ["llvm", "dnnl", "cblas"]
-    assert split_targets('a -x="1, 2" -y=3,4,b -z') == ['a -x="1, 2" -y=3,4,b -z']
+    text = """a -x="1, 2" -y=3,4,b -z='it"s'"""
+    assert split_targets(text, "--backends") == [text]
     for name in ("NET.ONNX", "net.Onnx"):
         (folder / name).write_bytes((folder / "net.onnx").read_bytes())
         mod, params = building.load_model(

@@ -68,6 +68,14 @@ def test_a_library_without_a_report_says_how_to_write_one(folder, tmp_path, caps
     assert "is damaged" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["explain", "report"])
+def test_a_file_that_is_none_is_said_as_of_a_model(tmp_path, capsys, command):
+    for path, reason in ((tmp_path / "no.so", "there is no such file"), (tmp_path, "it is a f")):
+        assert call(command, path) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f"collage: {path} cannot be read: {reason}") and err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -2,6 +2,7 @@
 """The whole pipeline of `collage tt` on two tiny nets, each step with a handful of trials, to what
 transfers gained beside a search, who was the best source, and a picture."""
 
+import dataclasses
 import json
 import math
 
@@ -129,17 +130,30 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
         assert words in answer(capsys, *arguments, code=1)["error"]
 
 
-def test_rows_that_are_none_are_measured_again(tmp_path):
+def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
     row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 1.4, math.inf), "")
     older = {**row.to_json(), "speedup": [1.5, 1.4, 1.6]}
     lines = [row.to_json(), older, {**row.to_json(), "model": "other", "speedup": None}]
     file = tmp_path / "many.jsonl"
     file.write_text("\n".join(json.dumps(line, allow_nan=False) for line in lines) + '\n{"model":')
     found = many._known(file)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{file}: 2 rows could not be read" in record.getMessage()
+    caplog.clear()
+    file.write_text(json.dumps(row.to_json(), allow_nan=False))
+    assert many._known(file) and not caplog.records
     assert found["net", "log"] == row and found["other", "log"].speedup is None
     assert many._choice("net", list(found.values())).Summary() == (
         "net: chosen log 1.500, best log 1.500"
     )
+
+
+def test_a_row_of_few_rounds_has_no_interval():
+    row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 0.0, math.inf), "")
+    assert row.Summary().startswith("net from log: 1.500 times as fast as untuned, 1 of 2 kernels")
+    row = dataclasses.replace(row, speedup=Interval(1.5, 1.4, 1.6))
+    assert "log: 1.500 [1.400, 1.600] times as fast" in row.Summary()
 
 
 def test_a_picture_that_cannot_be_drawn_is_one_line(tmp_path, capsys):

@@ -131,10 +131,26 @@ def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
     texts = [explain(compared(result, collage=1.0, tvm=ms), "collage") for ms in (1.5, 2.5, 36.0)]
     assert [told["plans"][0]["text"] for told in texts] == [
         "tvm lost to collage by 50.0 % [50.0, 50.0] end to end.",
-        "tvm takes 2.5 [2.5, 2.5] times as long as collage end to end.",
-        "tvm takes 36 [36, 36] times as long as collage end to end.",
+        "tvm takes 2.50 [2.50, 2.50] times as long as collage end to end.",
+        "tvm takes 36.0 [36.0, 36.0] times as long as collage end to end.",
     ]
     assert texts[2]["plans"][0]["places"]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "says"),
+    [
+        ((2.04, 2.01, 2.07), "2.04 [2.01, 2.07]"),
+        ((1234.0, 1180.0, 1290.0), "1234 [1180, 1290]"),
+        ((2.04, 0.0, None), "2.04"),
+    ],
+)
+def test_a_value_and_its_bounds_have_as_many_decimals(result, ratio, says):
+    report = compared(result, collage=1.0, tvm=2.5)
+    [row] = [row for row in report["plans"] if row["name"] == "tvm"]
+    row["ratio_to_chosen"] = dict(zip(("value", "low", "high"), ratio, strict=True))
+    told = explain(report, "collage")["plans"][0]["text"]
+    assert told == f"tvm takes {says} times as long as collage end to end."
 
 
 def test_a_plan_that_lost_is_told_by_how_much_and_where(result):

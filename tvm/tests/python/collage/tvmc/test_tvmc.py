@@ -30,6 +30,7 @@ from tvm.relay import collage
 from tvm.relay.collage import importer
 from tvm.relay.collage.cli import main as collage_command
 from tvm.relay.collage.options import option_table
+from tvm.relay.collage.tvmc import compiler as collage_compiler
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
@@ -125,6 +126,21 @@ def test_the_package_carries_the_report(built, capsys):
     for command in ("report", "explain"):
         assert collage_command([command, built.tar]) == 0
         assert f"Plan {report['plan']} ships" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("nan")])
+def test_a_report_that_cannot_be_added_is_a_warning(monkeypatch, caplog, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(collage_compiler, "add_report", fail)
+    package = SimpleNamespace(package_path="net.tar", collage=SimpleNamespace(report={}))
+    collage_compiler._add_report(package)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        f"the package net.tar carries no report, which could not be added: {error}"
+    )
 
 
 def test_stock_tvmc_runs_the_library(built, model, tmp_path):

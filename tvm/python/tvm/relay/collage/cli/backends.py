@@ -7,15 +7,17 @@ Docs: docs/tools.md. Test: cli/test_backends.py.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from ..backends import get_backend, list_backends
+from ..backends import find_backend, get_backend, list_backends
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
-from ..errors import CollageError
+from ..errors import CollageError, UnknownBackendError
 
 
 def add_parser(commands: Any) -> None:
@@ -44,24 +46,40 @@ def _run(options: argparse.Namespace) -> int:
         except Exception as error:
             kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
             raise CollageError(f"--import {module}: {kind}{error}") from error
-    owners = {own.name: each for each in _available() for own in each.own_kernels()}
-    asked = [name for name in options.name if name not in owners]
-    backends = [get_backend(name) for name in asked] if options.name else list_backends()
+    owned = [(each, own) for each in _available() for own in each.own_kernels()]
+    backends = list_backends()
+    if options.name:
+        _check_known(options.name, [each.name for each in backends], [own.name for _, own in owned])
+        backends = [get_backend(name) for name in options.name if find_backend(name)]
+        owned = [(owner, own) for owner, own in owned if own.name in options.name]
     rows = [describe_backend(backend) for backend in backends]
     if options.json:
-        rows += [describe_backend(owners[name]) for name in options.name if name in owners]
+        # Without a name each backend's row has those of its own.
+        rows += [_own_row(owner, own) for owner, own in owned if options.name]
         print(json.dumps(rows, indent=1))
         return 0
     texts = [_text(row, is_long=bool(options.name)) for row in rows]
-    for name, owner in owners.items():
-        if name in options.name or not options.name:
-            texts += [_own_text(owner, own) for own in owner.own_kernels() if own.name == name]
+    texts += [_own_text(owner, own) for owner, own in owned]
     print("\n".join(texts) if texts else "no backend is registered")
     return 0
 
 
+def _check_known(asked: Sequence[str], backends: Sequence[str], owned: Sequence[str]) -> None:
+    """UnknownBackendError for a name that is neither a backend's nor that of kernels of ours."""
+    known = {*backends, *owned}
+    for name in asked:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise UnknownBackendError(f"unknown backend {name!r}; known: {listed}")
+
+
 def _available() -> list[Backend]:
     return [each for each in list_backends() if why_unavailable(each) is None]
+
+
+def _own_row(owner: Backend, own: OwnKernels) -> dict[str, Any]:
+    """Kernels of ours as JSON values, with the backend in whose parts they run."""
+    return {**dataclasses.asdict(own), "owner": owner.name}
 
 
 def _own_text(owner: Backend, own: OwnKernels) -> str:

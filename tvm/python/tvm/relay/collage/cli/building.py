@@ -16,6 +16,7 @@ from tvm.target import Target
 
 from ..compile import host_target
 from ..errors import ModelError, OptionError
+from ..files import why_no_file
 from ..importer import quick_import
 from ..messages import last_line
 from ..module_check import FixedShapes, check_fixed_shapes
@@ -56,8 +57,8 @@ def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -
     parser.add_argument(
         "--backends",
         metavar="A,B",
-        help="external backends, with attributes as in a target: 'dnnl -winograd=never, cblas' "
-        "(default: all that can run here)",
+        help="external backends, with attributes as in a target, and a blank behind a comma that "
+        "follows one: 'dnnl -winograd=never, cblas' (default: all that can run here)",
     )
     parser.add_argument("--host", metavar="TARGET", help="the host target (default: this CPU)")
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
@@ -74,8 +75,7 @@ def is_onnx(options: argparse.Namespace) -> bool:
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
     """Module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
-    if not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "there is no such file"
+    if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}")
     if is_onnx(options):
         return load_onnx(path, shapes), None
@@ -108,7 +108,7 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
         host = Target(options.host) if options.host else host_target()
         if options.backends is None:
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
-        return parse_targets([host, *split_targets(options.backends)]).all
+        return parse_targets([host, *split_targets(options.backends, "--backends")]).all
     except OptionError:
         raise
     except (ValueError, tvm.TVMError) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import stat
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,14 +93,14 @@ def _files_of(store: Path | None) -> list[Path]:
 
 
 def _folder_bytes(folder: Path) -> int:
-    return sum(_bytes(file) for file in folder.rglob("*"))
+    """Of the files in it; a folder that another process removes meanwhile has none."""
+    return sum(_bytes(Path(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
 def _bytes(file: Path) -> int:
-    """0 of a folder, and of what another process removes meanwhile."""
+    """0 of what another process removes meanwhile."""
     with contextlib.suppress(FileNotFoundError):
-        found = file.lstat()
-        return 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+        return file.lstat().st_size
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..attached import attached_report, is_package
 from ..errors import CollageError, PlacementError
-from ..files import parse_json
+from ..files import parse_json, why_no_file
 from ..loaded import read_placements
 from ..placement import Placement, load_placement
 from ..placement.json_form import FORMAT
@@ -77,6 +77,8 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
 
 def _read(path: str) -> dict[str, Any]:
     """A placement's or a report's JSON value, also of a library."""
+    if reason := why_no_file(path):
+        raise CollageError(f"{path} cannot be read: {reason}")
     try:
         value = attached_report(path)
         if value is None:

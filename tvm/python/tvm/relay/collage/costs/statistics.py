@@ -39,6 +39,13 @@ class Interval(NamedTuple):
     def is_bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    def Summary(self, decimals: int = 3) -> str:
+        """1.230 [1.200, 1.260]; the value alone where it has no bounds."""
+        text = f"{self.value:.{decimals}f}"
+        if self.is_bounded:
+            text += f" [{self.low:.{decimals}f}, {self.high:.{decimals}f}]"
+        return text
+
     def to_json(self) -> dict[str, float | None]:
         """By name; a bound that is infinite, which JSON cannot say, is None."""
         return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}

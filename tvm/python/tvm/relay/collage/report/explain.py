@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..costs.cost import format_seconds
+from ..costs.statistics import Interval
 from ..errors import OptionError
 from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
 from ..placement import SeenPlans
@@ -132,12 +133,9 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _times(ratio: dict[str, Any]) -> str:
-    """Two digits at least, with the interval."""
-    text = f"{ratio['value']:.2g}" if ratio["value"] < 10 else f"{ratio['value']:.0f}"
-    if ratio["low"] is None or ratio["high"] is None:
-        return text
-    low, high = (f"{ratio[bound]:.3g}" for bound in ("low", "high"))
-    return f"{text} [{low}, {high}]"
+    """Three digits at least, the bounds with as many decimals as the value."""
+    value = ratio["value"]
+    return Interval.from_json(ratio).Summary(2 if value < 10 else 1 if value < 100 else 0)
 
 
 def _percent(row: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ class Comparison:
         same = f"same as {self.same_as}, " if self.same_as else ""
         text = f"{self.name}: {same}{self.cost.Summary()}"
         if self.ratio_to_best is not None:
-            text += "; {:.3f} [{:.3f}, {:.3f}] of the best".format(*self.ratio_to_best)
+            text += f"; {self.ratio_to_best.Summary()} of the best"
         if self.is_dependent:
             text += f", {DEPENDENT_ROUNDS}"
         return text

@@ -48,8 +48,9 @@ class Side:
     def Summary(self) -> str:
         if self.speedup is None:
             return f"{self.name}: {self.failure}"
-        return "{}: {:.3f} [{:.3f}, {:.3f}] times as fast as untuned after {:.0f} s".format(
-            self.name, *self.speedup, self.search_seconds
+        return (
+            f"{self.name}: {self.speedup.Summary()} times as fast as untuned after "
+            f"{self.search_seconds:.0f} s"
         )
 
 

@@ -164,10 +164,22 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
         sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
         save_dumps(package.package_path, sources)
         package.collage = compilation.built.collage
-        add_report(package.package_path, package.collage.report)
+        _add_report(package)
         return package
 
     return compile_model
+
+
+def _add_report(package: Any) -> None:
+    """What fails is logged: the package is worth more than its report."""
+    try:
+        add_report(package.package_path, package.collage.report)
+    except (OSError, ValueError) as error:
+        _logger.warning(
+            "the package %s carries no report, which could not be added: %s",
+            package.package_path,
+            error,
+        )
 
 
 def _sources(built: Any, formats: list[str]) -> dict[str, str]:

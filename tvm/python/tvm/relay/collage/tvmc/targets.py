@@ -54,7 +54,7 @@ def split_target(text: str, module: Any) -> tuple[str, list[str]]:
     if os.path.isfile(text) or module.is_inline_json(text):
         return text, []
     theirs, backends = list[str](), list[str]()
-    for each in split_targets(text):
+    for each in split_targets(text, "--target"):
         (backends if _is_backend(each.split()[0], module) else theirs).append(each)
     composites = module.get_codegen_names()
     if (theirs or backends) and all(each.split()[0] in composites for each in theirs):

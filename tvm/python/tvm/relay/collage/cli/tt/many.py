@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,8 @@ from .common import (
     sources_named,
     wanted_kernels,
 )
+
+_logger = logging.getLogger(__name__)
 
 POOLED = "pooled"
 _RECORDS = "many.jsonl"
@@ -75,7 +78,7 @@ class Row:
         if self.speedup is None:
             gained = self.failure
         else:
-            gained = "{:.3f} [{:.3f}, {:.3f}] times as fast as untuned".format(*self.speedup)
+            gained = f"{self.speedup.Summary()} times as fast as untuned"
         return (
             f"{self.model} from {self.log}: {gained}, {self.served} of {self.kernels} kernels "
             f"served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
@@ -156,14 +159,21 @@ def _many(options: argparse.Namespace) -> int:
 
 
 def _known(records: Path) -> dict[tuple[str, str], Row]:
-    """Rows of earlier runs, by model and log; half a line is none."""
-    found = {}
+    """Rows of earlier runs, by model and log; how many could not be read is logged."""
+    found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
             row = Row.from_json(parse_json(text))
             found[row.model, row.log] = row
         except (ValueError, TypeError, KeyError):
-            continue
+            unreadable += 1
+    if unreadable:
+        _logger.warning(
+            "%s: %d row%s could not be read, of an older version or cut off: measured again",
+            records,
+            unreadable,
+            "s" * (unreadable > 1),
+        )
     return found
 
 
