@@ -10,9 +10,9 @@
 calls: what a call costs that takes arrays and gives arrays (docs/runner.md). spread: threads kept
 on CPUs of their own, or not; pool: TVM's kernels and the backend's library on one pool of threads,
 or TVM's own pool beside the library's, with its usual waiting or with ours (docs/thread_pool.md).
-winograd: 3x3 convolutions by our kernel, or
-by oneDNN's; kernels: steps by the kernels that the backend prefers, or by those that are timed now
-and fastest (docs/backends/dnnl.md).
+winograd: convolutions by our kernel where its model expects a gain, or all by oneDNN's; kernels:
+steps by the kernels that the backend prefers, or by those that are timed now and fastest
+(docs/backends/dnnl.md).
 
 Each side is a process of its own; they are woken one at a time, in a new random order each round.
 With `--pauses` each run follows a sleep, after which caches are cold and threads asleep for every

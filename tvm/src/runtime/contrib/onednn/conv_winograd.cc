@@ -62,6 +62,12 @@ winograd::Strides StridesOf(const Dims& axes) {
   return {axes[0], axes[1], spatial[0], spatial[1], spatial[2]};
 }
 
+/*! \brief Results that are computed at once, of depths, rows and columns. */
+std::string TileOf(const winograd::Form& form) {
+  return std::to_string(form.depths.outputs) + "x" + std::to_string(form.rows.outputs) + "x" +
+         std::to_string(form.columns.outputs);
+}
+
 bool IsElementwise(const PostOpDesc& op) { return op.input < 0; }
 
 /*! \brief The node's post-ops: what the kernel does, then what follows as steps of their own. */
@@ -128,7 +134,8 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
     winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), outputs);
-    const winograd::Form* form = kernel ? winograd::FindForm(*kernel, *window, &shape) : nullptr;
+    const winograd::Form* form =
+        kernel ? winograd::FindForm(*kernel, *window, num_threads, &shape) : nullptr;
     if (!form) continue;
     const bool has_few = winograd::HasFewChannels(*kernel, shape);
     const auto src = args[0].desc.StridesOfVectors(has_few ? 1 : lanes);
@@ -151,7 +158,8 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
     const auto scratch_bytes = [conv](int num_threads) { return conv.scratch_bytes(num_threads); };
     planner->NoteKernel(KernelName("winograd", kernel->name));
     planner->Emit({scratch_bytes, run}, args,
-                  Summary(planner->graph(), node) + " by winograd:" + kernel->name);
+                  Summary(planner->graph(), node) + " by winograd:" + kernel->name +
+                      " in tiles of " + TileOf(*form));
     for (const PostOpDesc& op : post_ops->after) {
       EmitEltwise(planner, op, {args[1].desc, args[1].buffer}, args[1].buffer, op.kind);
     }

@@ -84,8 +84,9 @@ class MemDesc {
   /*! \brief A box of the same memory; nothing when it begins or ends inside a block. */
   std::optional<MemDesc> Box(const Dims& begin, const Dims& dims) const;
 
-  /*! \brief Strides in elements where vectors of so many channels (axis 1) lie together, which 1 always does in a plain layout; that of
-   * axis 1 leads from one vector to the next. Nothing for another layout. */
+  /*! \brief Strides in elements where vectors of so many channels (axis 1) lie together, which 1
+   * always does in a plain layout; that of axis 1 leads from one vector to the next. Nothing for
+   * another layout. */
   std::optional<Dims> StridesOfVectors(int64_t channels) const;
 
   /*! \brief The axes from the outermost to the innermost, without those of extent 1; nothing where

@@ -69,9 +69,9 @@ struct Piece {
 using RunPiece = void (*)(const Problem& problem, const Data& data, const Piece& piece,
                           float* scratch);
 
-/*! \brief A window that there is code for, nested of its axes: a tile has so many results along each
- * (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one tap
- * stand for any number: those of a window are then added up as channels are. */
+/*! \brief A window that there is code for, nested of its axes: a tile has so many results along
+ * each (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one
+ * tap stand for any number: those of a window are then added up as channels are. */
 struct Form {
   Axis depths, rows, columns;
   RunPiece run;

@@ -357,7 +357,7 @@ struct Tiles : Vectors<kLanes> {
   }
 };
 
-/*! \brief The windows that there is code for; of two that fit, the first is better. */
+/*! \brief The windows that there is code for. */
 template <int kLanes, int kRows>
 struct Forms {
   template <typename Depths, typename Rows, typename Columns>

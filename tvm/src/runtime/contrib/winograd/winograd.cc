@@ -57,6 +57,25 @@ Grid Divide(const Kernel& kernel, const Form& form, const Shape& s, int num_thre
   return {std::min(tiles, CeilDiv(ranges, num_threads) * num_threads), 1};  // as many for each
 }
 
+// What a core does in a nanosecond (Zen 4, AVX-512): 100 operations of products, transforms that
+// make 3 numbers, and the first reading of 20 bytes of weights, of which those of all layers
+// together fit no cache. A narrower or slower core does less of each, which leaves the ratio.
+constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
+
+/*! \brief The time that a form is expected to take. */
+double Nanoseconds(const Kernel& kernel, const Form& form, const Shape& s, int num_threads) {
+  // A thread's pieces, of which all have the same channels and weights.
+  const Grid grid = Divide(kernel, form, s, num_threads);
+  const int64_t pieces = CeilDiv(grid.tiles * grid.channels, num_threads);
+  const double tiles = static_cast<double>(pieces) * CeilDiv(CountTiles(form, s), grid.tiles);
+  const double points = form.points(), out_channels = 1.0 / grid.channels * s.out_channels;
+  const double channels = static_cast<double>(partition::RoundUp(Channels(s), kernel.lanes));
+  const double transforms = points * tiles * (channels + out_channels) / kTransforms;
+  const double products = 2 * points * tiles * Channels(s) * out_channels / kOperations;
+  const double weights = static_cast<double>(PackedBytes(form, s)) / grid.channels / kBytes;
+  return transforms + products + weights;
+}
+
 /*! \brief Weights at an axis's points, the inverse of the kernel's transforms: the axis has `inner`
  * numbers within and `outer` times without. */
 void TransformWeights(const Transforms& t, int inner, int outer, const std::vector<double>& from,
@@ -86,21 +105,27 @@ Shape WithDepthsAsChannels(Shape s) {
 
 }  // namespace
 
-const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape) {
+const Form* FindForm(const Kernel& kernel, const Window& window, int num_threads, Shape* shape) {
   const bool is_plain = shape->stride_depth == 1 && shape->dilation_depth == 1;
   // A single result in depth would waste what its neighbours share.
   const bool may_be_deep = is_plain && shape->out_depth > 1 && !HasFewChannels(kernel, *shape);
+  const Form* found = nullptr;
+  double least = 0;
   for (const Form* form = kernel.forms; form != kernel.forms + kernel.num_forms; ++form) {
     const Axis &down = form->rows, &across = form->columns;
     const bool is_flat = form->depths.taps == 1;
-    if (down.taps == window.rows && across.taps == window.columns &&
-        down.stride == window.row_stride && across.stride == window.column_stride &&
-        (is_flat || (may_be_deep && form->depths.taps == window.depths))) {
-      shape->kernel_depth = is_flat ? window.depths : 1;
-      return form;
+    if (down.taps != window.rows || across.taps != window.columns ||
+        down.stride != window.row_stride || across.stride != window.column_stride ||
+        !(is_flat || (may_be_deep && form->depths.taps == window.depths))) {
+      continue;
     }
+    // Each form is judged by the depths that it adds up itself.
+    shape->kernel_depth = is_flat ? window.depths : 1;
+    const double time = Nanoseconds(kernel, *form, *shape, num_threads);
+    if (!found || time < least) found = form, least = time;
   }
-  return nullptr;
+  if (found) shape->kernel_depth = found->depths.taps == 1 ? window.depths : 1;
+  return found;
 }
 
 bool HasFewChannels(const Kernel& kernel, const Shape& s) {
@@ -119,25 +144,11 @@ const Kernel* FindKernel(int lanes) {
 }
 
 bool IsFaster(const Kernel& kernel, const Form& form, const Shape& s, int num_threads) {
-  // What a core does in a nanosecond (Zen 4, AVX-512): 100 operations of products, transforms that
-  // make 3 numbers, and the first reading of 20 bytes of weights, of which those of all layers
-  // together fit no cache. A narrower or slower core does less of each, which leaves the ratio.
-  constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
   constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
-  const double pairs = static_cast<double>(Channels(s)) * s.out_channels;
   const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
-  const double window = form.taps(), points = form.points();
-  const double direct = 2 * window * pairs * outputs / kOperations / num_threads;
-  // A thread's pieces, of which all have the same channels and weights.
-  const Grid grid = Divide(kernel, form, s, num_threads);
-  const int64_t pieces = CeilDiv(grid.tiles * grid.channels, num_threads);
-  const double tiles = static_cast<double>(pieces) * CeilDiv(CountTiles(form, s), grid.tiles);
-  const double share = 1.0 / grid.channels;
-  const double channels = static_cast<double>(partition::RoundUp(Channels(s), kernel.lanes));
-  const double transforms = points * tiles * (channels + share * s.out_channels) / kTransforms;
-  const double products = 2 * points * share * pairs * tiles / kOperations;
-  const double weights = share * static_cast<double>(PackedBytes(form, s)) / kBytes;
-  return (transforms + products + weights) * kGain < direct;
+  const double products = form.taps() * outputs * Channels(s) * s.out_channels;
+  const double direct = 2 * products / kOperations / num_threads;
+  return Nanoseconds(kernel, form, s, num_threads) * kGain < direct;
 }
 
 std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& s,

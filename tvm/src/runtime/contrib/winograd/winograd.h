@@ -3,9 +3,10 @@
  * \file winograd.h
  * \brief Convolutions by Winograd's algorithm, on all threads of the pool.
  *
- * With 3x3 windows it multiplies a quarter as often as a direct convolution; what that costs is 4
- * times the memory of the weights and outputs that differ by some 1e-5 of the largest (direct:
- * 1e-6). Why it is ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py.
+ * With 3x3 windows it multiplies a quarter as often as a direct convolution, with others half to a
+ * sixth as often; what each window costs in memory and digits: docs/backends/dnnl.md. Why it is
+ * ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py,
+ * backends/dnnl/test_winograd_forms.py.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ namespace winograd {
 
 /*! \brief Raised when the kernel or the choice of its convolutions changes: what was measured
  * before says nothing then. */
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
@@ -32,9 +33,10 @@ struct Window {
   int64_t row_stride, column_stride;
 };
 
-/*! \brief The kernel's form for such a window, which `shape` is adapted to: depths that the form
- * transforms are not added up. Null when there is none. */
-const Form* FindForm(const Kernel& kernel, const Window& window, Shape* shape);
+/*! \brief The kernel's form for such a window; of several, the one that the model of time expects
+ * to take least. `shape` is adapted to it: depths that the form transforms are not added up. Null
+ * when there is none. */
+const Form* FindForm(const Kernel& kernel, const Window& window, int num_threads, Shape* shape);
 
 /*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
 bool IsFaster(const Kernel& kernel, const Form& form, const Shape& shape, int num_threads);
@@ -75,8 +77,8 @@ class Convolution {
 
   const Kernel& kernel_;
   const Form& form_;
-  Shape given_;   // as the caller has it
-  Shape shape_;   // as the kernel sees it: the same but where channels are few
+  Shape given_;  // as the caller has it
+  Shape shape_;  // as the kernel sees it: the same but where channels are few
   Strides given_src_, src_, dst_;
   int64_t gathered_floats_ = 0;  // of inputs with few channels
   std::vector<PostOp> post_ops_;

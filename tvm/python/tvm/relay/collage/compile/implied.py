@@ -6,8 +6,8 @@ Exporters write both as operators of their own. The parts of a backend that does
 there, and each value is laid out plainly for the border and back; one that does know them copies a
 tensor for nothing. Results are the same bit for bit.
 
-Assumptions: shapes are static; widths are numbers from 0 on, and what is padded with is a constant.
-Anything else stays as it is.
+Assumptions: widths of padding are numbers from 0 on, and what is padded with is a constant; what is
+broadcast and where it is read have static shapes. Anything else stays as it is.
 
 Test: compile/test_implied.py
 """
@@ -71,7 +71,8 @@ class _NoPadding(DFPatternCallback):
 
 
 class _BroadcastByReader(DFPatternCallback):
-    """An operator on operands as they were before broadcast_to, where it gives the same shape."""
+    """An operator on operands as they were before broadcast_to, where it gives the same shape. Only
+    static shapes tell that."""
 
     def __init__(self) -> None:
         super().__init__(require_type=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites functions in place, by patterns: `doubled`, `scale_axis`, `one_row`, `prelu`, `einsum`.
+"""Rewrites functions in place, by patterns: `doubled`, `scale_axis`, `one_row`, and the rules that
+`prepare` applies at once, `prelu`, `einsum`, `implied` and `taken`.
 
 Test: compile/test_doubled.py, compile/test_scale_axis.py, compile/test_einsum.py
 """

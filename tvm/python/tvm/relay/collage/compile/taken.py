@@ -5,6 +5,9 @@ Exporters write what is one of three or the first of a row so: queries, keys and
 product, the token of the class. Libraries know slices as views or copies, while a take by numbers
 that might be any ends a backend's parts.
 
+Short, and a file of its own: `implied` leaves out what a reader does itself, while this writes one
+operator as another.
+
 Assumptions: shapes are static, the indices are constants that follow one another and lie inside the
 axis. Another take stays as it is.
 

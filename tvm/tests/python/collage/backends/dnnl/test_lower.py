@@ -493,6 +493,24 @@ def test_depth_to_space_and_back(layout):
     check(relay.Tuple([*outputs, nn.space_to_depth(x, 2, layout)]))
 
 
+# Sizes that are no whole number of blocks of 2 or 3; TVM drops what is left over.
+CUT_BLOCKS = {
+    "rows": (nn.space_to_depth, (1, 4, 5, 6), 2),
+    "columns": (nn.space_to_depth, (1, 4, 6, 5), 2),
+    "channels": (nn.depth_to_space, (1, 6, 4, 4), 2),
+    "channels of whole rows": (nn.depth_to_space, (1, 12, 4, 4), 3),
+}
+
+
+@pytest.mark.parametrize("name", CUT_BLOCKS)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_cut_blocks_stay_on_tvm(name, layout):
+    move, (batch, channels, *places), size = CUT_BLOCKS[name]
+    shape = (batch, channels, *places) if layout == "NCHW" else (batch, *places, channels)
+    with pytest.raises(UnsupportedOpError, match=f"nn.{move.__name__}: block_size={size} of"):
+        lowered(move(var("x", *shape), size, layout))
+
+
 def test_adaptive_pools():
     x = var("x", 2, 17, 12, 10)
     check(relay.Tuple([nn.adaptive_avg_pool2d(x, (4, 5)), nn.adaptive_max_pool2d(x, (1, 2))]))

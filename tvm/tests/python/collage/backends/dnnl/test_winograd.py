@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""3x3 convolutions of oneDNN regions that run by our Winograd kernel, against TVM's own result."""
+"""3x3 convolutions of oneDNN regions by our Winograd kernel, against TVM's own result: what it
+takes, what is fused, who chooses it, threads. Its other windows: test_winograd_forms.py."""
 
 import ctypes
 import subprocess

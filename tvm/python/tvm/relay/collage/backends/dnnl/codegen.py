@@ -25,8 +25,8 @@ WINOGRAD_CHOICES = ("auto", "always", "never")
 def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
     """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run.
 
-    ``winograd``: whether 3x3 convolutions that can run by our kernel do so where that is expected
-    to be faster, always, or never (one of WINOGRAD_CHOICES).
+    ``winograd``: whether convolutions that can run by our kernel do so where that is expected to be
+    faster, always, or never (one of WINOGRAD_CHOICES).
     """
     graph = fuse(lower(flatten(function, "dnnl")))
     graph = phases_as_channels(products_of_points(graph))

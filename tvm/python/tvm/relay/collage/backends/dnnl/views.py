@@ -81,6 +81,8 @@ def depth_to_space(graph: Graph, node: Node) -> list[Node]:
     shape = graph.shapes[node.inputs[0]]
     batch, channels, height, width = shape if is_image else (shape[i] for i in (0, 3, 1, 2))
     places = (height, width) if to_space else (height // size, width // size)
+    is_whole = channels % size**2 == 0 if to_space else height % size == width % size == 0
+    check(node, is_whole, "block_size", f"{size} of shape {shape}")
     if to_space:
         extents = {"c": channels // size**2, "h": height, "w": width}
         depth = "crs" if str(attrs.mode) == "CRD" else "rsc"
