@@ -129,18 +129,20 @@ def test_the_package_carries_the_report(built, capsys):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("nan")])
-def test_a_report_that_cannot_be_added_is_a_warning(monkeypatch, caplog, error):
+def test_a_report_that_cannot_be_added_is_one_line(
+    built, model, tmp_path, monkeypatch, caplog, error
+):
     def fail(*_):
         raise error
 
     monkeypatch.setattr(collage_compiler, "add_report", fail)
-    package = SimpleNamespace(package_path="net.tar", collage=SimpleNamespace(report={}))
-    collage_compiler._add_report(package)
-    [record] = caplog.records
-    assert record.levelname == "WARNING"
-    assert record.getMessage() == (
-        f"the package net.tar carries no report, which could not be added: {error}"
+    done = call(
+        *("compile", "--collage", model, *SHAPES, "--target", f"dnnl -winograd=never, {HOST}"),
+        *("--collage-placement", built.folder / "placement.json", "-o", tmp_path / "net.tar"),
     )
+    assert done.code == 0 and (tmp_path / "net.tar").exists(), done.err
+    [told] = [each.getMessage() for each in caplog.records if each.name == "TVMC"]
+    assert told.endswith(f"net.tar carries no report, which could not be added: {error}")
 
 
 def test_stock_tvmc_runs_the_library(built, model, tmp_path):

@@ -171,11 +171,12 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
 
 
 def _add_report(package: Any) -> None:
-    """What fails is logged: the package is worth more than its report."""
+    """What fails is logged, as an error, since tvmc shows no warnings: the package is worth more
+    than its report."""
     try:
         add_report(package.package_path, package.collage.report)
     except (OSError, ValueError) as error:
-        _logger.warning(
+        _logger.error(
             "the package %s carries no report, which could not be added: %s",
             package.package_path,
             error,
