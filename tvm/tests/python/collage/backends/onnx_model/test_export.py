@@ -55,6 +55,12 @@ REFUSED = {
         lambda x: nn.avg_pool2d(x, 2, 2, ceil_mode=True, count_include_pad=True),
         "ceil_mode=1",
     ),
+    "depth_to_space of channels that are cut": (
+        [f(1, 6, 4, 4)], lambda x: relay.nn.depth_to_space(x, 2), "block_size=2",
+    ),
+    "space_to_depth of rows that are cut": (
+        [f(1, 3, 5, 6)], lambda x: relay.nn.space_to_depth(x, 2), "block_size=2",
+    ),
     "a layout in blocks": (
         [f(1, 1, 4, 4, 4)],
         lambda x: relay.image.resize2d(x, (8, 8), layout="NCHW4c"),

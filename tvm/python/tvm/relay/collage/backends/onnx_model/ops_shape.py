@@ -194,12 +194,15 @@ def _image(call: ExportedCall) -> tuple[str, Value]:
 def _depth_to_space(call: ExportedCall) -> Value:
     layout, data = _image(call)
     size, mode = int(call.attrs.block_size), str(call.attrs.mode)
+    call.require(data.shape[1] % size**2 == 0, "block_size", size)  # TVM leaves the others out
     return call.result_in(layout, "DepthToSpace", [data], blocksize=size, mode=mode)
 
 
 def _space_to_depth(call: ExportedCall) -> Value:
     layout, data = _image(call)
-    return call.result_in(layout, "SpaceToDepth", [data], blocksize=int(call.attrs.block_size))
+    size = int(call.attrs.block_size)
+    call.require(not any(extent % size for extent in data.shape[2:]), "block_size", size)
+    return call.result_in(layout, "SpaceToDepth", [data], blocksize=size)
 
 
 # Relay op -> function of an ExportedCall that adds its nodes and returns the result, or results.
