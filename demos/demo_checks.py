@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the demo expects of each model; a broken expectation is one line of text.
 
+That what ships is as fast as the best backend alone is expected too. An interval too wide to tell
+is no fault: then there are more rounds, and a line says so if they do not tell either.
+
 Test: demos/test_demo.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tvm.relay.collage.measure import Interval
 
 # Largest difference of outputs, as a share of the reference's largest value, before any arg-max.
 OUTPUT_TOLERANCE = 1e-4
-# 95 % sure that the shipped plan is no slower than 1 / 0.97 of the best backend alone.
+# Of the best backend alone's seconds over those of what ships: under it what ships is slower.
 LOWEST_RATIO = 0.97
 FINAL = "final"
+FAST_ENOUGH, SLOWER, UNDECIDED = "fast enough", "slower", "undecided"
 
 
 def broken_expectations(model: dict[str, Any], judge_speed: bool = True) -> list[str]:
@@ -25,12 +33,59 @@ def broken_expectations(model: dict[str, Any], judge_speed: bool = True) -> list
         )
     for plan in model["plans"]:
         lines += _wrong_output(plan, model["reference"])
-    final = next((plan for plan in model["plans"] if plan["name"] == FINAL), None)
+    final = _final(model)
     if final is None or final["status"] != "measured":
         lines.append("the final plan was not measured")
     elif judge_speed:
         lines += _too_slow(final)
     return [f"{model['name']}: {line}" for line in lines]
+
+
+def undecided(model: dict[str, Any]) -> str:
+    """A line where the measurements do not tell whether what ships is slower than the best backend
+    alone; "" where they do."""
+    from tvm.relay.collage.report.facts import ratio_text
+
+    final = _final(model)
+    if final is None or _speed(final["ratio_to_best_single"]) != UNDECIDED:
+        return ""
+    return (
+        f"Whether that is at least {LOWEST_RATIO} x as fast as the best backend alone is undecided:"
+        f" {ratio_text(final)}. A quiet machine, or more --rounds, would tell."
+    )
+
+
+def in_question(
+    samples: Mapping[str, Sequence[float]], ships: str, singles: Collection[str]
+) -> list[str]:
+    """What ships and the best backend alone while their samples, by name and round, leave it
+    undecided which is faster; [] when it is decided, or one of them takes no part any more."""
+    from tvm.relay.collage.timing.comparison import best_first, paired_ratio
+
+    alone = {name: samples[name] for name in singles if name in samples}
+    if ships not in samples or not alone:
+        return []
+    best = best_first(alone)[0]
+    verdict = verdict_of(paired_ratio(samples[best], samples[ships]))
+    return [ships, best] if verdict == UNDECIDED else []
+
+
+def verdict_of(ratio: Interval) -> str:
+    """FAST_ENOUGH or SLOWER where the whole interval is; a bound that is not known is infinite."""
+    if ratio.low >= LOWEST_RATIO:
+        return FAST_ENOUGH
+    return SLOWER if ratio.high < LOWEST_RATIO else UNDECIDED
+
+
+def _final(model: dict[str, Any]) -> dict[str, Any] | None:
+    return next((plan for plan in model["plans"] if plan["name"] == FINAL), None)
+
+
+def _speed(ratio: Mapping[str, Any] | None) -> str | None:
+    """The verdict of a ratio in a record; None without one."""
+    from tvm.relay.collage.measure import Interval
+
+    return None if ratio is None else verdict_of(Interval.from_json(ratio))
 
 
 def _wrong_output(plan: dict[str, Any], reference: str) -> list[str]:
@@ -48,16 +103,14 @@ def _wrong_output(plan: dict[str, Any], reference: str) -> list[str]:
 
 
 def _too_slow(final: dict[str, Any]) -> list[str]:
-    ratio = final["ratio_to_best_single"]
-    if ratio is None:
+    from tvm.relay.collage.report.facts import ratio_text
+
+    verdict = _speed(final["ratio_to_best_single"])
+    if verdict is None:
         return ["the final plan could not be compared with a single backend"]
-    if ratio["high"] is None:
-        return ["the final plan had too few rounds beside the best backend alone to be sure"]
-    if ratio["low"] < LOWEST_RATIO:
+    if verdict == SLOWER:
         return [
-            "the final plan is {value:.3f} [{low:.3f}, {high:.3f}] times as fast as the best "
-            "backend alone; the interval must not go below {limit}".format(
-                **ratio, limit=LOWEST_RATIO
-            )
+            f"the final plan is {ratio_text(final)} as fast as the best backend alone; the whole "
+            f"interval is below {LOWEST_RATIO}"
         ]
     return []

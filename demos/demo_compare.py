@@ -8,13 +8,14 @@ what the demo says. Test: demos/test_demo.py.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from demo_checks import FINAL, OUTPUT_TOLERANCE
+from demo_checks import FINAL, OUTPUT_TOLERANCE, in_question
 from demo_models import DemoModel
 
 # Not our backend of that name.
@@ -25,19 +26,31 @@ _GIVE_UP_RATIO = 2.0
 
 
 def measure_plans(
-    model: DemoModel, result: Any, rounds: int, on_round: Callable[[int, int], None] | None
+    model: DemoModel,
+    result: Any,
+    rounds: int,
+    further_seconds: float,
+    on_round: Callable[[int, int], None] | None,
 ) -> list[dict[str, Any]]:
     """Rows of report.compare_plans: each plan that the guard built, the final one, onnxruntime.
 
     The final plan *is* one of the others, the same library file, so it is measured as that one
-    only: two processes of one library differ by chance alone.
+    only: two processes of one library differ by chance alone. It and the best backend alone run
+    for up to further_seconds more while it is undecided which is faster.
     """
     from tvm.relay.collage.measure import Contestant
     from tvm.relay.collage.report import compare_plans, is_single
+    from tvm.relay.collage.timing.rounds import Further
 
     built = result.guard.libraries
     equals = {i.name: i.same_as for i in result.guard.comparisons if i.same_as and i.name in built}
     libraries = {name: built[name] for name in built if name not in equals}
+    singles = [name for name in built if is_single(name)]
+    question = functools.partial(
+        in_question,
+        ships=equals.get(result.plan, result.plan),
+        singles={equals.get(name, name) for name in singles},
+    )
 
     def peers(inputs: str) -> list[Any]:
         if not model.onnx:
@@ -52,6 +65,7 @@ def measure_plans(
         peers,
         reference=reference_of(model),
         rtol=OUTPUT_TOLERANCE,
+        further=Further(question, further_seconds),
         on_round=on_round,
     )
     by_name = {item.name: item for item in found}
@@ -62,7 +76,6 @@ def measure_plans(
     comparisons.append(dataclasses.replace(by_name[result.plan], name=FINAL))
     if model.onnx:
         comparisons.append(by_name[ONNXRUNTIME])
-    singles = [name for name in built if is_single(name)]
     rows = compare_plans(comparisons, singles, FINAL)
     for row in rows:
         row["note"] = f"is plan {result.plan}" if row["name"] == FINAL else ""

@@ -2,6 +2,8 @@
 """The demo: its pieces, what it refuses, a small model through all of it, one real model."""
 
 import datetime
+import functools
+import itertools
 import json
 
 import demo
@@ -15,6 +17,7 @@ import pytest
 from tvm import autotvm
 from tvm.relay.backend import te_compiler
 from tvm.relay.collage.store import CostStore
+from tvm.relay.collage.timing.rounds import Further, run_rounds
 
 
 def record(**changes):
@@ -64,11 +67,74 @@ def test_a_failed_plan_is_named_with_its_reason():
     assert only_line(model) == "net: plan tvm failed: crashed: signal 11"
 
 
-def test_a_slow_final_plan_unless_speed_is_not_judged():
-    slow = record(ratio_to_best_single={"value": 0.99, "low": 0.96, "high": 1.01})
-    assert "0.990 [0.960, 1.010] times as fast" in only_line(slow)
+def ratio(value, low, high):
+    return record(ratio_to_best_single={"value": value, "low": low, "high": high})
+
+
+def test_a_final_plan_that_is_surely_slower_is_a_fault():
+    slow = ratio(0.95, 0.93, 0.969)
+    assert only_line(slow) == (
+        "net: the final plan is 0.950 [0.930, 0.969] x as fast as the best backend alone; the "
+        "whole interval is below 0.97"
+    )
+    assert demo_checks.undecided(slow) == ""
     assert demo_checks.broken_expectations(slow, judge_speed=False) == []
-    assert "could not be compared" in only_line(record(ratio_to_best_single=None))
+    without = record(ratio_to_best_single=None)
+    assert "could not be compared" in only_line(without) and demo_checks.undecided(without) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (ratio(1.043, 0.923, 1.144), "undecided: 1.043 [0.923, 1.144] x."),
+        (ratio(0.96, 0.9, 0.97), "undecided: 0.960 [0.900, 0.970] x."),
+        (ratio(0.9, 0.0, None), "undecided: 0.900 x, after too few rounds to be sure."),
+    ],
+    ids=["faster_at_a_guess", "slower_at_a_guess", "too_few_rounds"],
+)
+def test_an_interval_that_is_merely_wide_is_a_line_and_no_fault(model, what):
+    assert demo_checks.broken_expectations(model) == []
+    assert what in demo_checks.undecided(model) and "\n" not in demo_checks.undecided(model)
+
+
+def test_a_final_plan_that_is_fast_enough_is_no_line():
+    for good in (ratio(1.0, 0.97, 1.03), ratio(1.0, 1.0, 1.0), ratio(2.0, 0.98, 9.0)):
+        assert demo_checks.broken_expectations(good) == []
+        assert demo_checks.undecided(good) == ""
+
+
+HALF = (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rounds", "who"),
+    [
+        # Told apart at once: what ships is faster, or slower than any doubt.
+        ({"mix": (1.0,), "dnnl": (1.2,), "tvm": HALF}, 6, []),
+        ({"mix": (1.5,), "dnnl": (1.2,), "tvm": HALF}, 6, []),
+        # The best backend alone ships: nothing is in question.
+        ({"mix": HALF, "dnnl": (1.0,), "tvm": HALF}, 6, []),
+        # As good as each other in the middle, but the interval stays wide: to the end.
+        ({"mix": (1.0,), "dnnl": (0.9, 1.1), "tvm": HALF}, 48, ["dnnl", "mix"]),
+    ],
+    ids=["faster", "slower", "a_single_ships", "undecided"],
+)
+def test_more_rounds_while_it_is_undecided(seconds, rounds, who):
+    ships = "dnnl" if seconds["mix"] is HALF else "mix"
+    of = {name: itertools.cycle(each) for name, each in seconds.items()}
+    question = functools.partial(demo_checks.in_question, ships=ships, singles=["dnnl", "tvm"])
+    samples = run_rounds(
+        list(of),
+        lambda name: next(of[name]),
+        6,
+        leave=lambda name, reason: None,
+        further=Further(question, 3600.0),
+    )
+    counts = {name: len(each) for name, each in samples.items()}
+    assert max(counts.values()) == rounds and counts["tvm"] == 6
+    assert sorted(demo_checks.in_question(samples, ships, ["dnnl"])) == who
+    assert demo_checks.in_question(samples, "gone", ["dnnl", "tvm"]) == []
+    assert demo_checks.in_question(samples, ships, []) == []
 
 
 def test_no_final_plan():
@@ -243,6 +309,20 @@ def test_a_broken_expectation_is_an_exit_code_and_a_line(tmp_path, monkeypatch, 
     code, report = run(tmp_path, "--models", "cls")
     assert code == 1 and len(report["broken"]) == 1
     assert "demo: net: output reads 'x', not 'abc'" in capsys.readouterr().err
+
+
+def test_what_is_undecided_is_a_line_and_ends_with_0(tmp_path, monkeypatch, capsys):
+    model = ratio(1.043, 0.923, 1.144) | {"summary": ""}
+    monkeypatch.setattr(demo, "run_model", lambda *_: dict(model))
+    code, report = run(tmp_path, "--models", "cls")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert code == 0 and report["broken"] == []
+    assert report["models"][0]["undecided"] in shown and "[0.923, 1.144]" in shown
+    code, report = run(tmp_path, "--models", "cls", "--quick")
+    assert code == 0 and report["models"][0]["undecided"] == ""
+    model |= ratio(0.9, 0.8, 0.96)
+    code, _ = run(tmp_path, "--models", "cls")
+    assert code == 1 and "whole interval is below 0.97" in capsys.readouterr().err
 
 
 def test_a_model_that_fails_is_a_line_and_the_others_run(tmp_path, monkeypatch, capsys):
