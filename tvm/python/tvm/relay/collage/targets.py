@@ -79,7 +79,8 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
 
 def split_targets(text: str, called: str) -> list[str]:
     """The targets of a list as command lines have it, "llvm, dnnl -winograd=never": an option's own
-    commas part nothing. OptionError, naming the flag that it is `called`, for an open quote."""
+    commas part nothing, but for one of a backend's option before the name of a target. OptionError,
+    naming the flag that it is `called`, for an open quote."""
     for match in _QUOTED.finditer(text):
         if len(match[0]) == 1:
             rest = text[: match.start()].rpartition(" ")[2] + text[match.start() :]
@@ -88,9 +89,21 @@ def split_targets(text: str, called: str) -> list[str]:
     for word in _WORD.findall(text):
         if word == ",":
             pieces.append([])
-        else:
-            pieces[-1].append(word)
+            continue
+        is_of_backend = bool(pieces[-1]) and find_backend(pieces[-1][0]) is not None
+        first, *targets = _without_targets(word) if is_of_backend else [word]
+        pieces[-1].append(first)
+        pieces += [[target] for target in targets]
     return [" ".join(words) for words in pieces if words]
+
+
+def _without_targets(option: str) -> list[str]:
+    """A backend's option, then the targets that its text goes on with, "-winograd=never,cblas"; in
+    quotes they are of its value."""
+    if '"' in option or "'" in option:
+        return [option]
+    names = "|".join(re.escape(name) for name in ["llvm", *(b.name for b in list_backends())])
+    return re.split(rf",(?=(?:{names})(?:,|$))", option)
 
 
 def _each_once(external: Sequence[Target]) -> tuple[Target, ...]:

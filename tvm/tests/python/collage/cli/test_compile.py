@@ -115,11 +115,11 @@ def test_what_is_wrong_is_one_line(folder, capsys, monkeypatch, arguments, says)
 
 
 def test_commas_inside_an_option_part_no_backends_and_capitals_are_onnx_too(folder, capsys):
-    asked = argparse.Namespace(
-        backends="dnnl -winograd=never , cblas", host="llvm -mattr=+avx,+fma"
-    )
-    targets = building.targets_of(asked, collage.CollageOptions())
-    assert [target.kind.name for target in targets] == ["llvm", "dnnl", "cblas"]
+    for backends in ("dnnl -winograd=never , cblas", "dnnl -winograd=never,cblas"):
+        asked = argparse.Namespace(backends=backends, host="llvm -mattr=+avx,+fma")
+        targets = building.targets_of(asked, collage.CollageOptions())
+        assert [target.kind.name for target in targets] == ["llvm", "dnnl", "cblas"]
+        assert targets[1].attrs["winograd"] == "never"
     text = """a -x="1, 2" -y=3,4,b -z='it"s'"""
     assert split_targets(text, "--backends") == [text]
     for name in ("NET.ONNX", "net.Onnx"):

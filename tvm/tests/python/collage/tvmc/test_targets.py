@@ -28,6 +28,18 @@ SPLITS = {
     ),
     'llvm -mattr="+a, +b", dnnl': ('llvm -mattr="+a, +b"', ["dnnl"]),
     "llvm -libs=mkl,cblas": ("llvm -libs=mkl,cblas", []),
+    # But an option of a backend ends where a target's name follows.
+    "dnnl -winograd=never,cblas": ("HOST", ["dnnl -winograd=never", "cblas"]),
+    "dnnl -winograd=never,llvm -mcpu=a,cblas -b=1,2,mkl,dnnl": (
+        "llvm -mcpu=a,cblas -b=1,2,mkl,dnnl",
+        ["dnnl -winograd=never"],
+    ),
+    "llvm, dnnl -winograd=never,mkl,cblas -b=1": (
+        "llvm",
+        ["dnnl -winograd=never", "mkl", "cblas -b=1"],
+    ),
+    "llvm, dnnl -winograd=never,cblsa": ("llvm", ["dnnl -winograd=never,cblsa"]),
+    """llvm, dnnl -a='b,mkl,c' -d="e",mkl""": ("llvm", ["""dnnl -a='b,mkl,c' -d="e",mkl"""]),
     "llvm -mattr=+a,dnnl, cblas": ("llvm -mattr=+a,dnnl", ["cblas"]),
     "mine -log=/tmp/a.log, llvm": ("llvm", ["mine -log=/tmp/a.log"]),
     # TVM's own composite targets, and two targets of TVM's, are for stock tvmc to take.
@@ -41,7 +53,9 @@ SPLITS = {
 
 @pytest.mark.parametrize("text", SPLITS)
 def test_a_text_is_split(text):
-    assert split_target(text, tvmc_target) == SPLITS[text]
+    host, backends = SPLITS[text]
+    host = host.replace("HOST", str(collage.host_target()))
+    assert split_target(text, tvmc_target) == (host, backends)
 
 
 def test_a_text_without_a_host_is_for_this_cpu():
@@ -80,6 +94,7 @@ def test_a_compilation_has_the_backends_and_tvmc_the_rest():
     [
         ("dnnl, dnl, llvm", "unknown backend or target kind 'dnl'"),
         ("dnnl -winograd=never, llvm, dnnl", "in the target list with different options"),
+        ("dnnl -winograd=never,cblas,dnnl, llvm", "in the target list with different options"),
     ],
 )
 def test_errors_are_those_of_a_target_list(text, error):
