@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole benchmarks that are killed or interrupted, while they build and while they measure: no
+process of theirs goes on, and Ctrl-C leaves no folder either."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tree
+
+PROGRAM = str(tree.SUPPORT / "bench_program.py")
+# A variable that all that a benchmark starts inherits, whoever its parent is then.
+MARK = "COLLAGE_TEST_BENCH"
+QUICK = ["--nets", "small", "--rounds", "100000"]
+PEERS, DEPLOY = ["peers", *QUICK, "--contestants"], ["deploy", *QUICK, "--backends", "dnnl"]
+# What the command lines of the processes of interest have in them.
+CHILD, WORKER, SERVER = "harness/child.py", "collage.exec.worker", "harness/served.py"
+WHY = "a net built by a whole benchmark"
+
+
+def marked(mark):
+    """Command lines of the processes that have the mark and run, by their numbers."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if f"{MARK}={mark}".encode() not in (folder / "environ").read_bytes().split(b"\0"):
+                continue
+            if (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                command = (folder / "cmdline").read_bytes()
+                found[int(folder.name)] = command.replace(b"\0", b" ").decode()
+    return found
+
+
+def until(is_so, seconds, driver=None):
+    """Whether it is so within so many seconds; AssertionError when the driver ends before."""
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        assert driver is None or driver.poll() is None, "the benchmark ended by itself"
+        time.sleep(0.05)
+    return is_so()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill_9", "ctrl_c"])
+@pytest.mark.parametrize(
+    ("arguments", "there", "gone"),
+    [
+        pytest.param([*PEERS, "onnxruntime"], [WORKER], [], id="peers_measuring"),
+        pytest.param([*PEERS, "collage"], [CHILD, WORKER], [], id="peers_building"),
+        pytest.param(
+            [*PEERS, "onnxruntime,stock"],
+            [WORKER, SERVER],
+            [CHILD],
+            id="peers_beside_stock",
+            marks=pytest.mark.slow(WHY),
+        ),
+        pytest.param(DEPLOY, [CHILD, WORKER], [], id="deploy_building"),
+        pytest.param(
+            DEPLOY,
+            [WORKER, SERVER, "cpp_deploy"],
+            [CHILD],
+            id="deploy_measuring",
+            marks=pytest.mark.slow(WHY),
+        ),
+        pytest.param(
+            [*DEPLOY, "--neighbour"],
+            [WORKER, "harness.neighbour"],
+            [CHILD],
+            id="deploy_beside_neighbours",
+            marks=pytest.mark.slow(WHY),
+        ),
+    ],
+)
+def test_no_process_goes_on(arguments, there, gone, how, tmp_path):
+    mark, scratch = str(tmp_path), tmp_path / "scratch"
+    scratch.mkdir()
+    folders = [tree.ROOT / "bench", tree.ROOT / "demos"]
+    variables = {MARK: mark, "TMPDIR": str(scratch)}
+    with open(tmp_path / "log.txt", "w") as log:
+        driver = subprocess.Popen(
+            [sys.executable, PROGRAM, *arguments, "--output", str(tmp_path / "figures")],
+            env=tree.child_environment(*folders, **variables),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # as a terminal gives one to each command
+        )
+
+    def is_moment():
+        lines = [line for pid, line in marked(mark).items() if pid != driver.pid]
+        return all(any(word in line for line in lines) for word in there) and not any(
+            word in line for word in gone for line in lines
+        )
+
+    try:
+        assert until(is_moment, 200, driver), (tmp_path / "log.txt").read_text()
+        assert len(marked(mark)) > len(there), "the benchmark itself, and those"
+        if how == signal.SIGKILL:
+            driver.kill()
+        else:
+            os.killpg(driver.pid, how)  # a terminal's Ctrl-C reaches the whole group
+        assert driver.wait(timeout=30) != 0
+        assert until(lambda: not marked(mark), 10), marked(mark)
+        if how == signal.SIGINT:
+            assert list(scratch.iterdir()) == []
+    finally:
+        driver.kill()
+        driver.wait()
+        for pid in marked(mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
