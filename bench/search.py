@@ -25,7 +25,7 @@ from typing import Any
 
 import models
 from harness import arguments, child, records
-from harness.tables import text_table
+from harness.tables import interval_text, text_table
 
 PUBLISHED = "resnet50,mobilenetv2,inception_v3,densenet121,bert,nasnet"
 # The widest positions, and the most candidates that real costs were asked of.
@@ -116,9 +116,9 @@ def report(result: dict) -> None:
     head += [*(f"{name[:6]}" for name in PHASES), *COUNTS, "MB", "plan"]
     rows = [_row(side, result["runs"][side]) for side in SIDES]
     print(text_table(head, rows), flush=True)
-    for side, (low, middle, high) in result["ratios"].items():
-        text = f"{middle:.3f} [{low:.3f} .. {high:.3f}]"
-        print(f"  {side}, whole pass, CPU, ours / stock: {text}")
+    for side, (least, middle, most) in result["ratios"].items():
+        text = interval_text([middle, least, most])
+        print(f"  {side}, whole pass, CPU, ours / stock, median [least, most]: {text}")
     stock = result["runs"]["stock"]
     if stock:
         last = stock[-1]

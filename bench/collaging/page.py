@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.tables import markdown_table
+from harness.tables import interval_text, markdown_table
 
 # Where nets are from.
 PEERS, ZOO = "the peers' benchmark", "the zoo"
@@ -74,12 +74,12 @@ def _of_group(records: Sequence[Record]) -> str:
         ratios = [r["shipped"][field] for r in records if r["shipped"][field]]
         found = mean(ratios)
         if found:
-            value, low, high, count = found
+            *interval, count = found
             lows = sum(ratio[1] >= LEAST for ratio in ratios)
             slower = sum(ratio[2] is not None and ratio[2] < 1 for ratio in ratios)
             texts.append(
-                f"over the {what} {value:.3f} [{low:.3f}, {high:.3f}] in the geometric mean of "
-                f"{count}, lower bound at {LEAST} or more on {lows}, surely slower on {slower}"
+                f"over the {what} {interval_text(interval)} in the geometric mean of {count}, "
+                f"lower bound at {LEAST} or more on {lows}, surely slower on {slower}"
             )
     return "; ".join(texts)
 
@@ -201,10 +201,10 @@ def _value(row: Record | None) -> str:
 
 
 def _ratio(ratio: Ratio | None) -> str:
-    if not ratio:
-        return "-"
-    value, low, high = ("?" if each is None else f"{each:.2f}" for each in ratio)
-    return f"{value} [{low}, {high}]"
+    """The best single backend beside itself is 1 by definition."""
+    if ratio and ratio[1] == ratio[2]:
+        return f"{ratio[0]:.2f}"
+    return interval_text(ratio, ".2f")
 
 
 def _short(plan: str | None) -> str:

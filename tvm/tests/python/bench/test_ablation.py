@@ -132,6 +132,9 @@ def test_the_page_says_what_the_records_say():
     assert "| mixed | 1 | 31 | 9 | 0 | 50 | 40 | 2 | 3 |" in text
     assert "| **geometric mean** |  | **0.500** | **1.095** |  | **1.095** |" in text
     assert page.tables([]) == "No records.\n"
+    # Beside itself, and with rounds too few for an upper end.
+    text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
+    assert "| 1.00 |" in text and "| 1.00 [0.90, inf] |" in text
 
 
 def test_the_draw_is_that_of_the_seed(capsys):

@@ -130,7 +130,7 @@ def test_what_launches_no_kernel_says_so(report):
 def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
     texts = [explain(compared(result, collage=1.0, tvm=ms), "collage") for ms in (1.5, 2.5, 36.0)]
     assert [told["plans"][0]["text"] for told in texts] == [
-        "tvm lost to collage by 50.0 % [50.0, 50.0] end to end.",
+        "tvm lost to collage by 50.0 [50.0, 50.0] % end to end.",
         "tvm takes 2.50 [2.50, 2.50] times as long as collage end to end.",
         "tvm takes 36.0 [36.0, 36.0] times as long as collage end to end.",
     ]
@@ -157,7 +157,7 @@ def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     report = compared(result, collage=1.0, tvm=1.1)
     told = explain(report, "collage")
     [row] = told["plans"]
-    assert row["text"] == "tvm lost to collage by 10.0 % [10.0, 10.0] end to end."
+    assert row["text"] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
     first, second = row["places"]
     assert first.startswith("  mostly at nn.relu, sigmoid (nodes ") and "  then at " in second
     assert first.endswith(f": 19 s (tvm) there, 11 s ({NAME}, tvm) here, each part alone")
@@ -170,7 +170,7 @@ def test_a_plan_that_no_file_holds_is_told_without_places(result):
     seen = report["placements"]
     seen["plans"] = [row for row in seen["plans"] if row["plan"] != "tvm"]
     [row] = explain(report, "collage")["plans"]
-    assert row["text"].startswith("tvm lost to collage by 10.0 %") and not row["places"]
+    assert row["text"].startswith("tvm lost to collage by 10.0 [") and not row["places"]
 
 
 def test_plans_that_failed_or_are_no_slower_say_so(result):
@@ -182,7 +182,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     report = dataclasses.replace(result, guard=guard, plan="tvm").to_json()
     texts = [row["text"] for row in explain(report, "tvm")["plans"]]
     assert texts == [
-        "collage is no slower than tvm, which is simpler: -10.0 % [-10.0, -10.0] end to end.",
+        "collage is no slower than tvm, which is simpler: -10.0 [-10.0, -10.0] % end to end.",
         "dnnl failed: crashed: signal 11.",
         "other is the same as tvm.",
     ]

@@ -14,6 +14,7 @@ from tvm import relay
 from tvm.relay.collage import optimizer
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
+from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.function_report import CostsAsked, FunctionReport, ReportedPart, Unplaced
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
@@ -185,6 +186,18 @@ def test_rounds_that_both_ran_are_compared():
     short = Comparison("collage", Cost.measured([2.0] * 6), None, 0.0, (2.0,) * 6)
     rows = compare_plans([full, short], ["tvm"])
     assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+
+
+def test_a_ratio_has_its_interval_but_beside_itself():
+    def text(*samples):
+        name, ratio = "collage", median_interval(samples).to_json()
+        return ratio_text({"name": name, "ratio_to_best_single": ratio})
+
+    assert text(*[0.9] * 3, 1.0, 1.1, *[1.2] * 2) == "1.000 [0.900, 1.200] x"
+    # Narrower than three digits tell is not the same as without width.
+    assert text(*[0.99996] * 3, 1.0, 1.0, *[1.00004] * 2) == "1.000 [1.000, 1.000] x"
+    assert text(*[1.0] * 6) == "1.000 x"
+    assert ratio_text({"ratio_to_best_single": None}) == "-"
 
 
 def test_too_few_rounds_bound_nothing_and_the_report_says_so():

@@ -143,11 +143,7 @@ def _percent(row: dict[str, Any]) -> str:
     ratio = row["ratio_to_chosen"]
     if not ratio:
         return "an unknown share"
-    text = f"{100 * (ratio['value'] - 1):.1f} %"
-    if ratio["low"] is not None and ratio["high"] is not None:
-        low, high = (100 * (ratio[bound] - 1) for bound in ("low", "high"))
-        text += f" [{low:.1f}, {high:.1f}]"
-    return text
+    return f"{Interval(*(100 * (each - 1) for each in Interval.from_json(ratio))).Summary(1)} %"
 
 
 def _places(layers: Layers, ships: str, plan: str) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
+from ..costs.statistics import Interval
 from ..function_report import FunctionReport, ReportedPart
 from ..graph_search.coarse import SLACK
 from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
@@ -112,13 +113,14 @@ def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
 
 
 def ratio_text(row: dict[str, Any]) -> str:
-    """1.23 [1.20, 1.26] times as fast; a dash where there is none."""
-    ratio = row["ratio_to_best_single"]
-    if ratio is None:
+    """1.230 [1.200, 1.260] times as fast; a dash where there is none. The best backend beside
+    itself is 1 by definition, and nothing that was measured has an interval without width."""
+    if row["ratio_to_best_single"] is None:
         return "-"
-    if ratio["high"] is None:
-        return f"{ratio['value']:.3f} x, after too few rounds to be sure"
-    return "{value:.3f} [{low:.3f}, {high:.3f}] x".format(**ratio)
+    ratio = Interval.from_json(row["ratio_to_best_single"])
+    if not ratio.is_bounded:
+        return f"{ratio.Summary()} x, after too few rounds to be sure"
+    return f"{ratio.value:.3f} x" if ratio.low == ratio.high else f"{ratio.Summary()} x"
 
 
 def plan_remarks(row: dict[str, Any]) -> str:
