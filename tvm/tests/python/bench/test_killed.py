@@ -20,7 +20,6 @@ QUICK = ["--nets", "small", "--rounds", "100000"]
 PEERS, DEPLOY = ["peers", *QUICK, "--contestants"], ["deploy", *QUICK, "--backends", "dnnl"]
 # What the command lines of the processes of interest have in them.
 CHILD, WORKER, SERVER = "harness/child.py", "collage.exec.worker", "harness/served.py"
-WHY = "a net built by a whole benchmark"
 
 
 def marked(mark):
@@ -56,7 +55,7 @@ def until(is_so, seconds, driver=None):
             [WORKER, SERVER],
             [CHILD],
             id="peers_beside_stock",
-            marks=pytest.mark.slow(WHY),
+            marks=pytest.mark.slow("a net built by a whole benchmark"),
         ),
         pytest.param(DEPLOY, [CHILD, WORKER], [], id="deploy_building"),
         pytest.param(
@@ -64,14 +63,14 @@ def until(is_so, seconds, driver=None):
             [WORKER, SERVER, "cpp_deploy"],
             [CHILD],
             id="deploy_measuring",
-            marks=pytest.mark.slow(WHY),
+            marks=pytest.mark.slow("a net built by a whole benchmark"),
         ),
         pytest.param(
             [*DEPLOY, "--neighbour"],
             [WORKER, "harness.neighbour"],
             [CHILD],
             id="deploy_beside_neighbours",
-            marks=pytest.mark.slow(WHY),
+            marks=pytest.mark.slow("a net built by a whole benchmark"),
         ),
     ],
 )

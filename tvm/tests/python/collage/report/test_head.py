@@ -5,15 +5,19 @@ import pytest
 from tvm.relay.collage.report.head import MORE, head_lines
 
 
-def plan(name, seconds, *, single=False, chosen=False, ratio=None, same_as=""):
+def ratio_of(value):
+    return value and {"value": value, "low": value - 0.05, "high": value + 0.05}
+
+
+def plan(name, seconds, *, single=False, chosen=False, ratio=None, takes=None, same_as=""):
     return {
         "name": name,
         "seconds": seconds,
         "is_single_backend": single,
         "is_chosen": chosen,
         "same_as": same_as,
-        "ratio_to_best_single": ratio
-        and {"value": ratio, "low": ratio - 0.05, "high": ratio + 0.05},
+        "ratio_to_best_single": ratio_of(ratio),
+        "ratio_to_chosen": ratio_of(takes),
     }
 
 
@@ -50,9 +54,13 @@ def test_a_backend_that_wins_is_told_beside_the_next_plan(same_as):
     plans = [plan("dnnl", 2e-3, single=True, chosen=not same_as, ratio=1.0)]
     if same_as:
         plans.append(plan("collage", 2e-3, chosen=True, ratio=1.0, same_as="dnnl"))
-    plans += [plan("collage-merged", 3e-3, ratio=0.67), plan("tvm", None, single=True)]
+    # By the rounds that both ran, also where the medians of each alone are in another order.
+    plans += [plan("openvino", 1.9e-3, single=True, ratio=0.6, takes=1.6)]
+    plans += [plan("collage-merged", 3e-3, ratio=0.67, takes=1.5), plan("tvm", None, single=True)]
     _, latency, _ = head_lines(report(*plans, chosen=named))
-    assert latency == ("It takes 2 ms a run; the next plan, collage-merged, takes 1.50 times that.")
+    assert latency == (
+        "It takes 2 ms a run; the next plan, collage-merged, takes 1.50 [1.45, 1.55] times that."
+    )
 
 
 def test_what_is_not_known_is_said():

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..costs.cost import format_seconds
+from ..costs.statistics import Interval
 from .facts import busy_text, operators_by_backend, ratio_text
 
 MORE = (
@@ -36,11 +37,11 @@ def _latency(report: dict[str, Any]) -> str:
     if best and chosen["ratio_to_best_single"] and best["name"] not in _same(report, chosen):
         beside = f"the best backend alone, {best['name']} with {format_seconds(best['seconds'])}"
         return f"{text}, {ratio_text(chosen)} as fast as {beside}."
-    second = min(_others(report, chosen), key=lambda row: row["seconds"], default=None)
+    second = min(_others(report, chosen), key=_times_as_long, default=None)
     if second is None:
         return f"{text}; there was no other plan to compare with."
-    ratio = second["seconds"] / chosen["seconds"]
-    return f"{text}; the next plan, {second['name']}, takes {ratio:.2f} times that."
+    times = Interval.from_json(second["ratio_to_chosen"]).Summary(2)
+    return f"{text}; the next plan, {second['name']}, takes {times} times that."
 
 
 def _next(report: dict[str, Any]) -> str:
@@ -59,13 +60,19 @@ def _speed(row: dict[str, Any]) -> tuple[float, float]:
     return (ratio["value"] if ratio else 0.0, -row["seconds"])
 
 
+def _times_as_long(row: dict[str, Any]) -> float:
+    """Of the chosen plan's seconds, by the rounds that both ran: the medians of each alone may be
+    in another order."""
+    return row["ratio_to_chosen"]["value"]
+
+
 def _others(report: dict[str, Any], chosen: dict[str, Any]) -> list[dict[str, Any]]:
     """Plans that are no other name of the chosen one."""
     same = _same(report, chosen)
     return [
         row
         for row in report["plans"]
-        if row["seconds"] and not {row["name"], row["same_as"] or row["name"]} & same
+        if row["ratio_to_chosen"] and not {row["name"], row["same_as"] or row["name"]} & same
     ]
 
 
