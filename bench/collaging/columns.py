@@ -104,13 +104,14 @@ def trial(request: dict[str, Any]) -> Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A column's plans, the seconds that they took to find, and how many costs its backends made
-    the store's."""
+    """A column's plans, the seconds that they took to find, how many costs its backends made the
+    store's, and whether kernels of our own are what it adds."""
 
     name: str
     plans: Plans
     seconds: float
     measured: int
+    adds_own_kernels: bool
 
 
 def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Found]:
@@ -119,11 +120,12 @@ def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Fo
     PassContext."""
     options = collage.CollageOptions.current()
     with open_session(options, _targets(backends).external) as session:
+        own = {f"+{each.name}" for name in backends for each in get_backend(name).own_kernels()}
         for name, external in targets_of_columns(backends).items():
             began, known = time.monotonic(), session.estimator.misses
             plans = _plans_of(prepared, external, session)
             seconds, measured = time.monotonic() - began, session.estimator.misses - known
-            yield Found(name, plans, seconds, measured)
+            yield Found(name, plans, seconds, measured, name in own)
 
 
 def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
@@ -169,6 +171,7 @@ class Libraries:
             [name for name in order if name in self.files],
             [name for name in singles if name in self.files],
             names.get(OP_LEVEL),
+            found.adds_own_kernels,
         )
 
     def add(self, name: str, mod: tvm.IRModule) -> str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contestant beside a busy process, which stands still except while the contestant runs.
+"""A busy process: beside a contestant, where it stands still except while that runs; or by itself.
 
 Run as a module it is the neighbour that runs a contestant for ever. Test: bench/test_deploy.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,41 @@ def beside(
     return inner if neighbour is None else _Beside(inner, neighbour)
 
 
+@contextlib.contextmanager
+def busy() -> Iterator[None]:
+    """One thread of another process computes during the block."""
+    process = _started(LOOP)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _started(neighbour: Mapping[str, Any]) -> subprocess.Popen[str]:
+    """The process of a neighbour that is busy from now on."""
+    folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+    # The same neighbour beside each variant of ours, which differ in this one.
+    variables = {name: v for name, v in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    request = {**neighbour, "parent": os.getpid()}
+    # Of the worker's process group, so that both end together.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "harness.neighbour", json.dumps(request)],
+        env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        raise RuntimeError(f"the neighbour ended with {process.wait()}")
+    return process
+
+
 class _Beside:
     def __init__(self, inner: Runnable, neighbour: Mapping[str, Any]) -> None:
         self.run, self.outputs, self._inner = inner.run, inner.outputs, inner
-        folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-        # The same neighbour beside each variant of ours, which differ in this one.
-        variables = {name: v for name, v in os.environ.items() if name != "GOMP_SPINCOUNT"}
-        request = {**neighbour, "parent": os.getpid()}
-        # Of the worker's process group, so that both end together.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "harness.neighbour", json.dumps(request)],
-            env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._process = _started(neighbour)
         weakref.finalize(self, self._process.kill)
-        if self._process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"the neighbour ended with {self._process.wait()}")
         self._process.send_signal(signal.SIGSTOP)
 
     def seconds(self, number: int) -> float:

@@ -2,6 +2,7 @@
 """bench/ablation.py: its columns, what the judge says of rounds that were made up, the page, the
 draw, and a small net through all of it."""
 
+import dataclasses
 import json
 import math
 
@@ -53,9 +54,23 @@ def test_each_column_ships_its_fastest_and_ratios_are_to_the_best_single():
     assert found["shipped"]["over_peer"] == pytest.approx([3.0] * 3, rel=0.01)
     assert not found["shipped"]["is_single"] and found["columns"][0]["is_single"]
     assert found["graph_level"] == {
-        **dict.fromkeys(("plan", "over_single", "over_peer")), "is_single": False
+        **dict.fromkeys(("plan", "over_single", "over_library", "over_peer")), "is_single": False
     }  # fmt: skip
     json.dumps(found, allow_nan=False)
+
+
+def test_own_kernels_inside_a_backend_are_a_backend_of_their_own():
+    items = [rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl", 2), ("dnnl of +own", 1)]]
+    own = Column("+own", ["tvm", "dnnl of +own"], ["tvm", "dnnl of +own"], None, True)
+    first = Column("+dnnl", ["tvm", "dnnl"], ["tvm", "dnnl"], None)
+    last = dataclasses.replace(own, name="+cblas", adds_own_kernels=False)
+    found = judge(items, [FIRST, first, own, last], [], "dnnl of +own", None)
+    assert (found["best_single"], found["best_library"]) == ("dnnl of +own", "dnnl")
+    assert found["shipped"]["over_single"] == pytest.approx([1.0] * 3)
+    assert found["shipped"]["over_library"] == pytest.approx([2.0] * 3, rel=0.01)
+    # A column of own kernels that no part can use has the plans of the one before.
+    same = dataclasses.replace(first, adds_own_kernels=True)
+    assert judge(items, [first, same], [], "dnnl", None)["best_library"] == "dnnl"
 
 
 def test_the_rounds_that_choose_are_not_those_that_tell():
@@ -85,6 +100,7 @@ def test_who_fails_or_leaves_at_once_is_nobody_s_choice():
 def made(net, single, peer, *, is_single=False, **changes):
     """A record with these ratios of what ships."""
     row = {"plan": "mix", "is_single": is_single, "over_single": single, "over_peer": peer}
+    row |= {"over_library": single and [2 * each for each in single]}
     nothing = {**row, "plan": None, "over_single": None}
     record = {
         "net": net, "size": 0, "batch": 1, "from": page.ZOO, "failure": None, "date": "2026-11-24",
@@ -100,7 +116,7 @@ def made(net, single, peer, *, is_single=False, **changes):
         ],
         "columns": [{**row, "name": "tvm", "over_single": [0.5, 0.0, None]}],
         "op_level": row, "graph_level": nothing, "shipped": row,
-        "best_single": "dnnl of +dnnl", "fastest_peer": "openvino",
+        "best_single": "dnnl of +dnnl", "best_library": "openvino", "fastest_peer": "openvino",
         "rows": [{"name": "mix", "seconds": 2e-3, "status": "measured"}],
         "columns_spent": [{"name": "tvm", "seconds": 2.0, "new": 3}], "not_built": {},
     }  # fmt: skip
@@ -127,7 +143,11 @@ def test_the_page_says_what_the_records_say():
     )
     assert "over the best single backend 1.095" in text and "surely slower on 1" in text
     assert "| mixed | 1 | 2 | collage | dnnl 2 parts (5 operators), tvm 1 operator | yes |" in text
-    assert "1.20 [1.10, 1.30]" in text and "graph_search local" in text
+    assert "over the best single backend without own kernels 2.191" in text
+    assert (
+        "1.20 [1.10, 1.30] | openvino | 2.40 [2.20, 2.60] |" in text
+        and "graph_search local" in text
+    )
     assert "| bad | 1 | import | no such operator: a\\|b |" in text
     assert "| mixed | 1 | 31 | 9 | 0 | 50 | 40 | 2 | 3 |" in text
     assert "| **geometric mean** |  | **0.500** | **1.095** |  | **1.095** |" in text

@@ -14,6 +14,7 @@ from tvm import relay
 
 borders = import_module("tvm.relay.collage.timing.borders")
 timing = import_module("tvm.relay.collage.timing.timing")
+describe_inputs = import_module("tvm.relay.collage.costs.inputs").describe_inputs
 TARGET = "llvm -mcpu=" + tvm.target.codegen.llvm_get_system_cpu()
 
 
@@ -159,7 +160,7 @@ def test_a_clock_that_tells_nothing_has_the_most_runs(seconds):
 
 def test_steady_candidates_end_early_and_noisy_ones_at_the_budget():
     steady, noisy = FakeClock(forever(1e-3)), FakeClock(forever(1e-3, 2e-3, 3e-3))
-    assert len(timing.sample_until_narrow(steady, 0.3, 0.03, 2e-3)) <= 40
+    assert len(timing.sample_until_narrow(steady, 0.3, 0.03, 2e-3)) == 10  # at the first look
     samples = timing.sample_until_narrow(noisy, 0.3, 0.03, 4e-3)
     assert 0.3 <= sum(samples) * noisy.calls[-1][0] <= 0.6
 
@@ -184,6 +185,26 @@ def test_short_runs_are_timed_many_at_once():
     clock = FakeClock(forever(1e-6))
     timing.sample_until_narrow(clock, 0.3, 0.03, 2e-3)
     assert clock.calls[-1][0] == 2000
+
+
+@pytest.mark.parametrize(("has_own_threads", "width"), [(False, 0.03), (True, 0.09)])
+def test_what_wakes_its_own_threads_need_not_be_known_as_well(
+    has_own_threads, width, tmp_path, monkeypatch
+):
+    x = relay.var("x", shape=(8,))
+    library = str(tmp_path / "relu.so")
+    mod = tvm.relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.relu(x)))
+    stock_build(mod, tvm.target.Target("llvm"), opt_level=0).export_library(library)
+    asked = []
+    monkeypatch.setattr(
+        timing, "sample_until_narrow", lambda *args: asked.append(args[2]) or [1e-6] * 6
+    )
+    inputs = describe_inputs(mod)
+    build = {"device": "llvm", "backend": "tvm", "inputs": inputs, "weight_bytes": 0}
+    answer = timing.measure_library(
+        library, build, None, None, False, has_own_threads, 0, 0.3, 0.03, 2e-3, ""
+    )
+    assert asked == [pytest.approx(width)] and len(answer["samples"]) == 6
 
 
 def test_messages_of_tvm_tell_what_was_wrong():

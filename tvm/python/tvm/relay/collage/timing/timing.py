@@ -26,6 +26,12 @@ from .in_network import MOST_TURNS, Timer, copies_needed, pool_works, seconds_in
 MIN_SAMPLES = fewest_samples()
 # In one sample.
 _MOST_RUNS = 100_000
+# Samples between two looks at the interval: enough that one disturbed sample at either end does not
+# count (median_interval), and few, since most candidates are known well enough at the first look.
+_CHUNK = 10
+# By how much more the interval may be wide of one that wakes threads of its own: what that takes
+# depends on what ran before, and the next network differs by more (bench/borders.py).
+_WAKING = 3.0
 
 
 def measure_library(
@@ -84,7 +90,7 @@ def measure_library(
             samples = sample_until_narrow(
                 in_network,
                 budget_seconds,
-                interval_width,
+                interval_width * (_WAKING if has_own_threads else 1.0),
                 sample_seconds,
                 MOST_TURNS if has_own_threads else _MOST_RUNS,
             )
@@ -127,10 +133,9 @@ def sample_until_narrow(
     began = time.perf_counter()
     once = run(1, 3)[-1]
     whole = (time.perf_counter() - began) / 3
-    if not once > 1e-9:  # a clock that stands still; not a number
-        once = 1e-9
     number = min(most_runs, runs_in(sample_seconds, once))
-    chunk = max(MIN_SAMPLES, min(20, int(budget_seconds / (4 * number * max(once, whole)))))
+    longest = max(whole, once)  # `whole` where the timer's clock tells no number
+    chunk = max(MIN_SAMPLES, min(_CHUNK, int(budget_seconds / (4 * number * longest))))
     samples: list[float] = []
     spent, began = 0.0, time.perf_counter()
     while True:

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does each build of a net ship as fast a plan? The same search again and again from one store of
+costs, and then what was shipped beside each other and beside each backend alone.
+
+    python bench/stability.py --nets bert,mobilenetv2 --builds 10
+    python bench/stability.py --nets resnet50 --builds 3 --neighbour
+
+A first build fills the store and does not count. With `--neighbour` a thread of another process
+computes while the builds that count measure; what they shipped is compared on the machine alone.
+Printed: each plan that shipped, how often, and its time over that of the fastest that shipped and
+of the fastest backend alone, with 95 % intervals. Ends with 1 if one is surely more than 2 % slower
+than either, which is what the guard promises (docs/choosing.md). Test: bench/test_stability.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import models
+import tvm
+from harness import arguments
+from harness.neighbour import busy
+from harness.records import machine_line
+from harness.sides import Files, files_of, print_each, ratio_of, usable_by_name
+from harness.tables import interval_text, text_table
+from tvm.relay import collage
+from tvm.relay.collage.costs.statistics import relative_to_fastest
+from tvm.relay.collage.measure import Comparison, Contestant, compare
+from tvm.relay.collage.report import is_single
+
+# How much slower than another a plan may be that ships (docs/choosing.md).
+MOST = 1.02
+# Who is slower than this has no further rounds: it is not the fastest.
+_GIVE_UP_RATIO = 2.0
+
+
+def main(given: list[str] | None = None) -> int:
+    options = parse(given)
+    print(machine_line(options.threads), flush=True)
+    unstable: list[str] = []
+    status = print_each(options.nets, lambda net: net.name, lambda n: measure(n, options, unstable))
+    for line in unstable:
+        print(line, file=sys.stderr)
+    return 1 if unstable else status
+
+
+def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -> Iterator[str]:
+    """A net's lines; those for plans that are too slow go into `unstable`, too."""
+    with files_of(net, options.threads, options.batch) as files:
+        plans = Plans(files)
+        for build in range(options.builds + 1):
+            is_counted = build > 0
+            with busy() if is_counted and options.neighbour else contextlib.nullcontext():
+                shipped = plans.build(options, is_counted)
+            yield f"{net.name}, {f'build {build}' if is_counted else 'first build'}: {shipped}"
+        found = compare(
+            plans.contestants,
+            next(iter(plans.shipped)),
+            options.rounds,
+            1e-3,
+            give_up_ratio=_GIVE_UP_RATIO,
+        )
+        lines, slow = judge(found, plans.shipped, plans.singles)
+        yield lines
+        unstable += [f"{net.name}: {line}" for line in slow]
+
+
+class Plans:
+    """What builds of one net ship, by name, and each backend alone, as libraries.
+
+    shipped: how often each plan did. singles: the backends alone.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.shipped: Counter[str] = Counter()
+        self.singles: list[str] = []
+        self.contestants: list[Contestant] = []
+        self._files = files
+        self._mod, self._params = models.to_relay(files.model)
+        self._modules: dict[str, tvm.IRModule] = {}
+
+    def build(self, options: argparse.Namespace, is_counted: bool) -> str:
+        """The name of what this build ships. RuntimeError where its guard measured nothing."""
+        targets = [collage.host_target(), *map(tvm.target.Target, options.backends)]
+        settings = {"store": str(self._files.folder / "costs.sqlite"), "progress": "quiet"}
+        settings |= dict(options.collage)
+        with tvm.transform.PassContext(opt_level=3):
+            result = collage.optimize(
+                self._mod, self._params, targets, collage.CollageOptions(**settings)
+            )
+        if result.guard is None:
+            raise RuntimeError(f"no plan was measured whole: {result.guard_skipped}")
+        if not is_counted:
+            return result.plan
+        name = self._name(result)
+        self.shipped[name] += 1
+        if not self.singles:
+            self._add_singles(result)
+        return name
+
+    def _name(self, result: collage.Result) -> str:
+        """Equal plans have one name, whatever the guard called them."""
+        for name, mod in self._modules.items():
+            if tvm.ir.structural_equal(mod, result.mod):
+                return name
+        name = result.plan
+        while name in self._modules:  # the op-level plan of another build
+            name += "'"
+        self._modules[name] = result.mod
+        self._add(name, result.guard.libraries[result.plan])
+        return name
+
+    def _add_singles(self, result: collage.Result) -> None:
+        for item in result.guard.comparisons:
+            if not is_single(item.name) or not item.cost.is_usable:
+                continue
+            name = item.name
+            if name == result.plan:
+                name = next(iter(self._modules))
+            else:
+                name = f"{name} alone"
+                self._add(name, result.guard.libraries[item.name])
+            self.singles.append(name)
+
+    def _add(self, name: str, library: object) -> None:
+        file = str(self._files.folder / f"plan_{len(self.contestants)}.so")
+        library.export_library(file)
+        environment = self._files.environment
+        self.contestants.append(
+            Contestant.of_library(name, file, self._files.inputs, environment=environment)
+        )
+
+
+def judge(
+    found: Sequence[Comparison], shipped: Mapping[str, int], singles: Sequence[str]
+) -> tuple[str, list[str]]:
+    """A table of the plans that shipped, and a line for each that is too slow. RuntimeError for one
+    that failed."""
+    by_name = usable_by_name(found, list(shipped))
+    bases = {"the fastest that shipped": _fastest(by_name, list(shipped))}
+    alone = [name for name in singles if by_name[name].cost.is_usable]
+    if alone:
+        bases["the fastest backend alone"] = _fastest(by_name, alone)
+    rows, slow = [], []
+    for name, count in shipped.items():
+        item = by_name[name]
+        row = [name, str(count), f"{1e3 * item.cost.seconds:.3f}"]
+        for what, base in bases.items():
+            ratio = ratio_of(item, base)
+            row.append(f"{interval_text(ratio, '.3f')} ({base.name})")
+            if ratio and ratio[1] and ratio[1] > MOST:
+                slow.append(f"{name} takes {interval_text(ratio, '.3f')} times as long as {what}")
+        rows.append(row)
+    return text_table(["plan", "builds", "median ms", *(f"over {b}" for b in bases)], rows), slow
+
+
+def _fastest(by_name: Mapping[str, Comparison], names: Sequence[str]) -> Comparison:
+    """Of those that ran to the end; one that gave up is not the fastest."""
+    most = max(len(by_name[name].samples) for name in names)
+    whole = {name: by_name[name].samples for name in names if len(by_name[name].samples) == most}
+    ratios = relative_to_fastest(whole)
+    return by_name[min(ratios, key=lambda name: ratios[name])]
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        nets="bert,mobilenetv2",
+        threads=None,
+        batch=1,
+        rounds=60,
+        backends="dnnl,cblas,onnxruntime,openvino",
+        collage=[],
+    )
+    at_least = arguments.at_least
+    parser.add_argument("--builds", type=at_least(1), default=10, help="that count")
+    parser.add_argument("--neighbour", action="store_true", help="builds measure beside one")
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/stability.py: what its judge says of rounds that were made up, its neighbour, and builds of
+a small net through all of it."""
+
+import os
+import signal
+import time
+
+import models
+import pytest
+import stability
+from bench_nets import small_classifier
+from harness import neighbour
+from tvm.relay.collage.measure import Comparison, Cost
+
+
+def timed(name, seconds, count=20):
+    samples = tuple(seconds * (1 + 0.001 * (k % 3)) for k in range(count))
+    return Comparison(name, Cost.measured(samples), samples=samples)
+
+
+def test_a_plan_that_is_slower_than_another_or_than_a_backend_alone_is_told():
+    found = [timed("mix", 1.0), timed("mix'", 1.01), timed("dnnl", 1.03), timed("tvm alone", 9, 3)]
+    table, slow = stability.judge(found, {"mix": 8, "mix'": 2}, ["dnnl", "tvm alone"])
+    assert not slow and "over the fastest that shipped" in table
+    assert "1.010" in table and "(mix)" in table and "0.971" in table and "(dnnl)" in table
+    _, slow = stability.judge(found, {"mix": 8, "dnnl": 2}, ["dnnl", "tvm alone"])
+    assert len(slow) == 1 and slow[0].startswith("dnnl takes 1.030")
+    _, slow = stability.judge([*found, timed("openvino", 0.9)], {"mix": 1}, ["dnnl", "openvino"])
+    assert len(slow) == 1 and "as the fastest backend alone" in slow[0]
+
+
+def test_a_wide_interval_is_no_fault():
+    wide = tuple(0.9 if k % 2 else 1.4 for k in range(20))
+    found = [timed("mix", 1.0), Comparison("mix'", Cost.measured(wide), samples=wide)]
+    assert stability.judge(found, {"mix": 1, "mix'": 1}, [])[1] == []
+
+
+def test_a_plan_that_failed_is_an_error():
+    failed = Comparison("mix", Cost.failed("crashed", "signal 11"))
+    with pytest.raises(RuntimeError, match="mix: crashed"):
+        stability.judge([failed], {"mix": 1}, [])
+
+
+def test_the_neighbour_computes_during_the_block_and_is_gone_after_it(monkeypatch):
+    started = []
+    original = neighbour._started
+    monkeypatch.setattr(
+        neighbour, "_started", lambda what: started.append(original(what)) or started[-1]
+    )
+    with neighbour.busy():
+        [process] = started
+        began = _cpu_seconds(process.pid)
+        end = time.monotonic() + 10
+        while _cpu_seconds(process.pid) - began < 0.05 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert _cpu_seconds(process.pid) - began >= 0.05
+    assert process.returncode == -signal.SIGKILL
+
+
+def _cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.slow("three builds of a net, measured")
+def test_builds_of_a_small_net(monkeypatch, capsys):
+    monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_classifier, ""))
+    given = ["--nets", "small", "--builds", "2", "--rounds", "8", "--threads", "1"]
+    for setting in ("measure_seconds=0.01", "guard_rounds=6", "guard_seconds=0.1"):
+        given += ["--collage", setting]
+    assert stability.main([*given, "--backends", "dnnl", "--neighbour"]) in (0, 1)
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.rpartition(": ")[2] for line in lines if line.startswith("small, build ")]
+    [head] = [line for line in lines if "over the fastest that shipped" in line]
+    rows = [line.split()[:2] for line in lines[lines.index(head) + 1 :]]
+    assert len(names) == 2 and "over the fastest backend alone" in head
+    assert {name: str(names.count(name)) for name in names}.items() <= dict(rows).items()
