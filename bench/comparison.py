@@ -74,12 +74,12 @@ def summary(found: Sequence[Record]) -> str:
     machine = _newest_machine(found)
     here = [one for one in found if _machine(one) == machine]
     lines = [[name, *_figures(_column(here, name))] for name in (*LIBRARIES, FASTEST)]
-    head = ["beside", "models", "times as fast", "level or faster", "least", "most"]
+    head = ["library", "models", "mean", "least", "most", "we are level or faster on"]
     days = " and ".join(sorted({one["date"] for one in here}))
     noisy = sum(any(row.get("noisy") for row in one["rows"]) for one in here)
     return (
-        f"{markdown_table(head, lines)}\nMeasured on {machine}, {days}; in {noisy} of {len(here)} "
-        f"runs beside other work. Level or faster: {_LEVEL} or more.\n"
+        f"{markdown_table(head, lines)}\nThis was measured on {machine}, on {days}; {noisy} of "
+        f"{len(here)} runs were beside other work. {_LEVEL} or more counts as level.\n"
     )
 
 
@@ -133,7 +133,7 @@ def _columns(found: Sequence[Record]) -> list[list[float]]:
 def _figures(ratios: Sequence[float]) -> list[str]:
     level = sum(ratio >= _LEVEL for ratio in ratios)
     mean = f"{statistics.geometric_mean(ratios):.2f}"
-    return [str(len(ratios)), mean, str(level), f"{min(ratios):.2f}", f"{max(ratios):.2f}"]
+    return [str(len(ratios)), mean, f"{min(ratios):.2f}", f"{max(ratios):.2f}", str(level)]
 
 
 def _interval(ratios: Sequence[float]) -> str:
