@@ -74,11 +74,6 @@ def kernel_of(task: Any, name: str, calls: int = 1) -> Kernel:
     )
 
 
-def class_text(task: Any) -> str:
-    """What the kernels of a task's class have in common, a line a stage; for people."""
-    return "\n".join(_read(list(task.compute_dag.ops))[0])
-
-
 def to_comment(kernel: Kernel) -> str:
     """The line of a log that says what a workload's kernel is; comments to other readers."""
     return _MARK + json.dumps(kernel.to_json())
