@@ -52,25 +52,25 @@ def main(given: list[str] | None = None) -> int:
 def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -> Iterator[str]:
     """A net's lines; those for plans that are too slow go into `unstable`, too."""
     with files_of(net, options.threads, options.batch) as files:
-        plans = Plans(files)
+        builds = Builds(files)
         for build in range(options.builds + 1):
             is_counted = build > 0
             with busy() if is_counted and options.neighbour else contextlib.nullcontext():
-                shipped = plans.build(options, is_counted)
+                shipped = builds.build(options, is_counted)
             yield f"{net.name}, {f'build {build}' if is_counted else 'first build'}: {shipped}"
         found = compare(
-            plans.contestants,
-            next(iter(plans.shipped)),
+            builds.contestants,
+            next(iter(builds.shipped)),
             options.rounds,
             1e-3,
             give_up_ratio=_GIVE_UP_RATIO,
         )
-        lines, slow = judge(found, plans.shipped, plans.singles)
+        lines, slow = judge(found, builds.shipped, builds.singles)
         yield lines
         unstable += [f"{net.name}: {line}" for line in slow]
 
 
-class Plans:
+class Builds:
     """What builds of one net ship, by name, and each backend alone, as libraries.
 
     shipped: how often each plan did. singles: the backends alone.
