@@ -170,7 +170,7 @@ def test_a_plan_that_no_file_holds_is_told_without_places(result):
     seen = report["placements"]
     seen["plans"] = [row for row in seen["plans"] if row["plan"] != "tvm"]
     [row] = explain(report, "collage")["plans"]
-    assert row["text"].startswith("tvm lost to collage by 10.0 [") and not row["places"]
+    assert row["text"].startswith("tvm lost to collage by 10.0 %") and not row["places"]
 
 
 def test_plans_that_failed_or_are_no_slower_say_so(result):
