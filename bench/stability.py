@@ -10,30 +10,33 @@ A first build fills the store and does not count. With `--neighbour` a thread of
 computes while the builds that count measure; what they shipped is compared on the machine alone.
 Printed: each plan that shipped, how often, and its time over that of the fastest that shipped and
 of the fastest backend alone, with 95 % intervals. Ends with 1 if one is surely more than 2 % slower
-than either, which is what the guard promises (docs/choosing.md). Test: bench/test_stability.py.
+than either; the guard's own rounds have told it otherwise then. Test: bench/test_stability.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import models
 import tvm
+from collaging.judge import of_rounds
 from harness import arguments
 from harness.neighbour import busy
 from harness.records import machine_line
 from harness.sides import Files, files_of, print_each, ratio_of, usable_by_name
 from harness.tables import interval_text, text_table
 from tvm.relay import collage
-from tvm.relay.collage.costs.statistics import relative_to_fastest
+from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.report import is_single
 
-# How much slower than another a plan may be that ships (docs/choosing.md).
+# How much slower than another a plan may be by the guard's rule (docs/choosing.md).
 MOST = 1.02
 # Who is slower than this has no further rounds: it is not the fastest.
 _GIVE_UP_RATIO = 2.0
@@ -43,7 +46,12 @@ def main(given: list[str] | None = None) -> int:
     options = parse(given)
     print(machine_line(options.threads), flush=True)
     unstable: list[str] = []
-    status = print_each(options.nets, lambda net: net.name, lambda n: measure(n, options, unstable))
+    status = print_each(
+        options.nets,
+        lambda net: net.name,
+        lambda net: measure(net, options, unstable),
+        (FileNotFoundError, RuntimeError, CollageError),
+    )
     for line in unstable:
         print(line, file=sys.stderr)
     return 1 if unstable else status
@@ -52,6 +60,7 @@ def main(given: list[str] | None = None) -> int:
 def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -> Iterator[str]:
     """A net's lines; those for plans that are too slow go into `unstable`, too."""
     with files_of(net, options.threads, options.batch) as files:
+        os.environ.update(files.environment)  # which workers and plans inherit
         builds = Builds(files)
         for build in range(options.builds + 1):
             is_counted = build > 0
@@ -59,7 +68,7 @@ def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -
                 shipped = builds.build(options, is_counted)
             yield f"{net.name}, {f'build {build}' if is_counted else 'first build'}: {shipped}"
         found = compare(
-            builds.contestants,
+            list(builds.contestants.values()),
             next(iter(builds.shipped)),
             options.rounds,
             1e-3,
@@ -73,16 +82,17 @@ def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -
 class Builds:
     """What builds of one net ship, by name, and each backend alone, as libraries.
 
-    shipped: how often each plan did. singles: the backends alone.
+    shipped: how often each plan did. singles: the backends alone. A backend alone is the same plan
+    in each build, since all find their kernels' times in one store.
     """
 
     def __init__(self, files: Files) -> None:
         self.shipped: Counter[str] = Counter()
         self.singles: list[str] = []
-        self.contestants: list[Contestant] = []
+        self.contestants: dict[str, Contestant] = {}
         self._files = files
         self._mod, self._params = models.to_relay(files.model)
-        self._modules: dict[str, tvm.IRModule] = {}
+        self._mixes: dict[str, tvm.IRModule] = {}
 
     def build(self, options: argparse.Namespace, is_counted: bool) -> str:
         """The name of what this build ships. RuntimeError where its guard measured nothing."""
@@ -97,74 +107,60 @@ class Builds:
             raise RuntimeError(f"no plan was measured whole: {result.guard_skipped}")
         if not is_counted:
             return result.plan
-        name = self._name(result)
-        self.shipped[name] += 1
-        if not self.singles:
-            self._add_singles(result)
-        return name
-
-    def _name(self, result: collage.Result) -> str:
-        """Equal plans have one name, whatever the guard called them."""
-        for name, mod in self._modules.items():
-            if tvm.ir.structural_equal(mod, result.mod):
-                return name
-        name = result.plan
-        while name in self._modules:  # the op-level plan of another build
-            name += "'"
-        self._modules[name] = result.mod
+        name = result.plan if is_single(result.plan) else self._name(result.plan, result.mod)
         self._add(name, result.guard.libraries[result.plan])
+        self.shipped[name] += 1
+        for item in result.guard.comparisons:
+            if is_single(item.name) and item.cost.is_usable and not item.same_as:
+                self._add(item.name, result.guard.libraries[item.name])
+                self.singles += [item.name] * (item.name not in self.singles)
         return name
 
-    def _add_singles(self, result: collage.Result) -> None:
-        for item in result.guard.comparisons:
-            if not is_single(item.name) or not item.cost.is_usable:
-                continue
-            name = item.name
-            if name == result.plan:
-                name = next(iter(self._modules))
-            else:
-                name = f"{name} alone"
-                self._add(name, result.guard.libraries[item.name])
-            self.singles.append(name)
+    def _name(self, plan: str, mod: tvm.IRModule) -> str:
+        """Equal mixes have one name, whatever the guard called them."""
+        for name, known in self._mixes.items():
+            if tvm.ir.structural_equal(known, mod):
+                return name
+        name = plan
+        while name in self._mixes:
+            name += "'"
+        self._mixes[name] = mod
+        return name
 
-    def _add(self, name: str, library: object) -> None:
-        file = str(self._files.folder / f"plan_{len(self.contestants)}.so")
-        library.export_library(file)
-        environment = self._files.environment
-        self.contestants.append(
-            Contestant.of_library(name, file, self._files.inputs, environment=environment)
-        )
+    def _add(self, name: str, library: Any) -> None:
+        if name not in self.contestants:
+            file = str(self._files.folder / f"plan_{len(self.contestants)}.so")
+            library.export_library(file)
+            self.contestants[name] = Contestant.of_library(
+                name, file, self._files.inputs, environment=self._files.environment
+            )
 
 
 def judge(
     found: Sequence[Comparison], shipped: Mapping[str, int], singles: Sequence[str]
 ) -> tuple[str, list[str]]:
     """A table of the plans that shipped, and a line for each that is too slow. RuntimeError for one
-    that failed."""
-    by_name = usable_by_name(found, list(shipped))
-    bases = {"the fastest that shipped": _fastest(by_name, list(shipped))}
-    alone = [name for name in singles if by_name[name].cost.is_usable]
-    if alone:
-        bases["the fastest backend alone"] = _fastest(by_name, alone)
+    that failed. Every other round says which is the fastest, the rounds between how much faster."""
+    usable_by_name(found, list(shipped))
+    decide, told = of_rounds(found, 0), usable_by_name(of_rounds(found, 1), list(shipped))
+    bases = {
+        what: next((i.name for i in decide if i.name in names and i.cost.is_usable), None)
+        for what, names in (("shipped plan", shipped), ("backend alone", singles))
+    }
     rows, slow = [], []
     for name, count in shipped.items():
-        item = by_name[name]
-        row = [name, str(count), f"{1e3 * item.cost.seconds:.3f}"]
+        row = [name, str(count), f"{1e3 * told[name].cost.seconds:.3f}"]
         for what, base in bases.items():
-            ratio = ratio_of(item, base)
-            row.append(f"{interval_text(ratio, '.3f')} ({base.name})")
+            ratio = ratio_of(told[name], told.get(base or ""))
+            row.append("itself" if name == base else f"{interval_text(ratio, '.3f')} ({base})")
             if ratio and ratio[1] and ratio[1] > MOST:
-                slow.append(f"{name} takes {interval_text(ratio, '.3f')} times as long as {what}")
+                slow.append(
+                    f"{name} takes {interval_text(ratio, '.3f')} times as long as {base}, the "
+                    f"fastest {what}"
+                )
         rows.append(row)
-    return text_table(["plan", "builds", "median ms", *(f"over {b}" for b in bases)], rows), slow
-
-
-def _fastest(by_name: Mapping[str, Comparison], names: Sequence[str]) -> Comparison:
-    """Of those that ran to the end; one that gave up is not the fastest."""
-    most = max(len(by_name[name].samples) for name in names)
-    whole = {name: by_name[name].samples for name in names if len(by_name[name].samples) == most}
-    ratios = relative_to_fastest(whole)
-    return by_name[min(ratios, key=lambda name: ratios[name])]
+    head = ["plan", "builds", "median ms", *(f"over the fastest {what}" for what in bases)]
+    return text_table(head, rows), slow
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:

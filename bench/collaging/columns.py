@@ -23,7 +23,7 @@ from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
-from tvm.relay.collage.costs.kernel import for_candidates
+from tvm.relay.collage.costs.kernel import KernelChoice, for_candidates
 from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.graph_search import coarse_plans
 from tvm.relay.collage.graph_search.decide import simplest_first
@@ -35,7 +35,7 @@ from tvm.relay.collage.report import is_single
 from tvm.relay.collage.run_pass import options_set, partition
 from tvm.relay.collage.targets import TargetList, parse_targets
 
-from .judge import Column, judge
+from .judge import Column, Shipped, judge
 
 # Who is slower than this has no further rounds: no column can ship it.
 _GIVE_UP_RATIO = 2.0
@@ -83,7 +83,11 @@ def trial(request: dict[str, Any]) -> Facts:
             yield {"stage": f"plans of column {found.name}"}
             columns.append(libraries.column(found))
             spent.append({"name": found.name, "seconds": found.seconds, "new": found.measured})
-        ships = libraries.add(result.plan, result.mod)
+        ships = Shipped(
+            libraries.add(result.plan, result.mod),
+            is_single(result.plan),
+            any(map(_is_own, result.kernels)),
+        )
         graph_level = libraries.add_searched(result)
         yield {"stage": "measure", "columns_spent": spent, "not_built": libraries.failed}
         contestants = [
@@ -104,14 +108,13 @@ def trial(request: dict[str, Any]) -> Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A column's plans, the seconds that they took to find, how many costs its backends made the
-    store's, and whether kernels of our own are what it adds."""
+    """A column's plans, the seconds that they took to find, and how many costs its backends made
+    the store's."""
 
     name: str
     plans: Plans
     seconds: float
     measured: int
-    adds_own_kernels: bool
 
 
 def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Found]:
@@ -120,12 +123,11 @@ def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Fo
     PassContext."""
     options = collage.CollageOptions.current()
     with open_session(options, _targets(backends).external) as session:
-        own = {f"+{each.name}" for name in backends for each in get_backend(name).own_kernels()}
         for name, external in targets_of_columns(backends).items():
             began, known = time.monotonic(), session.estimator.misses
             plans = _plans_of(prepared, external, session)
             seconds, measured = time.monotonic() - began, session.estimator.misses - known
-            yield Found(name, plans, seconds, measured, name in own)
+            yield Found(name, plans, seconds, measured)
 
 
 def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
@@ -171,7 +173,7 @@ class Libraries:
             [name for name in order if name in self.files],
             [name for name in singles if name in self.files],
             names.get(OP_LEVEL),
-            found.adds_own_kernels,
+            [names[plan] for plan in modules if any(map(_is_own, found.plans.kernels_of(plan)))],
         )
 
     def add(self, name: str, mod: tvm.IRModule) -> str:
@@ -217,12 +219,13 @@ def facts_of_search(result: collage.Result) -> dict[str, Any]:
             {name: row[name] for name in ("backend", "parts", "operators")}
             for row in report["placement"]
         ],
-        "own_kernels": sum(
-            own.name in row["kernel"]
-            for row in report["kernels"]
-            for own in get_backend(row["backend"]).own_kernels()
-        ),
+        "own_kernels": sum(map(_is_own, result.kernels)),
     }
+
+
+def _is_own(choice: KernelChoice) -> bool:
+    """Whether a step runs by a kernel of ours."""
+    return any(own.name in choice.kernel for own in get_backend(choice.backend).own_kernels())
 
 
 def _targets(external: Sequence[str]) -> TargetList:

@@ -20,36 +20,51 @@ from tvm.relay.collage.timing.comparison import best_first
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A list of backends: its plans by the names of their libraries, the simplest first; those of
-    one backend alone; the op-level optimum, None where TVM is the only backend; whether what it has
-    beyond the column before are kernels of our own, in plans that are not of that one."""
+    one backend alone; the op-level optimum, None where TVM is the only backend; those with kernels
+    of our own."""
 
     name: str
     plans: Sequence[str]
     singles: Sequence[str]
     op_level: str | None
-    adds_own_kernels: bool = False
+    own_kernels: Collection[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Shipped:
+    """What Collage's own guard shipped with all backends, by the name of its library, which is that
+    of a column's plan where there is an equal one."""
+
+    name: str
+    is_single: bool
+    has_own_kernels: bool
 
 
 def judge(
     comparisons: Sequence[Comparison],
     columns: Sequence[Column],
     peers: Sequence[str],
-    ships: str,
+    ships: Shipped,
     graph_level: str | None,
 ) -> dict[str, Any]:
     """Rows of all contestants, and what each column ships.
 
-    The last column has all backends. `ships` is what Collage's own guard shipped with these,
-    `graph_level` the best plan of the search of whole plans. A ratio is the time of the fastest
-    backend alone, of the fastest that is alone without kernels of our own too, or of the fastest
-    peer, over the plan's own: above 1 where the plan is faster.
+    The last column has all backends. `graph_level` is the best plan of the search of whole plans. A
+    ratio is the time of the fastest backend alone, of the fastest alone without kernels of our own,
+    or of the fastest peer, over the plan's own: above 1 where the plan is faster.
     """
-    decide, tell = _of_rounds(comparisons, 0), _of_rounds(comparisons, 1)
+    decide, tell = of_rounds(comparisons, 0), of_rounds(comparisons, 1)
     told = {item.name: item for item in tell}
-    single = _fastest(decide, columns[-1].singles)
     peer = _fastest(decide, peers)
     singles = {name for column in columns for name in column.singles}
-    library = _fastest(decide, singles - _with_own_kernels(columns))
+    own = {name for column in columns for name in column.own_kernels}
+    last = set(columns[-1].singles)
+    if ships.is_single:
+        singles, last = singles | {ships.name}, last | {ships.name}
+    if ships.has_own_kernels:
+        own.add(ships.name)
+    single = _fastest(decide, last)
+    without = _fastest(decide, singles - own)
 
     def row(plan: str | None, **more: Any) -> dict[str, Any]:
         item = told.get(plan or "")
@@ -58,34 +73,23 @@ def judge(
             "plan": plan,
             "is_single": plan in singles,
             "over_single": ratio_of(told.get(single or ""), item),
-            "over_library": ratio_of(told.get(library or ""), item),
+            "over_without_own_kernels": ratio_of(told.get(without or ""), item),
             "over_peer": ratio_of(told.get(peer or ""), item),
         }
 
     return {
-        "rows": [row_of(item, told.get(ships)) for item in tell],
+        "rows": [row_of(item, told.get(ships.name)) for item in tell],
         "best_single": single,
-        "best_library": library,
+        "best_without_own_kernels": without,
         "fastest_peer": peer,
         "columns": [row(_ships(decide, column), name=column.name) for column in columns],
         "op_level": row(columns[-1].op_level),
         "graph_level": row(graph_level),
-        "shipped": row(ships),
+        "shipped": row(ships.name),
     }
 
 
-def _with_own_kernels(columns: Sequence[Column]) -> set[str]:
-    """The plans of one backend that came with a column of kernels of our own."""
-    known: set[str] = set()
-    found: set[str] = set()
-    for column in columns:
-        if column.adds_own_kernels:
-            found |= set(column.singles) - known
-        known |= set(column.singles)
-    return found
-
-
-def _of_rounds(comparisons: Sequence[Comparison], first: int) -> list[Comparison]:
+def of_rounds(comparisons: Sequence[Comparison], first: int) -> list[Comparison]:
     """With every other round alone, the best first; what failed, and what left too early to have a
     round of these, comes last."""
     items = {}

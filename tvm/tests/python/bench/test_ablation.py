@@ -2,7 +2,6 @@
 """bench/ablation.py: its columns, what the judge says of rounds that were made up, the page, the
 draw, and a small net through all of it."""
 
-import dataclasses
 import json
 import math
 
@@ -11,7 +10,7 @@ import models
 import pytest
 from bench_nets import small_classifier
 from collaging import columns, page
-from collaging.judge import Column, judge
+from collaging.judge import Column, Shipped, judge
 from tvm.relay.collage.measure import Comparison, Cost
 
 BACKENDS = ["dnnl", "cblas", "openvino"]
@@ -39,7 +38,8 @@ LAST = Column("+dnnl", ["tvm", "dnnl", "mix"], ["tvm", "dnnl"], "mix")
 def judged(*items, ships="mix", graph_level=None):
     names = [item.name for item in items]
     peers = [name for name in names if name == "peer"]
-    return judge(list(items), [FIRST, LAST], peers, ships, graph_level)
+    shipped = Shipped(ships, ships == "tvm", False)
+    return judge(list(items), [FIRST, LAST], peers, shipped, graph_level)
 
 
 def test_each_column_ships_its_fastest_and_ratios_are_to_the_best_single():
@@ -53,24 +53,32 @@ def test_each_column_ships_its_fastest_and_ratios_are_to_the_best_single():
     assert last == pytest.approx([2.0] * 3, rel=0.01)
     assert found["shipped"]["over_peer"] == pytest.approx([3.0] * 3, rel=0.01)
     assert not found["shipped"]["is_single"] and found["columns"][0]["is_single"]
-    assert found["graph_level"] == {
-        **dict.fromkeys(("plan", "over_single", "over_library", "over_peer")), "is_single": False
-    }  # fmt: skip
+    ratios = [f"over_{base}" for base in ("single", "without_own_kernels", "peer")]
+    assert found["graph_level"] == {**dict.fromkeys(["plan", *ratios]), "is_single": False}
     json.dumps(found, allow_nan=False)
 
 
 def test_own_kernels_inside_a_backend_are_a_backend_of_their_own():
-    items = [rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl", 2), ("dnnl of +own", 1)]]
-    own = Column("+own", ["tvm", "dnnl of +own"], ["tvm", "dnnl of +own"], None, True)
+    items = [rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl", 2), ("own", 1)]]
     first = Column("+dnnl", ["tvm", "dnnl"], ["tvm", "dnnl"], None)
-    last = dataclasses.replace(own, name="+cblas", adds_own_kernels=False)
-    found = judge(items, [FIRST, first, own, last], [], "dnnl of +own", None)
-    assert (found["best_single"], found["best_library"]) == ("dnnl of +own", "dnnl")
+    last = Column("+own", ["tvm", "own"], ["tvm", "own"], None, {"own"})
+    found = judge(items, [FIRST, first, last], [], Shipped("own", True, True), None)
+    assert (found["best_single"], found["best_without_own_kernels"]) == ("own", "dnnl")
     assert found["shipped"]["over_single"] == pytest.approx([1.0] * 3)
-    assert found["shipped"]["over_library"] == pytest.approx([2.0] * 3, rel=0.01)
-    # A column of own kernels that no part can use has the plans of the one before.
-    same = dataclasses.replace(first, adds_own_kernels=True)
-    assert judge(items, [first, same], [], "dnnl", None)["best_library"] == "dnnl"
+    assert found["shipped"]["over_without_own_kernels"] == pytest.approx([2.0] * 3, rel=0.01)
+
+
+def test_a_backend_alone_that_no_column_has_is_no_mix():
+    """The guard's own search may have chosen another kernel than the columns'."""
+    items = [rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl of +dnnl", 2), ("dnnl", 1)]]
+    column = Column("+dnnl", ["tvm", "dnnl of +dnnl"], ["tvm", "dnnl of +dnnl"], None)
+    for has_own, without in ((False, "dnnl"), (True, "dnnl of +dnnl")):
+        found = judge(items, [FIRST, column], [], Shipped("dnnl", True, has_own), None)
+        assert found["shipped"]["is_single"] and found["best_single"] == "dnnl"
+        assert found["best_without_own_kernels"] == without
+    assert not judge(items, [FIRST, column], [], Shipped("dnnl", False, False), None)["shipped"][
+        "is_single"
+    ]
 
 
 def test_the_rounds_that_choose_are_not_those_that_tell():
@@ -100,7 +108,7 @@ def test_who_fails_or_leaves_at_once_is_nobody_s_choice():
 def made(net, single, peer, *, is_single=False, **changes):
     """A record with these ratios of what ships."""
     row = {"plan": "mix", "is_single": is_single, "over_single": single, "over_peer": peer}
-    row |= {"over_library": single and [2 * each for each in single]}
+    row |= {"over_without_own_kernels": single and [2 * each for each in single]}
     nothing = {**row, "plan": None, "over_single": None}
     record = {
         "net": net, "size": 0, "batch": 1, "from": page.ZOO, "failure": None, "date": "2026-11-24",
@@ -116,7 +124,8 @@ def made(net, single, peer, *, is_single=False, **changes):
         ],
         "columns": [{**row, "name": "tvm", "over_single": [0.5, 0.0, None]}],
         "op_level": row, "graph_level": nothing, "shipped": row,
-        "best_single": "dnnl of +dnnl", "best_library": "openvino", "fastest_peer": "openvino",
+        "best_single": "dnnl of +dnnl", "best_without_own_kernels": "openvino",
+        "fastest_peer": "openvino",
         "rows": [{"name": "mix", "seconds": 2e-3, "status": "measured"}],
         "columns_spent": [{"name": "tvm", "seconds": 2.0, "new": 3}], "not_built": {},
     }  # fmt: skip
@@ -155,6 +164,13 @@ def test_the_page_says_what_the_records_say():
     # Beside itself, and with rounds too few for an upper end.
     text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
     assert "| 1.00 |" in text and "| 1.00 [0.90, inf] |" in text
+
+
+def test_the_page_of_the_tree_says_what_its_records_say():
+    """Tables are generated: whoever changes the page or the records writes it anew."""
+    docs = ablation.arguments.ROOT / "docs"
+    records = [json.loads(line) for line in (docs / ablation.RECORDS).read_text().splitlines()]
+    assert page.tables(records) in (docs / "collaging.md").read_text()
 
 
 def test_the_draw_is_that_of_the_seed(capsys):
