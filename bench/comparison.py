@@ -74,7 +74,7 @@ def summary(found: Sequence[Record]) -> str:
     machine = _newest_machine(found)
     here = [one for one in found if _machine(one) == machine]
     lines = [[name, *_figures(_column(here, name))] for name in (*LIBRARIES, FASTEST)]
-    head = ["library", "models", "mean", "least", "most", "we are level or faster on"]
+    head = ["library", "models", "geometric mean", "least", "most", "we are level or faster on"]
     days = " and ".join(sorted({one["date"] for one in here}))
     noisy = sum(any(row.get("noisy") for row in one["rows"]) for one in here)
     return (

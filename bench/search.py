@@ -4,10 +4,10 @@
 
 Each run is a fresh process, the sides in turn. `dnnl` is what the product does, at mock prices:
 llvm and our oneDNN table with regions. `random` is the same at costs that make the search work:
-by chance, a tenth failing, with transitions; `asked` at costs that are told only when they are
-asked for, which are counted; `bounded` at these with lower bounds. `same` gives both sides the one
-rule set that the prototype can take: TVM's oneDNN pattern table, on the external target kind of the
-base package.
+by chance, a tenth of the external backends' failing, with transitions; `asked` at costs that are
+told only when they are asked for, which are counted; `bounded` at these with lower bounds. `same`
+gives both sides the one rule set that the prototype can take: TVM's oneDNN pattern table, on the
+external target kind of the base package.
 
 Ends with 1 when a plan is not proven optimal, when a limit other than max_depth cut something, or
 when a published net took half a second or more from module to plan (`--allow-slow`: on a machine

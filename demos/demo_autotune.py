@@ -186,7 +186,7 @@ def latency_of(item: Any, untuned: Any) -> dict[str, Any]:
 
 
 def latency_text(row: dict[str, Any]) -> str:
-    """A step's latency beside untuned; too few rounds give no bounds."""
+    """A step's latency beside untuned."""
     from tvm.relay.collage.costs.statistics import Interval
 
     if row["failure"]:
@@ -195,7 +195,7 @@ def latency_text(row: dict[str, Any]) -> str:
     if row["speedup"] is None:
         return text
     speedup = Interval.from_json(row["speedup"])
-    return f"{text}, {speedup.Summary(2)} times as fast as untuned"
+    return f"{text}, {speedup.Summary('.2f', 'times as fast as untuned')}"
 
 
 def draw(steps: list[dict[str, Any]], picture: Path) -> bool:

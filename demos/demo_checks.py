@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Largest difference of outputs, as a share of the reference's largest value, before any arg-max.
 OUTPUT_TOLERANCE = 1e-4
-# Of the best backend alone's seconds over those of what ships: under it what ships is slower.
+# What ships is fast enough when it is at least this many times as fast as the best backend alone.
 LOWEST_RATIO = 0.97
 FINAL = "final"
 FAST_ENOUGH, SLOWER, UNDECIDED = "fast enough", "slower", "undecided"
@@ -42,8 +42,8 @@ def broken_expectations(model: dict[str, Any], judge_speed: bool = True) -> list
 
 
 def undecided(model: dict[str, Any]) -> str:
-    """A line where the measurements do not tell whether what ships is slower than the best backend
-    alone; "" where they do."""
+    """A line where the measurements do not tell whether what ships is fast enough beside the best
+    backend alone; "" where they do."""
     from tvm.relay.collage.report.facts import ratio_text
 
     final = _final(model)
@@ -59,7 +59,8 @@ def in_question(
     samples: Mapping[str, Sequence[float]], ships: str, singles: Collection[str]
 ) -> list[str]:
     """What ships and the best backend alone while their samples, by name and round, leave it
-    undecided which is faster; [] when it is decided, or one of them takes no part any more."""
+    undecided whether what ships is at least LOWEST_RATIO times as fast; [] when it is decided, or
+    one of them takes no part any more."""
     from tvm.relay.collage.timing.comparison import best_first, paired_ratio
 
     alone = {name: samples[name] for name in singles if name in samples}

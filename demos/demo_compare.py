@@ -36,7 +36,7 @@ def measure_plans(
 
     The final plan *is* one of the others, the same library file, so it is measured as that one
     only: two processes of one library differ by chance alone. It and the best backend alone run
-    for up to further_seconds more while it is undecided which is faster.
+    for up to further_seconds more while it is undecided whether it is fast enough beside that.
     """
     from tvm.relay.collage.measure import Contestant
     from tvm.relay.collage.report import compare_plans, is_single
@@ -121,7 +121,7 @@ def print_beside(
             print(f"  {name:20} {cost.Summary()}")
             continue
         times = paired_ratio(rows[first].samples, rows[name].samples)
-        ratio = f"{times.Summary(2)} x {first}"
+        ratio = times.Summary(".2f", f"x {first}")
         print(
             f"  {name:20}{format_seconds(cost.seconds):>9}  {ratio}, ships {library.collage.plan}"
         )

@@ -94,7 +94,8 @@ def table(folder: Path) -> str:
     lines = ["| test | why it is slow |\n", "|---|---|\n"]
     for path in sorted(folder.rglob("test_*.py")):
         file = path.relative_to(folder)
-        lines += [f"| `{file}`: `{name}` | {why} |\n" for name, why in slow_tests(path)]
+        tests = dict.fromkeys(slow_tests(path))  # one row for all slow parameters of a test
+        lines += [f"| `{file}`: `{name}` | {why} |\n" for name, why in tests]
     return "".join(lines)
 
 

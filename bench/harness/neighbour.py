@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A busy process: beside a contestant, where it stands still except while that runs; or by itself.
 
-Run as a module it is the neighbour that runs a contestant for ever. Test: bench/test_deploy.py.
+Run as a module it is the neighbour that runs a contestant for ever. Tests: bench/test_deploy.py,
+bench/test_stability.py.
 """
 
 from __future__ import annotations

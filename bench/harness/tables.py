@@ -10,11 +10,13 @@ Rows = Iterable[Sequence[str]]
 
 
 def interval_text(interval: Sequence[float | None] | None, form: str = ".3f") -> str:
-    """1.234 [1.200, 1.260]; too few rounds give no upper end; "-" without an interval."""
+    """Interval.Summary of an interval, which JSON may have stored; "-" without one."""
+    from tvm.relay.collage.costs.statistics import Interval  # --help needs no TVM
+
     if interval is None:
         return "-"
-    value, low, high = ("inf" if each is None else format(each, form) for each in interval)
-    return f"{value} [{low}, {high}]"
+    fields = dict(zip(Interval._fields, interval, strict=True))
+    return Interval.from_json(fields).Summary(form)
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -46,7 +46,9 @@ def test_a_text_table_is_as_wide_as_its_cells():
 
 
 def test_intervals_are_text():
-    assert tables.interval_text([1.0, 0.5, None]) == "1.000 [0.500, inf]"
+    assert tables.interval_text([1.0, 0.5, 1.5]) == "1.000 [0.500, 1.500]"
+    assert tables.interval_text((1.0, 1.0, 1.0), ".2f") == "1.00"
+    assert tables.interval_text([1.0, 0.5, None]) == "1.000 (too few rounds to be sure)"
     assert tables.interval_text(None) == "-" and tables.milliseconds(2e-3) == "2.000"
 
 

@@ -88,7 +88,7 @@ def test_a_final_plan_that_is_surely_slower_is_a_fault():
     [
         (ratio(1.043, 0.923, 1.144), "undecided: 1.043 [0.923, 1.144] x."),
         (ratio(0.96, 0.9, 0.97), "undecided: 0.960 [0.900, 0.970] x."),
-        (ratio(0.9, 0.0, None), "undecided: 0.900 x, after too few rounds to be sure."),
+        (ratio(0.9, 0.0, None), "undecided: 0.900 x (too few rounds to be sure)."),
     ],
     ids=["faster_at_a_guess", "slower_at_a_guess", "too_few_rounds"],
 )
@@ -301,6 +301,26 @@ def test_the_last_line_says_where_a_mix_ships():
     assert demo.mix_text([alone, by_another_name]).startswith("On none of these models")
     assert demo.alone_text([plan("dnnl"), plan("collage"), plan(demo.ONNXRUNTIME)]) == (
         "Alone: dnnl 1 ms, onnxruntime itself 1 ms"
+    )
+
+
+def test_the_next_plan_is_one_of_ours():
+    """onnxruntime itself is measured beside the plans, and is none."""
+
+    def row(name, times, *, single=True, chosen=False):
+        ratios = {
+            "ratio_to_best_single": {"value": 1 / times, "low": 0.9 / times, "high": 1.1 / times},
+            "ratio_to_chosen": {"value": times, "low": times - 0.1, "high": times + 0.1},
+        }
+        kind = {"is_single_backend": single, "is_chosen": chosen, "same_as": ""}
+        return {"name": name, "seconds": 1e-3 * times, **kind, **ratios}
+
+    final = row("final", 1.0, single=False, chosen=True)
+    others = row("tvm", 2.0), row(demo.ONNXRUNTIME, 1.5, single=False)
+    plans = [row("dnnl", 1.0), final, *others]
+    report = {"plan": "dnnl", "placement": [], "guard_skipped": "", "costs": {}}
+    assert demo.latency_text(report, plans) == (
+        "It takes 1 ms a run; the next plan, tvm, takes 2.00 [1.90, 2.10] times that."
     )
 
 

@@ -100,10 +100,8 @@ def split_targets(text: str, called: str) -> list[str]:
 def _without_targets(option: str) -> list[str]:
     """A backend's option, then the targets that its text goes on with, "-winograd=never,cblas"; in
     quotes they are of its value."""
-    if '"' in option or "'" in option:
-        return [option]
     names = "|".join(re.escape(name) for name in ["llvm", *(b.name for b in list_backends())])
-    return re.split(rf",(?=(?:{names})(?:,|$))", option)
+    return re.findall(rf"""(?:"[^"]*"|'[^']*'|(?!,(?:{names})(?:,|$)).)+""", option)
 
 
 def _each_once(external: Sequence[Target]) -> tuple[Target, ...]:

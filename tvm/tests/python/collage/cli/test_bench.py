@@ -33,6 +33,20 @@ def test_wrong_outputs_end_with_1_and_no_time(net, monkeypatch, capsys, tmp_path
     assert "Collage failed: wrong_result" in capsys.readouterr().out
 
 
+def test_the_verdict_is_a_sentence_after_few_rounds_too():
+    rows = [
+        {"name": name, "seconds": seconds, "ratio_to_best_single": {"value": times, **bounds}}
+        for name, seconds, times, bounds in (
+            ("collage", 1e-3, 1.2, {"low": 0.0, "high": None}),
+            ("onnxruntime", 1.2e-3, 1.0, {"low": 1.0, "high": 1.0}),
+        )
+    ]
+    assert bench._verdict(rows) == (
+        "Collage takes 1 ms a run, 1.200 x (too few rounds to be sure) as fast as the fastest "
+        "other, onnxruntime with 1.2 ms."
+    )
+
+
 def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     monkeypatch.setattr(bench, "PEERS", {})

@@ -151,7 +151,9 @@ def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
 
 def test_a_row_of_few_rounds_has_no_interval():
     row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 0.0, math.inf), "")
-    assert row.Summary().startswith("net from log: 1.500 times as fast as untuned, 1 of 2 kernels")
+    assert row.Summary().startswith(
+        "net from log: 1.500 times as fast as untuned (too few rounds to be sure), 1 of 2 kernels"
+    )
     row = dataclasses.replace(row, speedup=Interval(1.5, 1.4, 1.6))
     assert "log: 1.500 [1.400, 1.600] times as fast" in row.Summary()
 

@@ -67,6 +67,7 @@ def test_weights_do_not_travel_and_come_back_as_constants():
     assert len(text) < 20_000
     again = measure.CandidateModule.from_json(json.loads(text))
     assert again == candidate and again.key() == candidate.key()
+    assert again.weight_bytes == weight.nbytes
     main = again.instantiate(seed=1)["main"]
     assert [p.name_hint for p in main.params] == ["x"]
     value = main.body.args[1].data.numpy()

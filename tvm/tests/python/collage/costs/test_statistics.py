@@ -33,8 +33,12 @@ def test_few_samples_bound_nothing():
     for few in ([2.0], [5.0, 1.0, 2.0], [1.0, 2.0, 2.0, 2.0, 3.0]):
         assert median_interval(few) == infinite and not median_interval(few).is_bounded
     assert median_interval([1.0, 2.0] * 3).is_bounded
-    assert median_interval([2.0]).Summary() == "2.000"
-    assert median_interval([1.0, 2.0] * 3).Summary(1) == "1.5 [1.0, 2.0]"
+    assert median_interval([1.0, 2.0] * 3).Summary(".1f", "x") == "1.5 [1.0, 2.0] x"
+    assert median_interval([2.0]).Summary() == "2.000 (too few rounds to be sure)"
+    assert median_interval([2.0]).Summary("+.1f", "x") == "+2.0 x (too few rounds to be sure)"
+    assert median_interval([2.0] * 6).Summary(unit="x") == "2.000 x"
+    # Narrower than the digits tell is not the same as without width.
+    assert median_interval([1.0, 1.00001] * 3).Summary() == "1.000 [1.000, 1.000]"
     assert median_interval([2.0]).to_json() == {"value": 2.0, "low": None, "high": None}
     assert (fewest_samples(), fewest_samples(0.9999)) == (6, 15)
     with pytest.raises(ValueError, match="no samples"):

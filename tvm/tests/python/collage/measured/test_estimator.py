@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """MeasuredCostEstimator on fakes: statuses, cache, order."""
 
+import dataclasses
+import itertools
+
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from tvm.relay.collage.exec.reply import Reply
@@ -103,6 +106,20 @@ def test_nothing_is_built_while_something_is_measured(tmp_path):
         estimator.estimate([fake_candidate(str(i), log=log) for i in range(7)])
     kinds = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
     assert kinds == (["build"] * 3 + ["measure"] * 3) * 2 + ["build", "measure"]
+
+
+def test_libraries_of_large_weights_are_fewer_at_once(tmp_path):
+    log, gib = str(tmp_path / "log"), 1 << 30
+    sizes = [gib // 2, gib // 2, 1, 2 * gib, 3, 4]
+    batch = [
+        dataclasses.replace(fake_candidate(str(i), log=log), weight_bytes=size)
+        for i, size in enumerate(sizes)
+    ]
+    with measure.MeasuredCostEstimator(fake_options()) as estimator:
+        assert all(cost.is_usable for cost in estimator.estimate(batch))
+    kinds = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+    at_once = (["build"] * many + ["measure"] * many for many in (2, 1, 1, 2))
+    assert kinds == list(itertools.chain(*at_once))
 
 
 def test_no_two_libraries_have_one_name(tmp_path):

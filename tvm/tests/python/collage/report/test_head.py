@@ -47,6 +47,24 @@ def test_a_mix_that_wins_is_told_beside_the_best_backend():
     assert more == MORE
 
 
+def test_too_few_rounds_are_told_within_the_sentence():
+    alone = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0)
+    chosen = plan("collage", 1e-3, chosen=True, ratio=1.2)
+    for row in (alone, chosen):
+        for ratio in (row["ratio_to_best_single"], row["ratio_to_chosen"]):
+            if ratio:
+                ratio.update(low=0.0, high=None)
+    assert head_lines(report(alone, chosen))[1] == (
+        "It takes 1 ms a run, 1.200 x (too few rounds to be sure) as fast as the best backend "
+        "alone, dnnl with 2 ms."
+    )
+    chosen["ratio_to_best_single"] = None
+    assert head_lines(report(alone, chosen))[1] == (
+        "It takes 1 ms a run; the next plan, dnnl, takes 2.00 times that (too few rounds to be "
+        "sure)."
+    )
+
+
 @pytest.mark.parametrize("same_as", ["", "dnnl"])
 def test_a_backend_that_wins_is_told_beside_the_next_plan(same_as):
     """Whether it ships under its own name or under that of an equal plan."""

@@ -39,7 +39,10 @@ SPLITS = {
         ["dnnl -winograd=never", "mkl", "cblas -b=1"],
     ),
     "llvm, dnnl -winograd=never,cblsa": ("llvm", ["dnnl -winograd=never,cblsa"]),
-    """llvm, dnnl -a='b,mkl,c' -d="e",mkl""": ("llvm", ["""dnnl -a='b,mkl,c' -d="e",mkl"""]),
+    # What stands in quotes is of the value, wherever in it that is.
+    """llvm, dnnl -a='b,mkl,c' -d="e",mkl""": ("llvm", ["""dnnl -a='b,mkl,c' -d="e\"""", "mkl"]),
+    """llvm, dnnl -a=mkl,"mkl",'mkl',mkl""": ("llvm", ["""dnnl -a=mkl,"mkl",'mkl'""", "mkl"]),
+    """llvm, dnnl -a="b,'mkl,c",mkl""": ("llvm", ["""dnnl -a="b,'mkl,c\"""", "mkl"]),
     "llvm -mattr=+a,dnnl, cblas": ("llvm -mattr=+a,dnnl", ["cblas"]),
     "mine -log=/tmp/a.log, llvm": ("llvm", ["mine -log=/tmp/a.log"]),
     # TVM's own composite targets, and two targets of TVM's, are for stock tvmc to take.

@@ -21,9 +21,9 @@ from ..external import is_external_function
 from ..relay_util.walk import nodes_of
 from ..tuning import TuningRecords
 from .kernel import KernelChoice, with_kernels
-from .weights import WeightNames, bind_weights, extract_weights, replace_nodes
+from .weights import WeightNames, bind_weights, extract_weights, replace_nodes, weight_bytes
 
-_FORMAT = 1
+_FORMAT = 2
 # The build option with the hash of a candidate's tuning records, and whose they are: a part of its
 # key, no keyword.
 TUNING = "tuning"
@@ -39,7 +39,7 @@ class CandidateModule:
     keywords for the builder, and under `tuning` the hash of the tuning records that it may use,
     whose lines `records` has by kind; `label` is for people; `verify` tells whether its outputs are
     compared with the reference's, `computes_in` names the type of tolerance.RELATIVE that its
-    backend computes in where the module's is finer.
+    backend computes in where the module's is finer; `weight_bytes` is the size of its weights.
     """
 
     backend: str
@@ -54,6 +54,7 @@ class CandidateModule:
     )
     verify: bool = dataclasses.field(default=False, compare=False)
     computes_in: str = dataclasses.field(default="", compare=False)
+    weight_bytes: int = dataclasses.field(default=0, compare=False)
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
@@ -129,6 +130,7 @@ def candidate_module(
         records=records.to_json() if records else {},
         verify=any(map(is_external_function, mod.functions.values())) if verify is None else verify,
         computes_in=computes_in,
+        weight_bytes=weight_bytes(mod),
     )
 
 

@@ -39,12 +39,15 @@ class Interval(NamedTuple):
     def is_bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
-    def Summary(self, decimals: int = 3) -> str:
-        """1.230 [1.200, 1.260]; the value alone where it has no bounds."""
-        text = f"{self.value:.{decimals}f}"
-        if self.is_bounded:
-            text += f" [{self.low:.{decimals}f}, {self.high:.{decimals}f}]"
-        return text
+    def Summary(self, form: str = ".3f", unit: str = "") -> str:
+        """1.230 [1.200, 1.260], with the unit behind it. The value alone where the interval has no
+        width: what is beside itself is 1 by definition. Where it has no bounds it says so."""
+        text = format(self.value, form)
+        if self.is_bounded and self.low < self.high:
+            text += f" [{format(self.low, form)}, {format(self.high, form)}]"
+        if unit:
+            text += f" {unit}"
+        return text if self.is_bounded else f"{text} (too few rounds to be sure)"
 
     def to_json(self) -> dict[str, float | None]:
         """By name; a bound that is infinite, which JSON cannot say, is None."""

@@ -47,7 +47,13 @@ def weight_bytes(mod: tvm.IRModule) -> int:
     """Bytes of the weights that are bound in a module, each counted once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     found = {node for f in functions for node in nodes_of(f.body, _expr.Constant)}
-    return sum(node.data.numpy().nbytes for node in found if is_weight(node))
+    return sum(_size(node.data) for node in found if is_weight(node))
+
+
+def _size(array: tvm.nd.NDArray) -> int:
+    """In bytes; nothing of it is copied."""
+    bits = tvm.DataType(array.dtype).bits
+    return math.prod(array.shape) * math.ceil(bits / 8)
 
 
 def copies_in_turn(size: int) -> int:

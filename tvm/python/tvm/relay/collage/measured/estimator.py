@@ -17,7 +17,7 @@ import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..costs.candidate import CandidateModule
@@ -44,6 +44,12 @@ from .steps import (
 )
 
 _logger = logging.getLogger(__name__)
+
+# Of the weights in the libraries of a batch, which lie side by side in a temporary folder, often
+# one in memory: each region of a large net has nearly all weights of the net.
+_BATCH_BYTES = 1 << 30
+
+_Item = tuple[str, CandidateModule]
 
 
 class MeasuredCostEstimator:
@@ -103,8 +109,8 @@ class MeasuredCostEstimator:
         self._progress.begin(len(todo), hits, stored)
         try:
             with make_scratch() as folder:
-                for start in range(0, len(todo), self.options.batch):
-                    self._measure_batch(todo[start : start + self.options.batch], folder)
+                for batch in _batches(todo, self.options.batch):
+                    self._measure_batch(batch, folder)
         finally:
             self._progress.end()
         return [self._cache[key] for key in keys]
@@ -203,7 +209,7 @@ class MeasuredCostEstimator:
             ),
         )
 
-    def _measure_batch(self, batch: Sequence[tuple[str, CandidateModule]], folder: str) -> None:
+    def _measure_batch(self, batch: Sequence[_Item], folder: str) -> None:
         for item in batch:
             # A name of its own: a worker that cannot unload a library (C++'s unique symbols, a
             # backend that keeps it) would be given that one again for the same name.
@@ -211,7 +217,7 @@ class MeasuredCostEstimator:
             self._pool.submit(build_job(self.options, item[1], file), self._on_built(item, file))
         self.runner.drive(self._pool)
 
-    def _on_built(self, item: tuple[str, CandidateModule], library: str) -> OnReply:
+    def _on_built(self, item: _Item, library: str) -> OnReply:
         """What a build's reply leads to: a reference if the candidate is to be verified, then a
         measurement, or two if the first is noisy."""
         candidate = item[1]
@@ -264,7 +270,7 @@ class MeasuredCostEstimator:
 
         return on_built
 
-    def _record(self, item: tuple[str, CandidateModule], cost: Cost, last: Reply) -> None:
+    def _record(self, item: _Item, cost: Cost, last: Reply) -> None:
         """Note a candidate's cost, which its last reply led to; the store keeps what is its own."""
         key, candidate = item
         is_kept = cost.status != CostStatus.MACHINE_FAULT and (
@@ -278,6 +284,20 @@ class MeasuredCostEstimator:
         self._progress.on_cost(cost)
         _logger.debug("%s: %s", candidate.Summary(), cost.Summary())
         self._faults.add(last, cost)
+
+
+def _batches(todo: Sequence[_Item], most: int) -> Iterator[list[_Item]]:
+    """In their order, up to `most` at once whose weights fit; one that is larger is alone."""
+    batch, held = list[_Item](), 0
+    for item in todo:
+        size = item[1].weight_bytes
+        if batch and (len(batch) == most or held + size > _BATCH_BYTES):
+            yield batch
+            batch, held = [], 0
+        batch.append(item)
+        held += size
+    if batch:
+        yield batch
 
 
 def _with_load(cost: Cost, load: float) -> Cost:

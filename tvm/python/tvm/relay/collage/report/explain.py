@@ -125,17 +125,18 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
         text = f"{name} is no slower than {ships}, which is simpler: {_percent(row)} end to end."
     elif ratio and ratio["value"] >= _FAR:
         is_slower = True
-        text = f"{name} takes {_times(ratio)} times as long as {ships} end to end."
+        text = f"{name} takes {_times(ratio, f'times as long as {ships} end to end')}."
     else:
         is_slower = True
         text = f"{name} lost to {ships} by {_percent(row)} end to end."
     return {"plan": name, "text": text, "is_slower": is_slower, "places": []}
 
 
-def _times(ratio: dict[str, Any]) -> str:
+def _times(ratio: dict[str, Any], unit: str) -> str:
     """Three digits at least, the bounds with as many decimals as the value."""
     value = ratio["value"]
-    return Interval.from_json(ratio).Summary(2 if value < 10 else 1 if value < 100 else 0)
+    form = ".2f" if value < 10 else ".1f" if value < 100 else ".0f"
+    return Interval.from_json(ratio).Summary(form, unit)
 
 
 def _percent(row: dict[str, Any]) -> str:
@@ -143,7 +144,8 @@ def _percent(row: dict[str, Any]) -> str:
     ratio = row["ratio_to_chosen"]
     if not ratio:
         return "an unknown share"
-    return f"{Interval(*(100 * (each - 1) for each in Interval.from_json(ratio))).Summary(1)} %"
+    percent = Interval(*(100 * (each - 1) for each in Interval.from_json(ratio)))
+    return percent.Summary(".1f", "%")
 
 
 def _places(layers: Layers, ships: str, plan: str) -> list[str]:

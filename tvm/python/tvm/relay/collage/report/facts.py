@@ -113,14 +113,10 @@ def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
 
 
 def ratio_text(row: dict[str, Any]) -> str:
-    """1.230 [1.200, 1.260] times as fast; a dash where there is none. The best backend beside
-    itself is 1 by definition, and nothing that was measured has an interval without width."""
-    if row["ratio_to_best_single"] is None:
-        return "-"
-    ratio = Interval.from_json(row["ratio_to_best_single"])
-    if not ratio.is_bounded:
-        return f"{ratio.Summary()} x, after too few rounds to be sure"
-    return f"{ratio.value:.3f} x" if ratio.low == ratio.high else f"{ratio.Summary()} x"
+    """How many times as fast as the best backend alone: 1.230 [1.200, 1.260] x; a dash where there
+    is none. Callers go on with words, "as fast as ..."."""
+    ratio = row["ratio_to_best_single"]
+    return Interval.from_json(ratio).Summary(unit="x") if ratio else "-"
 
 
 def plan_remarks(row: dict[str, Any]) -> str:

@@ -40,8 +40,8 @@ def _latency(report: dict[str, Any]) -> str:
     second = min(_others(report, chosen), key=_times_as_long, default=None)
     if second is None:
         return f"{text}; there was no other plan to compare with."
-    times = Interval.from_json(second["ratio_to_chosen"]).Summary(2)
-    return f"{text}; the next plan, {second['name']}, takes {times} times that."
+    times = Interval.from_json(second["ratio_to_chosen"]).Summary(".2f", "times that")
+    return f"{text}; the next plan, {second['name']}, takes {times}."
 
 
 def _next(report: dict[str, Any]) -> str:

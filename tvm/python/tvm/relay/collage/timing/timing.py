@@ -29,7 +29,7 @@ _MOST_RUNS = 100_000
 # Samples between two looks at the interval: enough that one disturbed sample at either end does not
 # count (median_interval), and few, since most candidates are known well enough at the first look.
 _CHUNK = 10
-# By how much more the interval may be wide of one that wakes threads of its own: what that takes
+# How many times as wide the interval may be of one that wakes threads of its own: what that takes
 # depends on what ran before, and the next network differs by more (bench/borders.py).
 _WAKING = 3.0
 

@@ -48,10 +48,8 @@ class Side:
     def Summary(self) -> str:
         if self.speedup is None:
             return f"{self.name}: {self.failure}"
-        return (
-            f"{self.name}: {self.speedup.Summary()} times as fast as untuned after "
-            f"{self.search_seconds:.0f} s"
-        )
+        gained = self.speedup.Summary(unit="times as fast as untuned")
+        return f"{self.name}: {gained} after {self.search_seconds:.0f} s"
 
 
 @dataclasses.dataclass(frozen=True)

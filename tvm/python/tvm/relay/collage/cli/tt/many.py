@@ -78,7 +78,7 @@ class Row:
         if self.speedup is None:
             gained = self.failure
         else:
-            gained = f"{self.speedup.Summary()} times as fast as untuned"
+            gained = self.speedup.Summary(unit="times as fast as untuned")
         return (
             f"{self.model} from {self.log}: {gained}, {self.served} of {self.kernels} kernels "
             f"served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
