@@ -102,12 +102,12 @@ def _shipped(records: Sequence[Record]) -> str:
         cells = [record["net"], str(record["batch"]), f"{1e3 * time:.3g}" if time else "-"]
         cells += [record["ships"], _parts(record["placement"]), "yes" if is_mix(record) else ""]
         cells += [str(record["own_kernels"] or "")]
-        cells += [_short(record["best_single"]), _ratio(shipped["over_single"])]
+        cells += [_short(record["best_single"]), interval_text(shipped["over_single"], ".2f")]
         cells += [
             _short(record["best_without_own_kernels"]),
-            _ratio(shipped["over_without_own_kernels"]),
+            interval_text(shipped["over_without_own_kernels"], ".2f"),
         ]
-        cells += [record["fastest_peer"] or "-", _ratio(shipped["over_peer"])]
+        cells += [record["fastest_peer"] or "-", interval_text(shipped["over_peer"], ".2f")]
         lines.append(cells)
     return markdown_table(head, lines)
 
@@ -209,13 +209,6 @@ def _parts(placement: Iterable[Record]) -> str:
 
 def _value(row: Record | None) -> str:
     return f"{row['over_single'][0]:.2f}" if row and row["over_single"] else ""
-
-
-def _ratio(ratio: Ratio | None) -> str:
-    """The best single backend beside itself is 1 by definition."""
-    if ratio and ratio[1] == ratio[2]:
-        return f"{ratio[0]:.2f}"
-    return interval_text(ratio, ".2f")
 
 
 def _short(plan: str | None) -> str:
