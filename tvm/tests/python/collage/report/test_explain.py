@@ -130,9 +130,9 @@ def test_what_launches_no_kernel_says_so(report):
 def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
     texts = [explain(compared(result, collage=1.0, tvm=ms), "collage") for ms in (1.5, 2.5, 36.0)]
     assert [told["plans"][0]["text"] for told in texts] == [
-        "tvm lost to collage by 50.0 % end to end.",
-        "tvm takes 2.50 times as long as collage end to end.",
-        "tvm takes 36.0 times as long as collage end to end.",
+        "tvm lost to collage by 50.0 [50.0, 50.0] % end to end.",
+        "tvm takes 2.50 [2.50, 2.50] times as long as collage end to end.",
+        "tvm takes 36.0 [36.0, 36.0] times as long as collage end to end.",
     ]
     assert texts[2]["plans"][0]["places"]
 
@@ -140,9 +140,9 @@ def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
 @pytest.mark.parametrize(
     ("ratio", "says"),
     [
-        ((2.04, 2.01, 2.07), "2.04 [2.01, 2.07] times as long as collage end to end."),
-        ((1234.0, 1180.0, 1290.0), "1234 [1180, 1290] times as long as collage end to end."),
-        ((2.04, 0.0, None), "2.04 times as long as collage end to end (too few rounds to be sure)."),
+        ((2.04, 2.01, 2.07), "2.04 [2.01, 2.07] times as long as collage end to end"),
+        ((1234.0, 1180.0, 1290.0), "1234 [1180, 1290] times as long as collage end to end"),
+        ((2.04, 0.0, None), "2.04 times as long as collage end to end (too few rounds to be sure)"),
     ],
 )
 def test_a_value_and_its_bounds_have_as_many_decimals(result, ratio, says):
@@ -150,14 +150,14 @@ def test_a_value_and_its_bounds_have_as_many_decimals(result, ratio, says):
     [row] = [row for row in report["plans"] if row["name"] == "tvm"]
     row["ratio_to_chosen"] = dict(zip(("value", "low", "high"), ratio, strict=True))
     told = explain(report, "collage")["plans"][0]["text"]
-    assert told == f"tvm takes {says}"
+    assert told == f"tvm takes {says}."
 
 
 def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     report = compared(result, collage=1.0, tvm=1.1)
     told = explain(report, "collage")
     [row] = told["plans"]
-    assert row["text"] == "tvm lost to collage by 10.0 % end to end."
+    assert row["text"] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
     first, second = row["places"]
     assert first.startswith("  mostly at nn.relu, sigmoid (nodes ") and "  then at " in second
     assert first.endswith(f": 19 s (tvm) there, 11 s ({NAME}, tvm) here, each part alone")
@@ -170,7 +170,7 @@ def test_a_plan_that_no_file_holds_is_told_without_places(result):
     seen = report["placements"]
     seen["plans"] = [row for row in seen["plans"] if row["plan"] != "tvm"]
     [row] = explain(report, "collage")["plans"]
-    assert row["text"].startswith("tvm lost to collage by 10.0 %") and not row["places"]
+    assert row["text"].startswith("tvm lost to collage by 10.0 [") and not row["places"]
 
 
 def test_plans_that_failed_or_are_no_slower_say_so(result):
