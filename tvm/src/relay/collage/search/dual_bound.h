@@ -15,9 +15,9 @@
 // So Reduced(c) = cost(c) - sum_{v in c} y(v) >= 0, and a path's cost so far plus the bound of
 // the rest equals Base() plus the Reduced costs on the path: the search needs only these.
 //
-// Transition costs that depend on a value's maker are shifted between its maker and its readers
-// first, which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less
-// for each node outside of it that reads v; whoever of layout class b reads v from outside pays
+// Transition costs that depend on a value's maker are shifted between its maker and its readers,
+// which leaves every cover's cost as it is: a maker of class m pays `returned(v, m)` less for each
+// node outside of it that reads v; whoever of layout class b reads v from outside pays
 // `charged(v, b)` more; and a crossing costs
 //   extra(v, m, b) - charged(v, b) + returned(v, m) for each node of the reader that reads v.
 // charged(v, b) is the least of extra(v, m, b) + returned(v, m) over all m, so that no crossing is
