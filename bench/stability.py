@@ -32,12 +32,14 @@ from harness.records import machine_line
 from harness.sides import Files, files_of, print_each, ratio_of, usable_by_name
 from harness.tables import interval_text, text_table
 from tvm.relay import collage
+from tvm.relay.collage.costs.statistics import fewest_samples
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.report import is_single
 
 # How much slower than another a plan may be by the guard's rule (docs/choosing.md).
 MOST = 1.02
+LEAST_ROUNDS = 2 * fewest_samples()
 # Who is slower than this has no further rounds: it is not the fastest.
 _GIVE_UP_RATIO = 2.0
 
@@ -141,7 +143,7 @@ def judge(
 ) -> tuple[str, list[str]]:
     """A table of the plans that shipped, and a line for each that is too slow. RuntimeError for one
     that failed. Every other round says which is the fastest, the rounds between how much faster."""
-    usable_by_name(found, list(shipped))
+    whole = usable_by_name(found, list(shipped))
     decide, told = of_rounds(found, 0), usable_by_name(of_rounds(found, 1), list(shipped))
     bases = {
         what: next((i.name for i in decide if i.name in names and i.cost.is_usable), None)
@@ -151,7 +153,11 @@ def judge(
     for name, count in shipped.items():
         row = [name, str(count), f"{1e3 * told[name].cost.seconds:.3f}"]
         for what, base in bases.items():
-            ratio = ratio_of(told[name], told.get(base or ""))
+            left = len(whole[name].samples) < max(len(item.samples) for item in found)
+            pair = (
+                whole if left else told
+            )  # who left as far slower has few rounds, all of which count
+            ratio = ratio_of(pair[name], pair.get(base or ""))
             row.append("itself" if name == base else f"{interval_text(ratio, '.3f')} ({base})")
             if ratio and ratio[1] and ratio[1] > MOST:
                 slow.append(
@@ -176,7 +182,18 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     at_least = arguments.at_least
     parser.add_argument("--builds", type=at_least(1), default=10, help="that count")
     parser.add_argument("--neighbour", action="store_true", help="builds measure beside one")
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    if options.rounds < LEAST_ROUNDS:
+        parser.error(
+            f"--rounds must be at least {LEAST_ROUNDS}: half of them choose, and fewer than "
+            f"{fewest_samples()} bound no ratio"
+        )
+    for name, _ in options.collage:
+        if name in ("store", "retry_failed"):
+            parser.error(
+                f"--collage {name} is no setting here: all builds share one store as it is"
+            )
+    return options
 
 
 if __name__ == "__main__":

@@ -34,6 +34,24 @@ def test_a_plan_that_is_slower_than_another_or_than_a_backend_alone_is_told():
     assert len(slow) == 1 and slow[0].endswith("openvino, the fastest backend alone")
 
 
+def test_a_plan_that_left_since_it_is_far_slower_is_told():
+    _, slow = stability.judge([timed("mix", 1.0), timed("mix'", 9, 6)], {"mix": 1, "mix'": 1}, [])
+    assert len(slow) == 1 and slow[0].startswith("mix' takes 9.0")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["--rounds", "11"], "--rounds must be at least 12"),
+        (["--collage", "store=none"], "--collage store is no setting here"),
+    ],
+)
+def test_what_is_refused(given, why, capsys):
+    with pytest.raises(SystemExit):
+        stability.parse(given)
+    assert why in capsys.readouterr().err
+
+
 def test_a_wide_interval_is_no_fault():
     wide = tuple(0.9 if k % 2 else 1.4 for k in range(20))
     found = [timed("mix", 1.0), Comparison("mix'", Cost.measured(wide), samples=wide)]
@@ -112,7 +130,7 @@ def test_builds_of_a_small_net(monkeypatch, capsys):
     for name in with_threads(1):
         monkeypatch.setenv(name, "2")
     monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_classifier, ""))
-    given = ["--nets", "small", "--builds", "2", "--rounds", "8", "--threads", "1"]
+    given = ["--nets", "small", "--builds", "2", "--rounds", "12", "--threads", "1"]
     for setting in ("measure_seconds=0.01", "guard_rounds=6", "guard_seconds=0.1"):
         given += ["--collage", setting]
     status = stability.main([*given, "--backends", "dnnl", "--neighbour"])

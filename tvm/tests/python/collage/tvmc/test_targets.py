@@ -54,6 +54,12 @@ SPLITS = {
 }
 
 
+def test_single_quotes_are_none_of_a_value_that_they_keep_whole():
+    targets = collage.targets.split_targets("llvm, dnnl -winograd='never',cblas", "--target")
+    dnnl, cblas = collage.targets.parse_targets(targets).external
+    assert (str(dnnl.attrs["winograd"]), cblas.kind.name) == ("never", "cblas")
+
+
 @pytest.mark.parametrize("text", SPLITS)
 def test_a_text_is_split(text):
     host, backends = SPLITS[text]

@@ -22,10 +22,10 @@ class MeasureOptions:
     candidates run several times in it). seed: of weights and inputs. compiler: C++ compiler that
     links what was built, for another CPU than this one; empty for the usual one.
     memory_limit_bytes: what a worker may hold in memory, 0 for four fifths of the machine's. batch:
-    candidates built before they are measured, fewer of large weights. noisy_retries: how often a
-    candidate whose median is known badly is measured again, after the others of its batch; the
-    narrowest interval counts. imports: modules that workers import; name the one that registers a
-    backend of your own. builder: "module:function", called as
+    candidates built before they are measured; fewer of large weights, of very large ones one.
+    noisy_retries: how often a candidate whose median is known badly is measured again, after the
+    others of its batch; the narrowest interval counts. imports: modules that workers import; name
+    the one that registers a backend of your own. builder: "module:function", called as
     ``builder(mod, target, **build_options)``.
     build_step, reference_step, measure_step: what a worker does for one candidate, the last empty
     for timing.measure_library; tests put fakes there.

@@ -92,7 +92,9 @@ def Summary(report: dict[str, Any]) -> str:
     pieces = [f"plan {report['plan']}"]
     for row in report["plans"]:
         if row["is_chosen"] and row["seconds"] is not None:
-            pieces.append(f"{format_seconds(row['seconds'])} ({ratio_text(row)} the best backend)")
+            pieces.append(
+                f"{format_seconds(row['seconds'])} ({ratio_text(row, 'x the best backend')})"
+            )
     counts = operators_by_backend(report)
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
@@ -112,11 +114,11 @@ def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
     return counts
 
 
-def ratio_text(row: dict[str, Any]) -> str:
+def ratio_text(row: dict[str, Any], unit: str = "x") -> str:
     """How many times as fast as the best backend alone: 1.230 [1.200, 1.260] x; a dash where there
-    is none. Callers go on with words, "as fast as ..."."""
+    is none."""
     ratio = row["ratio_to_best_single"]
-    return Interval.from_json(ratio).Summary(unit="x") if ratio else "-"
+    return Interval.from_json(ratio).Summary(unit=unit) if ratio else "-"
 
 
 def plan_remarks(row: dict[str, Any]) -> str:

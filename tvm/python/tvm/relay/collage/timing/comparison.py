@@ -56,7 +56,7 @@ class Comparison:
         same = f"same as {self.same_as}, " if self.same_as else ""
         text = f"{self.name}: {same}{self.cost.Summary()}"
         if self.ratio_to_best is not None:
-            text += f"; {self.ratio_to_best.Summary()} of the best"
+            text += f"; {self.ratio_to_best.Summary(unit='of the best')}"
         if self.is_dependent:
             text += f", {DEPENDENT_ROUNDS}"
         return text

@@ -43,7 +43,7 @@ def _figures(row: dict[str, Any]) -> str:
     if None not in (row["low"], row["high"]):
         text += f" [{format_seconds(row['low'])}, {format_seconds(row['high'])}]"
     if row["ratio_to_best_single"] is not None:
-        text += f", {ratio_text(row)} the best backend alone"
+        text += f", {ratio_text(row, 'x the best backend alone')}"
     return f"{text}; {remarks}" if remarks else text
 
 
