@@ -23,7 +23,7 @@ from typing import Any
 
 from harness import arguments, records
 from harness.resume import Book, Job, run
-from harness.tables import interval_text, markdown_table, milliseconds
+from harness.tables import markdown_table, milliseconds
 
 KEY = ["net"]
 # The nets that are named are each other's sources.
@@ -216,13 +216,15 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:
+    from tvm.relay.collage.costs.statistics import Interval
+
     sides = {side["name"]: side for side in found["gain"]["sides"]}
 
     def cell(name: str) -> str:
         side = sides.get(name)
         if side is None or side["speedup"] is None:
             return "-"
-        gained = interval_text(list(side["speedup"].values()), ".2f")
+        gained = Interval.from_json(side["speedup"]).Summary(".2f")
         return f"{gained} in {side['search_seconds']:.0f} s"
 
     share, matching = found["share_of_gain"], found["gain"]["matching_seconds"]

@@ -25,7 +25,7 @@ def test_a_border_is_what_parts_take_more_than_their_own_chains():
     samples = {"tvm": 4e-5, "dnnl": 8e-5, "tvm, dnnl": 1e-4}
     items = {n: Comparison(n, Cost.measured([s] * 8), samples=(s,) * 8) for n, s in samples.items()}
     lines = borders.table(items, length=4).splitlines()
-    assert "+10.0 [+10.0, +10.0]" in lines[-1]
+    assert lines[-1].split()[-1] == "+10.0"
     assert lines[1].split() == ["tvm", "10.0"]
 
 

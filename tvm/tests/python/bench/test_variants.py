@@ -14,7 +14,8 @@ from tvm import relay
 from tvm.relay.collage.compile import build_library, host_target
 from tvm.relay.collage.measure import Comparison, Cost
 
-INTERVAL = r"-?\d\S* \[\S+, \S+\]"
+# Of two rounds, which bound nothing; a side beside itself is 1.
+INTERVAL = r"[+-]?\d\S*(?: \(too few rounds to be sure\))?"
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_calls_on_all_sides(capfd):
         assert rows.pop("side")[2] == "beyond run alone, us"
         ours = [variants.RUNNER, variants.GRAPH_MODULE]
         assert list(rows) == [*ours, variants.RUN_ALONE, "onnxruntime", "onnxruntime, bound"]
-        assert all(re.fullmatch(r"[+-]\d+\.\d \[\S+, \S+\]", rows[name][2]) for name in ours)
+        assert all(re.fullmatch(INTERVAL, rows[name][2]) for name in ours)
 
 
 def test_what_is_beyond_the_run_alone_is_compared_round_by_round():
@@ -119,8 +120,8 @@ def test_what_is_beyond_the_run_alone_is_compared_round_by_round():
     ]
     ours = ["runner", "GraphModule", "run alone"]
     text = variants.table(found, variants.STUDIES["calls"], ours)
-    assert re.search(r"^  runner +35.0 .*\+5.0 \[\+5.0, \+5.0\] ", text, re.MULTILINE)
-    assert re.search(r"^  GraphModule +130.0 .*\+100.0 \[", text, re.MULTILINE)
+    assert re.search(r"^  runner +35.0 .*\+5.0 ", text, re.MULTILINE)
+    assert re.search(r"^  GraphModule +130.0 .*\+100.0 ", text, re.MULTILINE)
     assert "it broke" in text
     failed = Comparison("runner", Cost.failed("run_failed", "it broke"))
     with pytest.raises(RuntimeError, match="runner: .*it broke"):

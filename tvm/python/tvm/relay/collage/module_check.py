@@ -39,8 +39,9 @@ def check_module(mod: Any) -> None:
 
 
 def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, list[int | None]]:
-    """The inputs of main that have an extent which only a call fixes, None in their shape; those
-    that `params` bind are none. Empty where there is no main in Relay."""
+    """The inputs of main that have an extent which only a call fixes, None in their shape, as is
+    -1, which some exporters write for it; those that `params` bind are none. Empty where there is
+    no main in Relay."""
     if isinstance(mod, tvm.IRModule) and "main" in {var.name_hint for var in mod.get_global_vars()}:
         mod = mod["main"]
     found: dict[str, list[int | None]] = {}
@@ -48,7 +49,9 @@ def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, 
         kind = var.type_annotation
         if var.name_hint in (params or {}) or not isinstance(kind, relay.TensorType):
             continue
-        shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in kind.shape]
+        shape = [
+            int(n) if isinstance(n, tvm.tir.IntImm) and int(n) >= 0 else None for n in kind.shape
+        ]
         if None in shape:
             found[var.name_hint] = shape
     return found

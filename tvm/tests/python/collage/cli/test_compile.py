@@ -2,6 +2,7 @@
 """`collage compile`, `search`, `replay`: from an ONNX file to a library; costs are made up."""
 
 import argparse
+import contextlib
 import json
 
 import numpy as np
@@ -134,6 +135,23 @@ def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
     with pytest.raises(SystemExit) as caught:
         call("compile", folder / "net.onnx", "-o", folder / "net.tar")
     assert caught.value.code == 2 and "end it in .so" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ("x=0,4,8,8", "'x=0,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
+        ("x=-1,4,8,8", "'x=-1,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
+        ("y=1,4", "a shape is given for y, and the model's inputs are x"),
+        ("x=1,4", "the shape [1, 4] of input x has 2 sizes, the model's 4"),
+    ],
+)
+def test_a_shape_that_fits_no_input_is_told(shape, why, tmp_path, monkeypatch, capsys):
+    with_made_up_costs(monkeypatch)
+    write_net(tmp_path / "open.onnx", batch="N")
+    with contextlib.suppress(SystemExit):  # argparse's own way to end
+        assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 1
+    assert why in capsys.readouterr().err
 
 
 def test_an_open_dimension_is_fixed_by_shape(tmp_path, monkeypatch, capsys):

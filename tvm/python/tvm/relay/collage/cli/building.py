@@ -157,8 +157,11 @@ def library_path(text: str) -> str:
 def _shape(text: str) -> tuple[str, list[int]]:
     name, equals, dims = text.rpartition("=")
     try:
-        if name and equals:
-            return name, [int(dim) for dim in dims.split(",")]
-        raise ValueError
+        sizes = [int(dim) for dim in dims.split(",")] if name and equals else []
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no INPUT=DIMS, as x=1,3,224,224") from None
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no INPUT=DIMS with sizes of 1 or more, as x=1,3,224,224"
+        )
+    return name, sizes

@@ -43,9 +43,10 @@ def from_onnx(
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
-    Raises ModelError where TVM cannot take a node or an input's type, tvm.error.OpNotImplemented
-    for operators that it does not know.
+    Raises ModelError where TVM cannot take a node or an input's type, and for a shape of what is no
+    input or of another rank; tvm.error.OpNotImplemented for operators that it does not know.
     """
+    _check_shapes(model, shape or {})
     options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
     with quick_import():
         try:
@@ -54,6 +55,29 @@ def from_onnx(
             raise
         except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
             raise ModelError(f"TVM cannot import the model: {last_line(error)}") from error
+
+
+def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
+    """ModelError for shapes that do not fit the graph's inputs."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    ranks = {}
+    for each in model.graph.input:
+        if each.name not in weights:
+            kind = each.type.tensor_type
+            ranks[each.name] = len(kind.shape.dim) if kind.HasField("shape") else None
+    unknown = [name for name in shapes if name not in ranks and name not in weights]
+    if unknown:
+        raise ModelError(
+            f"a shape is given for {', '.join(unknown)}, and the model's inputs are "
+            f"{', '.join(ranks) or 'none'}"
+        )
+    for name, shape in shapes.items():
+        rank = ranks.get(name)
+        if rank is not None and len(shape) != rank:
+            raise ModelError(
+                f"the shape {list(shape)} of input {name} has {len(shape)} sizes, the model's "
+                f"{rank}"
+            )
 
 
 @contextlib.contextmanager

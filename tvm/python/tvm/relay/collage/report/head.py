@@ -30,7 +30,7 @@ def _ships(report: dict[str, Any]) -> str:
 def _latency(report: dict[str, Any]) -> str:
     chosen = next((row for row in report["plans"] if row["is_chosen"]), None)
     if chosen is None or chosen["seconds"] is None:
-        why = report["guard_skipped"] or "no plan could be measured"
+        why = report["guard_skipped"] or "the guard, which measures whole plans, was off"
         return f"How fast it is was not measured: {why}."
     text = f"It takes {format_seconds(chosen['seconds'])} a run"
     best = _best_single(report)
