@@ -3,6 +3,7 @@
 draws its pictures; their text is for readers."""
 
 import os
+import re
 
 import jupytext
 import nbclient
@@ -36,11 +37,16 @@ def run(name, folder):
     return "".join(each.get("text", "") for each in outputs)
 
 
+def lines_beside(first, text):
+    """How many lines compare something with `first`, after however few rounds."""
+    return len(re.findall(rf" x {first}(?: \(too few rounds to be sure\))?, ships", text))
+
+
 @pytest.mark.slow("a real net searched, built and timed for three lists of backends")
 @pytest.mark.timeout(900)
 def test_one_backend_more_at_a_time(tmp_path):
     text = run("performance", tmp_path)
-    assert "Magika" in text and text.count("x tvm, ships") >= 2
+    assert "Magika" in text and lines_beside("tvm", text) >= 2
     pictures = sorted(tmp_path.glob("*.svg"))
     assert len(pictures) == 2 and all(each.stat().st_size > 1000 for each in pictures)
 
@@ -50,5 +56,5 @@ def test_one_backend_more_at_a_time(tmp_path):
 def test_a_backend_of_one_s_own(tmp_path):
     text = run("customization", tmp_path)
     assert "[custom.look_up] by custom.look_up" in text and "[custom.chain]" in text
-    assert text.count("x without, ships") == 3
+    assert lines_beside("without", text) == 3
     assert (tmp_path / "customization.svg").stat().st_size > 1000
