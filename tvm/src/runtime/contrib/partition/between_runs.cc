@@ -5,8 +5,9 @@
  *
  * `collage.occupy_threads(microseconds)`: each thread that a launch has turns for so long. The
  * threads of another pool fall asleep meanwhile, and these do while that one works.
- * `collage.read_array(array)`: the threads read an array, each its share, which is in the caches
- * then, in place of what was read longest ago. Tested by timing/test_in_network.py.
+ * `collage.read_bytes(array, count)`: the threads read the first bytes of an array, each its share,
+ * which are in the caches then, in place of what was read longest ago.
+ * Tested by timing/test_in_network.py.
  */
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
@@ -32,7 +33,7 @@ void OccupyThreads(int64_t microseconds) {
 }
 
 /*! \brief The array lies in the memory of this CPU, without gaps. */
-void ReadArray(runtime::NDArray array) {
+void ReadBytes(runtime::NDArray array, int64_t count) {
   struct Bytes {
     const volatile char* data;
     size_t count;
@@ -47,13 +48,15 @@ void ReadArray(runtime::NDArray array) {
     }
     return 0;
   };
+  const size_t size = runtime::GetDataSize(*array.operator->());
+  ICHECK(0 <= count && static_cast<size_t>(count) <= size) << count << " of " << size << " bytes";
   Bytes bytes{static_cast<const char*>(array->data) + array->byte_offset,
-              runtime::GetDataSize(*array.operator->())};
+              static_cast<size_t>(count)};
   ICHECK_EQ(TVMBackendParallelLaunch(read, &bytes, 0), 0) << TVMGetLastError();
 }
 
 TVM_REGISTER_GLOBAL("collage.occupy_threads").set_body_typed(OccupyThreads);
-TVM_REGISTER_GLOBAL("collage.read_array").set_body_typed(ReadArray);
+TVM_REGISTER_GLOBAL("collage.read_bytes").set_body_typed(ReadBytes);
 
 }  // namespace
 }  // namespace partition

@@ -32,7 +32,6 @@ _PREFIX = "collage_weight_"
 CACHE_BYTES = 32 << 20
 # Where a network has fewer bytes of weights, any cache holds them.
 _FEWEST_BYTES = 64 << 10
-_MOST_COPIES = 8
 
 WeightNames = dict[str, list[str]]
 
@@ -49,10 +48,10 @@ def weight_bytes(mod: tvm.IRModule) -> int:
     """Bytes of the weights that are bound in a module, each counted once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     found = {node for f in functions for node in nodes_of(f.body, _expr.Constant)}
-    return sum(_size(node.data) for node in found if is_weight(node))
+    return sum(size_of(node.data) for node in found if is_weight(node))
 
 
-def _size(array: tvm.nd.NDArray) -> int:
+def size_of(array: tvm.nd.NDArray) -> int:
     """In bytes; nothing of it is copied."""
     bits = tvm.DataType(array.dtype).bits
     return math.prod(array.shape) * math.ceil(bits / 8)
@@ -63,12 +62,6 @@ def bytes_in_turn(mod: tvm.IRModule) -> int:
     tell: those of all its layers, to a power of two, for costs of other networks to be used."""
     size = min(max(weight_bytes(mod), _FEWEST_BYTES), CACHE_BYTES)
     return 1 << round(math.log2(size))
-
-
-def copies_in_turn(size: int, network_bytes: int = CACHE_BYTES) -> int:
-    """How many copies of weights of so many bytes a timing goes round, at most as many as make up
-    the bytes that its network reads."""
-    return max(1, min(_MOST_COPIES, network_bytes // size)) if size else 1
 
 
 def kept_constants(

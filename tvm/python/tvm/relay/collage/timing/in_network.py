@@ -17,6 +17,7 @@ what waking both takes is in its cost.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,11 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import tvm
 
-from ..costs.weights import CACHE_BYTES, copies_in_turn
+from ..costs.weights import CACHE_BYTES, size_of
 
 # Bytes of weights for each second of a run below which it does not tell where they come from: a
 # twentieth of what memory gives a slow machine.
 _FEWEST_BYTES_A_SECOND = 5e8
+_MOST_COPIES = 8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
 # Work by itself is waited for, so long at most, until it takes hardly more than it is: a launch
@@ -59,9 +61,9 @@ ONE_COPY = Round(1, 0)
 
 def round_needed(weight_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Round:
     """Of a run that takes so long on one copy, in a network of so many bytes of weights."""
-    if weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
+    if not weight_bytes or weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
         return ONE_COPY
-    copies = copies_in_turn(weight_bytes, network_bytes)
+    copies = max(1, min(_MOST_COPIES, network_bytes // weight_bytes))
     return Round(copies, max(0, network_bytes - copies * weight_bytes))
 
 
@@ -80,18 +82,27 @@ def pool_works() -> Work:
 
 def reading(arrays: Sequence[tvm.nd.NDArray]) -> Run:
     """All threads of TVM's pool read these arrays, so that caches have them."""
-    read = tvm.get_global_func("collage.read_array")
+    read = tvm.get_global_func("collage.read_bytes")
+    sized = [(array, size_of(array)) for array in arrays]
 
     def run() -> None:
-        for array in arrays:
-            read(array)
+        for array, size in sized:
+            read(array, size)
 
     return run
 
 
 def reading_bytes(count: int) -> Run:
-    """They read so many bytes of nothing else, so that caches have them in place of others."""
-    return reading([tvm.nd.array(np.ones(count, "int8"))] if count else [])
+    """They read so many bytes of nothing else, at most as many as caches are taken to hold, so that
+    caches have these in place of others."""
+    if not count:
+        return int
+    return functools.partial(tvm.get_global_func("collage.read_bytes"), _nothing_else(), count)
+
+
+@functools.cache
+def _nothing_else() -> tvm.nd.NDArray:
+    return tvm.nd.array(np.ones(CACHE_BYTES, "int8"))
 
 
 class Copy(NamedTuple):
@@ -99,6 +110,15 @@ class Copy(NamedTuple):
 
     run: Run
     before: Run = int
+
+
+class KernelRuns(NamedTuple):
+    """Runs of a step by one of its kernels: `open` makes one on weights of its own, packed already,
+    of so many bytes (0: one copy will do); arrays: what each of them reads and writes beside."""
+
+    open: Callable[[], Run]
+    weight_bytes: int
+    arrays: Sequence[tvm.nd.NDArray]
 
 
 def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
