@@ -24,6 +24,10 @@ class Fake(Backend):
     name = "fake"
     steps = ()
     failing = ()
+    weight_bytes = 0
+
+    def __init__(self):
+        self.opened = []
 
     def kernel_steps(self, function):
         return self.steps
@@ -31,7 +35,12 @@ class Fake(Backend):
     def kernel_runs(self, text, kernel, seed):
         if kernel in self.failing:
             raise ValueError(f"no {kernel} for {text}")
-        return KernelRuns(lambda: lambda: time.sleep(SECONDS[kernel]), 0, ())
+
+        def opened():
+            self.opened.append(kernel)
+            return lambda: time.sleep(SECONDS[kernel])
+
+        return KernelRuns(opened, self.weight_bytes, ())
 
 
 class Estimator:
@@ -143,6 +152,17 @@ def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fastest = {name: min(samples) for name, samples in found["samples"].items()}
     assert list(fastest) == ["slow", "fast"]
     assert 1e-3 <= fastest["fast"] < fastest["slow"], "sleeps that a busy machine makes longer"
+
+
+@pytest.mark.parametrize(
+    "weight_bytes, opened", [(0, 1), (64 << 10, 1), (4 << 20, 2), (16 << 20, 1)]
+)
+def test_a_worker_opens_as_many_copies_as_the_network_is_large(fake, weight_bytes, opened):
+    """64 kB are nothing to a run of a millisecond; 16 MB are more than the network has."""
+    fake.weight_bytes = weight_bytes
+    found = kernel_trials.time_kernels("fake", "a", ["fast"], 8 << 20, 0, budget_seconds=0.01)
+    assert len(fake.opened) == opened
+    assert all(1e-3 <= sample < 1 for sample in found["samples"]["fast"])
 
 
 def test_a_worker_in_which_all_fail(fake):

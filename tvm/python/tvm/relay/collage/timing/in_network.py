@@ -141,7 +141,8 @@ def seconds_in_turn(
     """
     for copy in copies:
         copy.run()
-    turn = itertools.cycle([(before, copies[0]), *((int, copy) for copy in copies[1:])])
+    in_round: list[tuple[Run, Copy]] = [(before, copies[0]), *((int, copy) for copy in copies[1:])]
+    turn = itertools.cycle(in_round)
     beside = [] if between is None else [between.run]
 
     def seconds(calls: Sequence[Run]) -> float:
