@@ -184,8 +184,19 @@ def _conditions(records: Sequence[Record]) -> str:
         "- Rounds: " + every(lambda c: str(c["rounds"])) + ".",
         "- Options: " + every(lambda c: _options(c["collage"])) + ".",
         f"- Days: {'; '.join(sorted({record['date'] for record in records}))}.",
+        f"- Commits of Collage: {_commits(records)}.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _commits(records: Sequence[Record]) -> str:
+    """Which nets each one's figures are of, where they are of several."""
+    nets: dict[str, list[str]] = {}
+    for record in records:
+        nets.setdefault(record["conditions"]["commit"][:9], []).append(record["net"])
+    if len(nets) == 1:
+        return next(iter(nets))
+    return "; ".join(f"{commit} ({', '.join(dict.fromkeys(of))})" for commit, of in nets.items())
 
 
 def _options(settings: Sequence[Sequence[Any]]) -> str:

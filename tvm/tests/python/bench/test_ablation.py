@@ -114,7 +114,7 @@ def made(net, single, peer, *, is_single=False, **changes):
         "net": net, "size": 0, "batch": 1, "from": page.ZOO, "failure": None, "date": "2026-11-24",
         "conditions": {
             "machine": {"cpu": "Zen"}, "threads": 2, "rounds": 20, "backends": BACKENDS,
-            "collage": [["graph_search", "local"]],
+            "collage": [["graph_search", "local"]], "commit": "0123456789ab",
         },
         "phases": {"prepare": 1.0, "partition": 30.0, "guard": 9.0}, "candidates": 50, "asked": 40,
         "ships": "collage", "own_kernels": 0,
@@ -164,6 +164,15 @@ def test_the_page_says_what_the_records_say():
     # Beside itself, and with rounds too few for an upper end.
     text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
     assert "| 1.00 |" in text and "| 1.00 (too few rounds to be sure) |" in text
+
+
+def test_the_page_names_the_commit_that_each_figure_is_of():
+    one, other = (made(net, None, None) for net in ("one", "other"))
+    assert "- Commits of Collage: 012345678.\n" in page.tables([one, other])
+    other["conditions"]["commit"] = "ba9876543210"
+    assert "- Commits of Collage: 012345678 (one); ba9876543 (other).\n" in page.tables(
+        [one, other]
+    )
 
 
 def test_the_page_of_the_tree_says_what_its_records_say():
