@@ -31,7 +31,6 @@ using partition::NodeDesc;
 using partition::NumElements;
 using partition::ShapeText;
 
-constexpr int64_t kAlignment = 64;
 constexpr size_t kMostAxes = 12;
 
 void CheckNode(const partition::NodeChecks& checks) {
@@ -153,20 +152,19 @@ class BlasProgram final : public partition::Program {
         copies_.push_back({tensor, static_cast<int>(i), bytes});
       }
     }
-    int64_t scratch_bytes = 0;
     for (const NodeDesc& node : graph.nodes) {
       if (places_[node.output].kind == Place::kNone) {
-        Put(node.output, Place::kScratch, scratch_bytes);
-        scratch_bytes += partition::RoundUp(Bytes(graph, node.output), kAlignment);
+        Put(node.output, Place::kScratch, scratch_bytes_);
+        scratch_bytes_ += partition::RoundUp(Bytes(graph, node.output), partition::kAlignment);
       }
       AddStep(graph, node);
     }
-    scratch_ = std::make_unique<partition::ScratchPool>(scratch_bytes);
+    pool_ = partition::ScratchPool::Shared(scratch_bytes_);
     DropUnreadConstants();
   }
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
-    const partition::ScratchPool::Block scratch(scratch_.get());
+    const partition::ScratchPool::Block scratch(pool_.get(), scratch_bytes_);
     const auto data = [&](int tensor) -> void* {
       const Place& place = places_[tensor];
       if (place.kind == Place::kInput) return inputs[place.position];
@@ -271,7 +269,8 @@ class BlasProgram final : public partition::Program {
   std::vector<Place> places_;
   std::vector<Step> steps_;
   std::vector<Copy> copies_;  // outputs that are inputs, constants or other outputs
-  std::unique_ptr<partition::ScratchPool> scratch_;
+  int64_t scratch_bytes_ = 0;
+  std::shared_ptr<partition::ScratchPool> pool_;
 };
 
 template <const Library& (*kLibrary)()>

@@ -9,13 +9,23 @@
 
 #include <utility>
 
+#include "../partition/round_up.h"
+
 namespace tvm {
 namespace collage {
 namespace onednn {
 
+namespace {
+
+/*! \brief Where the scratchpad begins in a block, behind the arena. */
+int64_t ScratchOffset(const Plan& plan) { return partition::RoundUp(plan.arena_bytes, kAlignment); }
+
+int64_t BlockBytes(const Plan& plan) { return ScratchOffset(plan) + plan.scratch_bytes; }
+
+}  // namespace
+
 struct Executable::Call {
-  explicit Call(const Plan& plan)
-      : arena(AllocateAligned(plan.arena_bytes)), scratch(AllocateAligned(plan.scratch_bytes)) {
+  explicit Call(const Plan& plan) {
     const Api& api = GetApi();
     CheckStatus(api.stream_create(stream.out(), api.engine, dnnl_stream_default_flags), "stream");
     for (const Step& step : plan.steps) {
@@ -23,18 +33,17 @@ struct Executable::Call {
       for (const StepArg& arg : step.args) {
         const Buffer& buffer = plan.buffers[arg.buffer];
         void* data = DNNL_MEMORY_NONE;
-        if (buffer.place == Place::kArena) {
-          data = static_cast<char*>(arena.get()) + buffer.offset;
-        } else if (buffer.place == Place::kConstant) {
-          data = buffer.constant.get();
-        }
+        if (buffer.place == Place::kConstant) data = buffer.constant.get();
         dnnl_memory_t memory = NewMemory(arg.desc, data);
         step_args.push_back({arg.arg, memory});
+        if (buffer.place == Place::kArena) in_block.emplace_back(memory, buffer.offset);
         if (buffer.place == Place::kInput) inputs.emplace_back(memory, buffer.index);
         if (buffer.place == Place::kOutput) outputs.emplace_back(memory, buffer.index);
       }
       if (step.primitive.get() && step.scratch_bytes > 0) {
-        step_args.push_back({DNNL_ARG_SCRATCHPAD, NewMemory(step.scratch_desc, scratch.get())});
+        dnnl_memory_t memory = NewMemory(step.scratch_desc, DNNL_MEMORY_NONE);
+        step_args.push_back({DNNL_ARG_SCRATCHPAD, memory});
+        in_block.emplace_back(memory, ScratchOffset(plan));
       }
       args.push_back(std::move(step_args));
     }
@@ -47,10 +56,19 @@ struct Executable::Call {
     return memories.back().get();
   }
 
+  /*! \brief Points what lies in the borrowed block there; it mostly is that of the last call. */
+  void Bind(char* data) {
+    if (data == block) return;
+    for (const auto& [memory, offset] : in_block) {
+      CheckStatus(GetApi().memory_set_data_handle(memory, data + offset), "memory");
+    }
+    block = data;
+  }
+
   /*! \brief So much memory for a kernel of ours: that of the plan, or when a call has more threads
    * than who made it, a block beside it that is kept for the next. */
   void* Scratch(const Plan& plan, int64_t bytes) {
-    if (bytes <= plan.scratch_bytes) return scratch.get();
+    if (bytes <= plan.scratch_bytes) return block + ScratchOffset(plan);
     if (bytes > larger_bytes) {
       larger_scratch = AllocateAligned(bytes);
       larger_bytes = bytes;
@@ -58,8 +76,8 @@ struct Executable::Call {
     return larger_scratch.get();
   }
 
-  std::shared_ptr<void> arena;
-  std::shared_ptr<void> scratch;
+  char* block = nullptr;
+  std::vector<std::pair<dnnl_memory_t, int64_t>> in_block;
   std::shared_ptr<void> larger_scratch;
   int64_t larger_bytes = 0;
   Stream stream;
@@ -70,7 +88,8 @@ struct Executable::Call {
   std::vector<void*> data;                         // of the running step, for a kernel of ours
 };
 
-Executable::Executable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+Executable::Executable(std::shared_ptr<const Plan> plan)
+    : plan_(std::move(plan)), pool_(partition::ScratchPool::Shared(BlockBytes(*plan_))) {
   idle_.push_back(std::make_unique<Call>(*plan_));
 }
 
@@ -106,6 +125,8 @@ const std::vector<void*>& Executable::DataOf(Call* call, size_t step) {
 void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
   const Api& api = GetApi();
   std::unique_ptr<Call> call = Acquire();
+  const partition::ScratchPool::Block block(pool_.get(), BlockBytes(*plan_));
+  call->Bind(block.data());
   for (const auto& [memory, index] : call->inputs) {
     api.memory_set_data_handle(memory, inputs[index]);
   }

@@ -3,8 +3,8 @@
  * \file executable.h
  * \brief Runs a Plan; any number of threads may call at once.
  *
- * Each running call has its own arena, scratchpad and argument lists; they are kept for the next
- * call, so that from the second call on nothing is allocated. Tested by
+ * Each running call has its own argument lists, which are kept for the next call, and borrows a
+ * block for arena and scratchpad, so that from the second call on nothing is allocated. Tested by
  * backends/test_contract.py (threads) and backends/dnnl/test_lower.py.
  */
 #pragma once
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "../partition/memory.h"
 #include "../partition/partition_module.h"
 #include "plan.h"
 
@@ -35,6 +36,7 @@ class Executable final : public partition::Program {
   static const std::vector<void*>& DataOf(Call* call, size_t step);
 
   std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<partition::ScratchPool> pool_;
   std::mutex mutex_;  // guards idle_
   std::vector<std::unique_ptr<Call>> idle_;
 };

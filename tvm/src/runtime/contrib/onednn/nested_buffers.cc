@@ -15,8 +15,6 @@ namespace collage {
 namespace onednn {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of what kernels read and write
-
 /*! \brief Adds the places in `outermost` of all buffers in `buffer` that steps write. */
 void FindWritten(const std::vector<Buffer>& buffers, int buffer, std::vector<BufferPlace>* found) {
   if (buffers[buffer].parts.empty()) found->push_back({buffer, PlaceOf(buffers, buffer).begin});

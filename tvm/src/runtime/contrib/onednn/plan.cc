@@ -16,8 +16,6 @@ namespace collage {
 namespace onednn {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 void FindLifetimes(Plan* plan) {
   for (size_t i = 0; i < plan->steps.size(); ++i) {
     for (const StepArg& arg : plan->steps[i].args) {

@@ -20,6 +20,7 @@ namespace collage {
 namespace onednn {
 
 using partition::AllocateAligned;
+using partition::kAlignment;
 
 enum class Place {
   kInput,     // the caller's i-th input

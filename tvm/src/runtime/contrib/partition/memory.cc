@@ -20,7 +20,6 @@ namespace collage {
 namespace partition {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
 }  // namespace
@@ -37,23 +36,35 @@ std::shared_ptr<void> AllocateAligned(int64_t bytes) {
   return std::shared_ptr<void>(data, std::free);
 }
 
-std::shared_ptr<void> ScratchPool::Acquire() {
-  if (bytes_ == 0) return nullptr;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::shared_ptr<void> block = std::move(idle_.back());
-      idle_.pop_back();
-      return block;
-    }
-  }
-  return AllocateAligned(bytes_);
+std::shared_ptr<ScratchPool> ScratchPool::Shared(int64_t bytes) {
+  static std::mutex mutex;  // guards last
+  static std::weak_ptr<ScratchPool> last;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<ScratchPool> pool = last.lock();
+  if (!pool) last = pool = std::make_shared<ScratchPool>();
+  const Block block(pool.get(), bytes);
+  return pool;
 }
 
-void ScratchPool::Release(std::shared_ptr<void> block) {
-  if (!block) return;
-  std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(block));
+ScratchPool::Block::Memory ScratchPool::Acquire(int64_t bytes) {
+  Block::Memory memory;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      memory = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (memory.bytes < bytes) {
+    memory.data.reset();  // before there is another one
+    memory = {AllocateAligned(bytes), bytes};
+  }
+  return memory;
+}
+
+void ScratchPool::Release(Block::Memory memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(memory));
 }
 
 }  // namespace partition

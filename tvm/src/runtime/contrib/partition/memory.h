@@ -3,48 +3,64 @@
  * \file memory.h
  * \brief Memory of programs: aligned blocks, and one for each running call.
  *
- * Tested by backends/dnnl/test_lower.py, backends/blas/test_deploy.py.
+ * Tested by backends/dnnl/test_scratch.py and backends/blas/test_deploy.py.
  */
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace tvm {
 namespace collage {
 namespace partition {
 
-/*! \brief Zeroed memory aligned to 64 bytes, or to huge pages when large. */
+/*! \brief Of what kernels read and write. */
+constexpr int64_t kAlignment = 64;
+
+/*! \brief Zeroed memory so aligned, or to huge pages when large. */
 std::shared_ptr<void> AllocateAligned(int64_t bytes);
 
-/*! \brief Blocks of one size: each running call borrows one, kept for the next. */
+/*!
+ * \brief Blocks that running calls borrow, and whose contents mean nothing to the next one.
+ *
+ * All programs of the process share one pool while there are any. The parts of a network run one
+ * after another, so each gets the block that the one before gave back, which the caches hold. A
+ * block that is too small is replaced by a larger one; blocks never shrink.
+ */
 class ScratchPool {
  public:
-  explicit ScratchPool(int64_t bytes) : bytes_(bytes) {}
+  /*! \brief The pool of the process, with an idle block of so many bytes at least. */
+  static std::shared_ptr<ScratchPool> Shared(int64_t bytes);
 
-  /*! \brief A block that goes back to the pool when it leaves its scope. */
+  /*! \brief A block of so many bytes at least, given back when it leaves its scope. */
   class Block {
    public:
-    explicit Block(ScratchPool* pool) : pool_(pool), data_(pool->Acquire()) {}
+    Block(ScratchPool* pool, int64_t bytes) : pool_(pool), memory_(pool->Acquire(bytes)) {}
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
-    ~Block() { pool_->Release(std::move(data_)); }
-    char* data() const { return static_cast<char*>(data_.get()); }
+    ~Block() { pool_->Release(std::move(memory_)); }
+    char* data() const { return static_cast<char*>(memory_.data.get()); }
 
    private:
+    friend class ScratchPool;
+    struct Memory {
+      std::shared_ptr<void> data;
+      int64_t bytes = 0;
+    };
+
     ScratchPool* pool_;
-    std::shared_ptr<void> data_;
+    Memory memory_;
   };
 
  private:
-  std::shared_ptr<void> Acquire();
-  void Release(std::shared_ptr<void> block);
+  Block::Memory Acquire(int64_t bytes);
+  void Release(Block::Memory memory);
 
-  const int64_t bytes_;
   std::mutex mutex_;  // guards idle_
-  std::vector<std::shared_ptr<void>> idle_;
+  std::vector<Block::Memory> idle_;
 };
 
 }  // namespace partition
