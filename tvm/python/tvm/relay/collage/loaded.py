@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm_collage.runner import Runner, load_runner
 
-from .attached import attached_report
+from .attached import attached_report, is_library
 from .errors import OptionError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
@@ -75,7 +75,11 @@ def load(path: str | os.PathLike) -> Library:
     --collage`. OptionError where there is none, or its report is damaged."""
     path = os.fspath(path)
     try:
-        return Library(path, attached_report(path))
+        report = attached_report(path)
+        if report is None and not is_library(path):
+            reason = "it is no library: name what `collage compile` or `tvmc compile` wrote"
+            raise ValueError(reason)
+        return Library(path, report)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OptionError(f"library {path!r} cannot be read: {reason}") from error
