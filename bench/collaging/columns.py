@@ -122,7 +122,7 @@ def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Fo
     neighbours joined, and those of fewer parts. Costs are asked for by the options of the current
     PassContext."""
     options = collage.CollageOptions.current()
-    with open_session(options, _targets(backends).external) as session:
+    with open_session(options, _targets(backends).external, prepared) as session:
         for name, external in targets_of_columns(backends).items():
             began, known = time.monotonic(), session.estimator.misses
             plans = _plans_of(prepared, external, session)
