@@ -70,6 +70,9 @@ class Library:
         return self.report
 
 
+_NO_LIBRARY = "it is no library: name what `collage compile` or `tvmc compile` wrote"
+
+
 def load(path: str | os.PathLike) -> Library:
     """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
     --collage`. OptionError where there is none, or its report is damaged."""
@@ -77,8 +80,7 @@ def load(path: str | os.PathLike) -> Library:
     try:
         report = attached_report(path)
         if report is None and not is_library(path):
-            reason = "it is no library: name what `collage compile` or `tvmc compile` wrote"
-            raise ValueError(reason)
+            raise ValueError(_NO_LIBRARY)
         return Library(path, report)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

@@ -22,9 +22,14 @@ from .decisions import placement_in, side_file
 
 
 # What a build by a decision depends on, which measures nothing.
-_OF_REPLAY = set(
-    "accuracy_budget log_level placement_allow report tuning_log vector_math".split()
-)
+_OF_REPLAY = {
+    "accuracy_budget",
+    "log_level",
+    "placement_allow",
+    "report",
+    "tuning_log",
+    "vector_math",
+}
 
 
 def add_parser(commands: Any) -> None:

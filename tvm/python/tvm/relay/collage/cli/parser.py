@@ -37,9 +37,9 @@ class Parser(argparse.ArgumentParser):
             own = itertools.takewhile(lambda arg: arg.startswith("-"), own)
         for arg in own:
             name = arg.partition("=")[0]
-            if name.startswith("--") and " " not in name:
-                if not any(flag.startswith(name) for flag in known):
-                    self.error(f"unrecognized option {name}{_nearest(name, known)}")
+            is_flag = name.startswith("--") and " " not in name
+            if is_flag and not any(flag.startswith(name) for flag in known):
+                self.error(f"unrecognized option {name}{_nearest(name, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -140,11 +140,9 @@ def _place(each: Difference) -> dict[str, Any]:
 
 
 def _part(part: Part | None) -> dict[str, Any] | None:
-    return part and {
-        "backend": part.backend,
-        "nodes": sorted(part.nodes),
-        "seconds": part.seconds,
-    }
+    if part is None:
+        return None
+    return {"backend": part.backend, "nodes": sorted(part.nodes), "seconds": part.seconds}
 
 
 def _node(

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import tvm
 
 from ...errors import CollageError
 from ...targets import host_named
