@@ -20,7 +20,6 @@ from ..result import Result
 from .building import add_build, add_model, library_path, optimized
 from .decisions import placement_in, side_file
 
-
 # What a build by a decision depends on, which measures nothing.
 _OF_REPLAY = {
     "accuracy_budget",

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-
 from ...errors import CollageError
 from ...targets import host_named
 from ...transfer.choose import scores, shares
