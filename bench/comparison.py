@@ -77,9 +77,11 @@ def summary(found: Sequence[Record]) -> str:
     head = ["library", "models", "geometric mean", "least", "most", "we are level or faster on"]
     days = " and ".join(sorted({one["date"] for one in here}))
     noisy = sum(any(row.get("noisy") for row in one["rows"]) for one in here)
+    unknown = sum(not ratios_of(one) for one in here)
     return (
-        f"{markdown_table(head, lines)}\nThis was measured on {machine}, on {days}; {noisy} of "
-        f"{len(here)} runs were beside other work. {_LEVEL} or more counts as level.\n"
+        f"{markdown_table(head, lines)}\nThis was measured on {machine}, on {days}, in {len(here)} "
+        f"runs, {noisy} of them beside other work. {unknown} gave no ratio that is known on both "
+        f"sides and are not in the table. {_LEVEL} or more counts as level.\n"
     )
 
 

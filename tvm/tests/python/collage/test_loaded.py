@@ -102,6 +102,13 @@ def test_what_is_not_there_says_so(file, tmp_path):
             ask()
 
 
+@pytest.mark.parametrize("content", [b"", b"a text", b"\x7fEL", b'{"plan": "tvm"}'])
+def test_a_file_of_another_kind_is_refused_at_once(tmp_path, content):
+    (tmp_path / "notes.so").write_bytes(content)
+    with pytest.raises(OptionError, match=r"notes\.so.*it is no library: name what `collage comp"):
+        collage.load(tmp_path / "notes.so")
+
+
 def test_the_report_of_a_library_is_drawn(file, tmp_path):
     attach_report(file, made_report(1))
     library = collage.load(file)

@@ -8,7 +8,8 @@ import tvm
 from option_values import changed
 from relay_text import make_backend, parse, partition
 from tree import ROOT
-from tvm.relay.collage import CollageOptions, optimize
+from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.option_flags import flag
 from tvm.relay.collage.options import option_table
 
 DOCS = ROOT / "docs"
@@ -104,10 +105,21 @@ def test_options_that_tvm_registers_itself_keep_its_own_error(name, value, expec
 
 
 def test_an_unknown_option_is_tvms_own_error():
-    with pytest.raises(AttributeError, match=r"Invalid config option 'relay\.collage\.nope'"):
-        context(nope=1)
+    with pytest.raises(AttributeError, match=r"Invalid config option 'relay\.nope'"):
+        tvm.transform.PassContext(config={"relay.nope": 1})
     with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
         CollageOptions(nope=1)
+
+
+def test_an_unknown_option_of_a_context_is_told_by_the_nearest():
+    near, far = ("gaurd", "did you mean relay.collage.guard?"), ("x" * 40, "docs/options.md")
+    for name, hint in (near, far):
+        with pytest.raises(AttributeError) as caught:
+            context(guard=True, **{name: 1})
+        text = str(caught.value)
+        assert text.startswith(f"there is no option relay.collage.{name}: {hint}")
+    with pytest.raises(AttributeError, match="did you mean relay.collage.seed"):
+        tvm.transform.PassContext(3, None, None, None, {"relay.collage.sead": 1})
 
 
 @pytest.mark.parametrize(
@@ -122,7 +134,7 @@ def test_an_unknown_option_is_tvms_own_error():
 )
 def test_a_wrong_type_in_collage_options_is_one_line_for_all_of_them(name, value, message):
     with pytest.raises(TypeError) as caught:
-        optimize(tvm.IRModule({}), None, "llvm", CollageOptions(**{name: value}))
+        CollageOptions(**{name: value})
     assert str(caught.value) == f"option relay.collage.{name} {message}"
 
 
@@ -190,7 +202,7 @@ def test_a_value_out_of_range_is_one_line_that_names_the_option(name, value, tak
         CollageOptions.current()
     assert str(caught.value) == expected
     with pytest.raises(ValueError) as caught:
-        optimize(tvm.IRModule({}), None, "llvm", CollageOptions(**{name: value}))
+        CollageOptions(**{name: value})
     assert str(caught.value) == expected
 
 
@@ -257,7 +269,9 @@ def test_the_docs_page_has_every_option_as_the_table_does():
     found = {row[0].strip(" `"): [cell.strip() for cell in row[1:]] for row in cells}
     assert list(found) == [row.name for row in option_table()]
     for row in option_table():
-        takes, default, meaning, page = found[row.name]
+        called, takes, default, meaning, page = found[row.name]
+        is_flag = row.name != "enable_collage"
+        assert called == (f"`{flag('', row.name)}`" if is_flag else "-")
         assert (takes, default, meaning) == (row.takes, f"`{row.default!r}`", row.meaning)
         file = page.split("](")[1].split(")")[0]
         assert f"`{row.name}`" in (DOCS / file).read_text(), f"{file} does not explain {row.name}"

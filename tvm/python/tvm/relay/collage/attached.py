@@ -24,6 +24,7 @@ from .files import parse_json
 
 _MARK = b"tvm-collage report 1"
 _TAIL = struct.Struct(f"<Q{len(_MARK)}s")
+_ELF = b"\x7fELF"  # begins a shared library
 _MEMBER = "collage_report.json.gz"
 # A report of a net of 10,000 nodes has some 50 MB: more is none of ours.
 _MOST_BYTES = 1 << 30
@@ -71,9 +72,11 @@ def attached_report(path: str | os.PathLike) -> dict[str, Any] | None:
         raise ValueError(f"the report in {os.fspath(path)!r} is damaged: {error}") from error
 
 
-def is_package(path: str | os.PathLike) -> bool:
-    """Whether a file is one of tvmc's."""
-    return tarfile.is_tarfile(path)
+def is_library(path: str | os.PathLike) -> bool:
+    """Whether a file is a shared library or a package of tvmc's."""
+    with open(path, "rb") as file:
+        is_shared = file.read(len(_ELF)) == _ELF
+    return is_shared or tarfile.is_tarfile(path)
 
 
 def _text(report: dict[str, Any]) -> bytes:
@@ -92,7 +95,7 @@ def _packed(path: str | os.PathLike) -> bytes | None:
                     raise ValueError("it is cut off")
                 file.seek(size - _TAIL.size - length)
                 return file.read(length)
-    if not is_package(path):
+    if not tarfile.is_tarfile(path):
         return None
     with tarfile.open(path) as package:
         found = package.extractfile(_MEMBER) if _MEMBER in package.getnames() else None

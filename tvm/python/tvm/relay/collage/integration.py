@@ -10,6 +10,7 @@ Test: test_integration.py.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from tvm.relay.backend import vm
 
 from ._lazy import late_function
 from .interrupts import carried, interrupts_kept
+from .options import unknown_option
 
 OPTION = "relay.collage.enable_collage"
 
@@ -62,6 +64,7 @@ def is_enabled() -> bool:
 
 def install() -> None:
     """Put the wrappers in place, once, and register the callbacks."""
+    _tell_of_unknown_options()
     for (module, name), (kept_as, ours) in _WRAPPED.items():
         _wrap(module, name, kept_as, late_function(__package__, ours))
     for name, ours in _CALLBACKS.items():
@@ -76,6 +79,23 @@ def install() -> None:
 
 def _register(name: str, function: Callable[..., Any]) -> None:
     tvm.register_func(name, carried(function), override=True)
+
+
+def _tell_of_unknown_options() -> None:
+    """Of a key that is nearly an option of ours TVM lists all options that there are."""
+    stock = tvm.transform.PassContext.__init__
+
+    @functools.wraps(stock)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            stock(self, *args, **kwargs)
+        except AttributeError as error:
+            config = inspect.signature(stock).bind(self, *args, **kwargs).arguments.get("config")
+            if reason := unknown_option(config):
+                raise AttributeError(reason) from error
+            raise
+
+    tvm.transform.PassContext.__init__ = init
 
 
 def _wrap(module: ModuleType, name: str, kept_as: str, ours: Callable[..., Any]) -> None:

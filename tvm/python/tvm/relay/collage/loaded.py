@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm_collage.runner import Runner, load_runner
 
-from .attached import attached_report
+from .attached import attached_report, is_library
 from .errors import OptionError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
@@ -70,12 +70,18 @@ class Library:
         return self.report
 
 
+_NO_LIBRARY = "it is no library: name what `collage compile` or `tvmc compile` wrote"
+
+
 def load(path: str | os.PathLike) -> Library:
     """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
     --collage`. OptionError where there is none, or its report is damaged."""
     path = os.fspath(path)
     try:
-        return Library(path, attached_report(path))
+        report = attached_report(path)
+        if report is None and not is_library(path):
+            raise ValueError(_NO_LIBRARY)
+        return Library(path, report)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OptionError(f"library {path!r} cannot be read: {reason}") from error

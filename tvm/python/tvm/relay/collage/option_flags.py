@@ -8,7 +8,8 @@ Test: cli/test_compile.py, tvmc/test_tvmc.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Container
 from typing import Any
 
 from .errors import OptionError
@@ -20,7 +21,7 @@ _BOOLS = {"0": False, "1": True, "false": False, "true": True}
 _DEST = "collage_"  # of names in the parsed arguments, and in files of tvmc's --config
 
 
-def add_flags(group: Any, prefix: str, left_out: Sequence[str] = ()) -> None:
+def add_flags(group: Any, prefix: str, left_out: Container[str] = ()) -> None:
     """One flag an option, `--<prefix><name>`, but for `enable_collage` and those left out."""
     for row in _rows():
         if row.name in left_out:
@@ -75,6 +76,18 @@ def parse_option(row: Option, value: Any, called: str) -> Any:
     except (TypeError, ValueError) as error:
         raise OptionError(str(error).replace(f"option {key}", called)) from error
     return parsed
+
+
+def as_flags(text: str, given: Container[str]) -> str:
+    """An error's text with the options that it names as the flags of a command, which are among the
+    names of its parsed arguments."""
+    for row in option_table():
+        if f"{_DEST}{row.name}" in given or row.name in given:
+            prefix = re.escape(PREFIX)
+            called = rf"(?:the )?(?:option (?:{prefix})?|{prefix}){row.name}\b"
+            text = re.sub(rf"{called}=\['?(.*?)'?\]", rf"{flag('', row.name)} \1", text)
+            text = re.sub(called, flag("", row.name), text)
+    return text
 
 
 def flag(prefix: str, name: str) -> str:

@@ -8,6 +8,7 @@ know. docs/options.md shows it. Test: test_options.py.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -237,6 +238,10 @@ class CollageOptions:
         "", _ANY, "C++ compiler that links for the devices; empty means this machine's own"
     )
 
+    def __post_init__(self) -> None:
+        """TypeError or ValueError of check_options; values become plain ones."""
+        vars(self).update(check_options(self.to_config()))
+
     def to_config(self) -> dict[str, Any]:
         """Return the options as a PassContext's config: {"relay.collage.<name>": value}."""
         return {PREFIX + name: value for name, value in vars(self).items()}
@@ -247,7 +252,8 @@ class CollageOptions:
 
         ValueError names an option whose value is out of its range.
         """
-        return cls(**check_options(tvm.transform.PassContext.current().config))
+        config = tvm.transform.PassContext.current().config
+        return cls(**{field.name: config[key] for key, field in _FIELDS.items() if key in config})
 
     def tunes(self) -> bool:
         """Whether schedules of TVM's kernels are tried before its candidates are measured."""
@@ -277,7 +283,10 @@ _TYPES = {
     list: ("a list of str", "Array"),
 }
 _FIELDS = {PREFIX + field.name: field for field in dataclasses.fields(CollageOptions)}
-_DEFAULTS = CollageOptions().to_config()
+_DEFAULTS = {
+    key: field.default_factory() if callable(field.default_factory) else field.default
+    for key, field in _FIELDS.items()
+}
 
 
 def _row(key: str, field: dataclasses.Field[Any]) -> Option:
@@ -341,6 +350,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     return str(value) if isinstance(value, str) else value
+
+
+def unknown_option(config: Any) -> str:
+    """What to say of the first key of a PassContext's config that is called as an option of
+    Collage, and is none; "" where there is no such key."""
+    for key in config or ():
+        if str(key).startswith(PREFIX) and key not in _FIELDS:
+            near = difflib.get_close_matches(key, _FIELDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else "docs/options.md lists those there are"
+            return f"there is no option {key}: {hint}"
+    return ""
 
 
 @carried

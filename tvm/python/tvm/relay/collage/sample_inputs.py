@@ -17,6 +17,7 @@ import tvm
 from .errors import OptionError
 
 _OPTION = "sample_inputs"
+_CALLED = f"option relay.collage.{_OPTION}"
 # What to do where inputs that were made up do not suit a model.
 ADVICE = (
     "its inputs were made up: give real ones by the option sample_inputs, an .npz file of arrays "
@@ -24,13 +25,16 @@ ADVICE = (
 )
 
 
-def load_samples(given: Mapping[str, Any] | str | os.PathLike) -> dict[str, np.ndarray]:
+def load_samples(
+    given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED
+) -> dict[str, np.ndarray]:
     """Arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
 
-    OptionError for a file that is none, TypeError for what cannot be arrays by name.
+    OptionError for a file that is none, naming what it is `called`; TypeError for what cannot be
+    arrays by name.
     """
     if isinstance(given, (str, os.PathLike)):
-        return _load_file(os.fspath(given)) if os.fspath(given) else {}
+        return _load_file(os.fspath(given), called) if os.fspath(given) else {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise TypeError(
             f"{_OPTION} takes arrays by input name, or the path of an .npz file, got {given!r:.60}"
@@ -45,7 +49,7 @@ def _array(name: str, value: Any) -> np.ndarray:
         raise TypeError(f"{_OPTION}: input {name!r} is no array: {error}") from error
 
 
-def _load_file(path: str) -> dict[str, np.ndarray]:
+def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: _plain(arrays[name]) for name in arrays.files}
@@ -59,7 +63,7 @@ def _load_file(path: str) -> dict[str, np.ndarray]:
     ) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise OptionError(
-            f"option relay.collage.{_OPTION}: {path!r} is no .npz file of arrays ({reason}); write "
+            f"{called}: {path!r} is no .npz file of arrays ({reason}); write "
             "one by numpy.savez(path, **arrays by input name)"
         ) from error
 
@@ -79,12 +83,12 @@ def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
         if name not in params:
             inputs = ", ".join(params) or "none"
             raise OptionError(
-                f"{_OPTION}: {name!r} is no input of the model (inputs: {inputs}); parameters that "
+                f"{_CALLED}: {name!r} is no input of the model (inputs: {inputs}); parameters that "
                 "are bound are none"
             )
         wanted = params[name]
         if not isinstance(wanted, tvm.ir.TensorType):
-            raise OptionError(f"{_OPTION}: input {name!r} is no tensor: leave it out")
+            raise OptionError(f"{_CALLED}: input {name!r} is no tensor: leave it out")
         shape = [int(d) if isinstance(d, tvm.tir.IntImm) else None for d in wanted.shape]
         fits = len(shape) == array.ndim and all(
             dim in (None, size) for dim, size in zip(shape, array.shape, strict=True)
@@ -92,6 +96,6 @@ def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
         if not fits or array.dtype.name != wanted.dtype:
             text = ", ".join("any" if dim is None else str(dim) for dim in shape)
             raise OptionError(
-                f"{_OPTION}: input {name!r} takes {wanted.dtype} of shape ({text}), got "
+                f"{_CALLED}: input {name!r} takes {wanted.dtype} of shape ({text}), got "
                 f"{array.dtype.name} of shape ({', '.join(map(str, array.shape))})"
             )

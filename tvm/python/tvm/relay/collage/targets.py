@@ -20,7 +20,7 @@ from .backends import find_backend, list_backends, why_unavailable
 from .compile import host_target
 from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 from .external import is_external
-from .messages import unknown_target_kind
+from .messages import last_line, unknown_target_kind
 
 _logger = logging.getLogger(__name__)
 
@@ -75,6 +75,19 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
                 "install what it names, or leave it out of the target list"
             )
     return TargetList(hosts[0], _each_once(external))
+
+
+def host_named(text: str, called: str) -> Target:
+    """The host target of a command line, this CPU for "". OptionError, naming the flag that it is
+    `called`, for what is none."""
+    try:
+        return Target(text) if text else host_target()
+    except (ValueError, tvm.TVMError) as error:
+        kind = unknown_target_kind(error)
+        reason = f"TVM knows no target {kind!r}" if kind else last_line(error)
+        raise OptionError(
+            f"{called}: {reason}; give e.g. 'llvm -mcpu=znver4', or leave it out for this CPU"
+        ) from error
 
 
 def split_targets(text: str, called: str) -> list[str]:

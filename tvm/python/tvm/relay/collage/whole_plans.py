@@ -58,7 +58,8 @@ def check_search(options: Any) -> None:
     if options.graph_search != NONE and not options.guard:
         raise OptionError(
             "option relay.collage.graph_search searches whole plans, of which the guard ships one: "
-            "leave option relay.collage.guard on, or set graph_search to 'none'"
+            "leave option relay.collage.guard on, or set option relay.collage.graph_search to "
+            "'none'"
         )
 
 

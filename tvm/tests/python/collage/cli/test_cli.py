@@ -10,7 +10,7 @@ import pytest
 import tvm
 from store_rows import row
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import main, store
+from tvm.relay.collage.cli import compile, doctor, main, store
 from tvm.relay.collage.store import CostStore
 
 
@@ -103,11 +103,55 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
     assert len(capsys.readouterr().out) > 100
 
 
-@pytest.mark.parametrize("arguments", [[], ["nope"], ["store"], ["backends", "--nope"]])
-def test_wrong_arguments_are_2(capsys, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "command", "says"),
+    [
+        ([], "collage", "required: COMMAND"),
+        (["complie"], "collage", "did you mean compile?"),
+        (["--versoin"], "collage", "unrecognized option --versoin, did you mean --version?"),
+        (["store"], "collage store", "required"),
+        (["backends", "--nope"], "collage backends", "unrecognized option --nope"),
+        (["run", "net.so", "more"], "collage run", "unrecognized arguments: more"),
+        (["run", "net.so", "--tme"], "collage run", "did you mean --time?"),
+        # Before what is missing, which the user has given by another name.
+        (["compile", "n.onnx", "--ouput=l"], "collage compile", "--ouput, did you mean --output?"),
+        (["compile", "n.onnx"], "collage compile", "required: -o/--output"),
+        (["store", "exprot"], "collage store", "did you mean export?"),
+        (["tt", "info", "n.onnx", "--jsn"], "collage tt info", "did you mean --json?"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_one_line_of_the_command_and_2(capsys, arguments, command, says):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
-    assert caught.value.code == 2 and "usage: collage" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"{command}: error: ") and says in err
+    assert err.endswith(f" (see `{command} --help`)\n")
+
+
+def test_what_follows_two_dashes_is_no_flag(tmp_path, capsys):
+    assert main(["report", "--", "--file"]) == 1
+    assert "--file cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "says"),
+    [
+        (["search", "n"], "by the option relay.collage.tuning_log=['a']", "by --tuning-log a"),
+        (["search", "n"], "option relay.collage.guard on; option workers", "--guard on; --workers"),
+        (["search", "n"], "(relay.collage.store); tune_model", "(--store); tune_model"),
+        (["search", "n"], "option relay.collage.placement_allow", "option relay.collage.placement"),
+        (["store", "check"], "name another file (relay.collage.store)", "another file (--store)"),
+        (["doctor"], "option workers", "option workers"),
+    ],
+)
+def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, arguments, text, says):
+    for parts in (compile, store, doctor):
+        for name in ("_search", "_check", "_run"):
+            monkeypatch.setattr(parts, name, raising(CollageError(text)), raising=False)
+    assert main(arguments) == 1
+    assert says in capsys.readouterr().err
 
 
 def test_help_names_commands_and_exit_codes(capsys):

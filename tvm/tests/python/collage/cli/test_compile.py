@@ -8,9 +8,10 @@ import json
 import numpy as np
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import result
-from tvm.relay.collage.cli import building
+from tvm.relay.collage.cli import building, compile
 from tvm.relay.collage.report import full_report
 from tvm.relay.collage.targets import split_targets
 
@@ -45,12 +46,42 @@ def test_the_library_runs_and_carries_its_report(folder):
 def test_a_placement_is_replayed_without_measuring(folder, capsys):
     replayed = folder / "again.so"
     made = (folder / "net.onnx", folder / "placement.json", "-o", replayed)
-    assert call("replay", *made, "--backends", "dnnl", "--json") == 0
+    report = folder / "again.json"
+    assert call("replay", *made, "--backends", "dnnl", "--json", "--report", report) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["files"] == {"library": str(replayed)}
+    assert told["files"] == {"report": str(report), "library": str(replayed)}
     assert "was not measured: it was built by a decision" in told["latency"]
     assert collage.load(replayed).report["guard_skipped"].startswith("it was built by a decision")
     np.testing.assert_array_equal(outputs(replayed)[0], outputs(folder / "net.so")[0])
+
+
+def test_replay_has_the_flags_of_what_it_does_alone(capsys):
+    with pytest.raises(SystemExit):
+        call("replay", "--help")
+    out = capsys.readouterr().out
+    assert all(flag in out for flag in ("--placement-allow", "--tuning-log", "--report"))
+    assert not any(flag in out for flag in ("--guard", "--graph-search", "--tune ", "--store"))
+
+
+def test_what_keeps_a_placement_from_a_model_is_told(folder, tmp_path, capsys):
+    made = ("replay", write_net(tmp_path / "two.onnx", batch=2), folder / "placement.json")
+    assert call(*made, "-o", tmp_path / "l.so", "--backends", "dnnl") == 1
+    err = capsys.readouterr().err
+    assert "input 'x' of function @main is float32[2, 4, 8, 8], and the placement is for " in err
+    assert "float32[1, 4, 8, 8]: import" in err and err.count("\n") == 1
+    made = ("replay", write_net(tmp_path / "other.onnx", scale=2.0), folder / "placement.json")
+    assert call(*made, "-o", tmp_path / "l.so", "--backends", "dnnl") == 1
+    assert "or allow it by --placement-allow weights\n" in capsys.readouterr().err
+    allowed = ("--placement-allow", "weights")
+    assert call(*made, "-o", tmp_path / "l.so", "--backends", "dnnl", *allowed) == 0
+
+
+def test_what_makes_figures_doubtful_is_said(monkeypatch, capsys):
+    report = {**made_report(1), "costs": {"busy": 2}}
+    for library in ("", "net.so"):
+        compile._tell(argparse.Namespace(json=False), report, {"library": library})
+        out = capsys.readouterr().out
+        assert out.count("Doubtful: 2 costs") == 1 and "search again when `collage doctor`" in out
 
 
 def test_what_is_next_is_what_can_be_done(folder, capsys, monkeypatch):
@@ -88,13 +119,25 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
         (["search", "."], "it is a folder"),
         (["search", "broken.onnx"], "cannot be read as an ONNX model"),
         (["search", "net.onnx", "--backends", "nope"], "unknown backend"),
-        (["search", "net.onnx", "--host", "llvm -nope=1"], "the targets: "),
+        (["search", "net.onnx", "--host", "llvm -nope=1"], "--host: "),
+        (["search", "net.onnx", "--host", "foo"], "--host: TVM knows no target 'foo'; give e.g. "),
         (["search", "net.onnx", "--guard-rounds", "x"], "--guard-rounds takes an int"),
         (["search", "net.onnx", "--save-placement", "/no/such/p"], "there is no folder"),
         (["search", "net.onnx", "--save-placement", "side"], "'side.report' cannot be written"),
         (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "the targets: "),
         (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
-        (["compile", "net.onnx", "-o", "l.so", "--report", "/no/such/r"], "there is no folder"),
+        (
+            ["compile", "absent.onnx", "-o", "l.so", "--report", "/no/such/r"],
+            "--report: '/no/such/r' cannot be written: there is no folder",
+        ),
+        (
+            ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "net.onnx"],
+            "--sample-inputs: 'net.onnx' is no .npz file",
+        ),
+        (
+            ["search", "net.onnx", *QUICK, "--graph-search", "local"],
+            "leave --guard on, or set --graph-search to 'none'",
+        ),
         (
             ["compile", "net.onnx", "-o", "l.so", "--backends", "cblas, dnnl -x='a, mkl"],
             "--backends: a quote is not closed: -x='a, mkl",

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from cli_nets import QUICK, call, with_made_up_costs, write_net
-from tvm.relay.collage.report import explain
+from tvm.relay.collage.report import explain_lines
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_a_library_is_copied_with_its_reasons(folder, tmp_path, capsys):
 
 
 def test_all_parts_are_an_option(folder, capsys, monkeypatch):
-    monkeypatch.setattr(explain, "_MOST_TOLD", 1)
+    monkeypatch.setattr(explain_lines, "_MOST_TOLD", 1)
     assert call("explain", folder / "net.so") == 0
     assert "2 other parts" in capsys.readouterr().out
     assert call("explain", folder / "net.so", "--all") == 0
@@ -79,7 +79,8 @@ def test_a_file_that_is_none_is_said_as_of_a_model(tmp_path, capsys, command):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--node", "999"), "no node 999"),
+        (("--node", "999"), "no node 999: the graph's nodes are 0 to "),
+        (("--node", "-1"), "no node -1: the graph's nodes are 0 to "),
         (("--op", "nope"), "no node is nope"),
         (("--backend", "nope"), "no backend 'nope'"),
         (("--plan", "nope"), "no plan 'nope'"),

@@ -107,10 +107,12 @@ def test_an_older_report_has_no_graph(file, tmp_path, capsys):
     assert main(["report", str(file), "--html", str(tmp_path / "out.html")]) == 1
     error = capsys.readouterr().err
     assert "report.json: it was written by an older version" in error
-    assert main(["report", str(file), "--svg", str(tmp_path / "absent" / "x"), "--json"]) == 1
+    assert main(["report", str(file), "--svg", str(tmp_path / "x"), "--json"]) == 1
     assert "older version" in json.loads(capsys.readouterr().out)["error"]
 
 
 def test_a_folder_that_is_not_there_is_named(full, tmp_path, capsys):
-    assert main(["report", str(full), "--svg", str(tmp_path / "absent" / "net.svg")]) == 1
-    assert "absent" in capsys.readouterr().err
+    written = ["--html", str(tmp_path / "page.html"), "--svg", str(tmp_path / "absent" / "net.svg")]
+    assert main(["report", str(full), *written]) == 1
+    assert "collage: --svg: '" in (err := capsys.readouterr().err) and err.count("\n") == 1
+    assert not (tmp_path / "page.html").exists(), "nothing is begun"

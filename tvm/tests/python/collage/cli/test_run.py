@@ -56,6 +56,13 @@ def test_an_input_that_does_not_fit_is_one_line(library, tmp_path, capsys, array
     assert says in capsys.readouterr().err
 
 
+def test_a_file_that_holds_no_arrays_is_told_by_the_flag(library, tmp_path, capsys):
+    (tmp_path / "in.npz").write_text("nothing")
+    assert call("run", library, "--inputs", tmp_path / "in.npz") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("collage: --inputs: ") and "is no .npz file of arrays" in err
+
+
 def test_a_file_that_is_no_library_is_one_line(tmp_path, capsys):
     (tmp_path / "net.so").write_text("nothing")
     for name in ("net.so", "absent.so"):

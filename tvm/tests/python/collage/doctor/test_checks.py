@@ -128,6 +128,13 @@ BAD = [
 ]
 
 
+def test_others_are_no_fault_of_the_cores():
+    busy = dataclasses.replace(GOOD, noise=doctor.Noise(0, 8, 4.0), load=0.5)
+    found = doctor.examine(busy)["scaling"]
+    assert found.state == PROBLEM and "4.00, while others took 50% of the CPUs" in found.found
+    assert "TVM_NUM_THREADS" not in found.advice and "when the others have ended" in found.advice
+
+
 @pytest.mark.parametrize("name, changes, state, found, advice", BAD)
 def test_what_is_wrong_is_told_by_its_check_alone(name, changes, state, found, advice):
     findings = doctor.examine(dataclasses.replace(GOOD, **changes))

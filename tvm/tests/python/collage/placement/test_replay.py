@@ -224,7 +224,7 @@ def test_the_same_onnx_file_imported_again_in_another_process(tmp_path):
         (
             "(1, 4, 8, 8)",
             "(1, 4, 9, 9)",
-            "operator 0 (node 6), which is nn.conv2d float32[1, 4, 9, 9], not nn",
+            "is float32[1, 4, 9, 9], and the placement is for float32[1, 4, 8, 8]: import",
         ),
         ("padding=[1, 1, 1, 1]", "padding=[1, 1, 1, 1], dilation=[1, 1]", None),
         (
@@ -242,7 +242,7 @@ def test_another_module_is_refused_with_the_first_difference(old, new, why, path
         assert replay(path, text).plan == "collage"
         return
     text = refused("module", replay, path, text)
-    assert text.startswith("function @main ") and why in text
+    assert text.startswith(("function @main ", "input 'x' of function @main is ")) and why in text
 
 
 def test_a_module_with_other_demands_on_devices_is_another_one(path):

@@ -11,8 +11,9 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.report import explain as explain_module
-from tvm.relay.collage.report.explain import explain, explain_lines
+from tvm.relay.collage.report import explain_lines as lines_module
+from tvm.relay.collage.report.explain import explain
+from tvm.relay.collage.report.explain_lines import explain_lines
 from tvm.relay.collage.report.layers import Layers
 from tvm.relay.collage.report.picture.parts import box_graph
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -91,7 +92,7 @@ def test_all_parts_are_told_the_dearest_first(report):
 
 
 def test_the_dearest_are_told_and_how_many_others_there_are(monkeypatch, report):
-    monkeypatch.setattr(explain_module, "_MOST_TOLD", 3)
+    monkeypatch.setattr(lines_module, "_MOST_TOLD", 3)
     lines = explain_lines(explain(report, "collage"), is_long=False)
     heads = [line for line in lines if " (nodes " in line]
     assert [line.rpartition(", ")[2] for line in heads] == ["10 s", "10 s", "1 s"]
@@ -158,11 +159,68 @@ def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     told = explain(report, "collage")
     [row] = told["plans"]
     assert row["text"] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
-    first, second = row["places"]
+    assert row["places"][0]["ops"] == ["nn.relu", "sigmoid"]
+    lines = explain_lines(told, is_long=False)
+    first, second = lines[lines.index(row["text"]) + 1 :][:2]
     assert first.startswith("  mostly at nn.relu, sigmoid (nodes ") and "  then at " in second
     assert first.endswith(f": 19 s (tvm) there, 11 s ({NAME}, tvm) here, each part alone")
+
+
+def test_another_plan_is_told_beside_what_ships_alone(result):
+    report = compared(result, collage=1.0, tvm=1.1, **{NAME: 1.2})
+    assert len(explain(report, "collage")["plans"]) == 2
+    told = explain(report, "tvm")
+    assert [row["plan"] for row in told["plans"]] == ["tvm"]
+    lines = explain_lines(told, is_long=False)
+    assert lines[2] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
+    head = "Parts of plan tvm, the dearest first, and what collage has there:"
+    parts = lines[lines.index(head) :]
+    assert not any(line.startswith("  not ") or "Reasons" in line for line in parts)
+    head = next(k for k, line in enumerate(parts) if line.startswith("tvm: nn.relu, sigmoid "))
+    assert parts[head + 1].startswith("  collage: tvm, 10 s")
+    assert parts[head + 2].startswith(f"  collage: {NAME}, 1 s")
+    same = next(k for k, line in enumerate(parts) if line.startswith("tvm: sort "))
+    assert parts[same + 1] == "  collage: the same"
+    # A backend's reasons are told if they are asked for, and whose they are.
+    lines = explain_lines(explain(report, "tvm", backend=NAME), is_long=False)
+    assert any(line.startswith(f"  not {NAME}: ") for line in lines)
+    assert lines[-1].startswith("Reasons are those against the plan by operators")
+    [first, _] = told["nodes"][:2]
+    lines = explain_lines(explain(report, "tvm", node=first["node"]), is_long=True)
+    assert any(line.startswith("  in collage, which ships: ") for line in lines)
+
+
+def test_a_plan_that_was_not_compared_says_so(result):
+    report = compared(result, collage=1.0, **{NAME: 1.1})
     lines = explain_lines(explain(report, "tvm"), is_long=False)
-    assert "Reasons are those against the plan by operators" in "\n".join(lines)
+    assert lines[2] == "tvm was not measured beside collage."
+
+
+def test_a_node_s_answer_comes_first(result):
+    report = {**compared(result, collage=1.0, tvm=1.1), "costs": {"busy": 1}}
+    for backend in (None, NAME):
+        told = explain(report, "collage", op="sort", backend=backend)
+        lines = explain_lines(told, is_long=True)
+        assert lines[0].startswith("node ") and lines[-1].startswith("Doubtful: 1 costs")
+        assert not any("lost to" in line for line in lines)
+
+
+def test_nothing_is_cut_of_what_is_asked_for_whole(monkeypatch, result):
+    report = compared(result, collage=1.0, tvm=1.1)
+    monkeypatch.setattr(lines_module, "_MOST_NODES", 0)
+    [whole] = [part for part in explain(report, "tvm")["nodes"] if part["op"] == "sigmoid"]
+    for node in (None, whole["node"]):
+        told = explain(report, "tvm", node=node, backend=NAME)
+        is_long = node is not None
+        cut, all_of_it = (
+            "\n".join(explain_lines(told, is_long, is_whole)) for is_whole in (False, True)
+        )
+        assert "..." in cut and "..." not in all_of_it
+    told = explain(report, "tvm", backend=NAME)
+    text = "\n".join(explain_lines(told, is_long=False))
+    assert "(and 1 other reason)" in text
+    text = "\n".join(explain_lines(told, is_long=False, is_whole=True))
+    assert "other reason)" not in text and text.count(f"  not {NAME}: ") == 5
 
 
 def test_a_plan_that_no_file_holds_is_told_without_places(result):
@@ -191,7 +249,9 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"node": 999}, "the graph has no node 999"),
+        ({"node": 999}, "there is no node 999: the graph's nodes are 0 to 9"),
+        ({"node": 3}, "node 3 names an operator"),
+        ({"node": -1}, "there is no node -1: the graph's nodes are 0 to 9"),
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),
         ({"op": "exp", "node": 1}, "the graph has no node 1 that is exp"),

@@ -94,4 +94,5 @@ def test_what_is_not_known_is_said():
     assert ships == "Plan tvm ships."
     assert latency == "It takes 1 ms a run; there was no other plan to compare with."
     [_, _, last] = head_lines(report(alone, costs={"busy": 3}))
-    assert last.startswith("Doubtful: 3 costs measured while") and "quiet machine" in last
+    assert last.startswith("Doubtful: 3 costs measured while other work left no core free; search")
+    assert "when `collage doctor` finds the machine quiet" in last

@@ -44,8 +44,8 @@ def test_plans_are_shown_by_their_paired_ratios_with_what_makes_them_doubtful():
         "rounds depend on those before: the interval is too narrow",
         "collage: dnnl alone, crashed: signal 11",
         "collage: not verified: there was nothing to compare with",
-        "collage: busy machine: 3 costs measured while other work left no core free; a search on a "
-        "quiet machine measures them again",
+        "collage: busy machine: 3 costs measured while other work left no core free; search again "
+        "when `collage doctor` finds the machine quiet: these alone are measured anew",
         "collage: runs on dnnl: 3 parts, 4 operators, tvm: 1 operator",
         "collage: library net.tar",
     ]

@@ -20,6 +20,7 @@ import tvm_collage
 
 from ..errors import CollageError
 from ..messages import last_line
+from ..option_flags import as_flags
 from . import (
     backends,
     bench,
@@ -33,6 +34,7 @@ from . import (
     store,
     tt,
 )
+from .parser import Parser
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
@@ -46,7 +48,7 @@ INTERRUPTED = 130  # as shells have it for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = make_parser().parse_args(arguments)
+    options = make_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     for name in _TVMS_LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
     is_silent = options.quiet and not (options.json or options.gives_data)
@@ -64,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (CollageError, OSError, tvm.TVMError) as error:
         text = str(error) if isinstance(error, (CollageError, OSError)) else last_line(error)
+        text = as_flags(text, vars(options))
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
@@ -72,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="collage",
         description="Collage for TVM: each part of a model on the backend measured fastest.",
         epilog="Exit codes: 0 done; 1 it cannot be done, or a check found a fault; 2 wrong "

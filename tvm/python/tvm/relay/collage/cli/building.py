@@ -8,15 +8,15 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tvm
 from tvm.target import Target
 
-from ..compile import host_target
 from ..errors import ModelError, OptionError
-from ..files import why_no_file
+from ..files import check_report_path, why_no_file
 from ..importer import quick_import
 from ..messages import last_line
 from ..module_check import FixedShapes, check_fixed_shapes
@@ -24,7 +24,7 @@ from ..optimizer import optimize
 from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
 from ..result import Result
-from ..targets import available_targets, parse_targets, split_targets
+from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -> None:
+def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) -> None:
     """Targets, and a flag for each option but those left out."""
     parser.add_argument(
         "--backends",
@@ -60,7 +60,9 @@ def add_build(parser: argparse.ArgumentParser, left_out: tuple[str, ...] = ()) -
         help="external backends, with attributes as in a target, and a blank behind a comma that "
         "follows one: 'dnnl -winograd=never, cblas' (default: all that can run here)",
     )
-    parser.add_argument("--host", metavar="TARGET", help="the host target (default: this CPU)")
+    parser.add_argument(
+        "--host", default="", metavar="TARGET", help="the host target (default: this CPU)"
+    )
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
     group = parser.add_argument_group("options of Collage", "See docs/options.md.")
     add_flags(group, "", left_out)
@@ -99,13 +101,15 @@ def options_of(options: argparse.Namespace) -> CollageOptions:
     values = values_of(options, "")
     if options.quiet:
         values.setdefault("progress", "quiet")
-    return CollageOptions(**values)
+    chosen = CollageOptions(**values)
+    check_report_path(chosen.report)
+    return chosen
 
 
 def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Target]:
     """Host and backends; OptionError and those of parse_targets for what is none."""
     try:
-        host = Target(options.host) if options.host else host_target()
+        host = host_named(options.host, "--host")
         if options.backends is None:
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
         return parse_targets([host, *split_targets(options.backends, "--backends")]).all

@@ -13,11 +13,22 @@ from collections.abc import Callable
 from typing import Any
 
 from ..files import check_file_path, json_text, write_whole
+from ..options import option_table
 from ..placement import Placement
-from ..report import head_lines
+from ..report import doubt, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized
 from .decisions import placement_in, side_file
+
+# What a build by a decision depends on, which measures nothing.
+_OF_REPLAY = {
+    "accuracy_budget",
+    "log_level",
+    "placement_allow",
+    "report",
+    "tuning_log",
+    "vector_math",
+}
 
 
 def add_parser(commands: Any) -> None:
@@ -30,16 +41,16 @@ def add_parser(commands: Any) -> None:
     parser = add("compile", _compile, "from a model to the fastest library on this machine")
     parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
     _add_results(parser)
-    add_build(parser, left_out=("placement", "placement_allow"))
+    add_build(parser, {"placement", "placement_allow"})
     parser = add("search", _search, "the same without writing a library: plan and report")
     _add_results(parser)
-    add_build(parser, left_out=("placement", "placement_allow"))
+    add_build(parser, {"placement", "placement_allow"})
     parser = add("replay", _replay, "a library by a placement, without measuring")
     parser.add_argument("decision", metavar="PLACEMENT", help="a placement, report or library")
     parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
     parser.add_argument("--plan", help="of a report or library: not what ships, but this plan")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_build(parser, left_out=("placement",))
+    add_build(parser, {row.name for row in option_table()} - _OF_REPLAY)
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -98,12 +109,11 @@ def _tell(
         facts = {"plan": report["plan"], "ships": ships, "latency": latency, "next": advice}
         print(json.dumps({**facts, "files": files}, indent=1))
         return
-    print(
-        "\n".join([ships, latency, *(f"Wrote the {what}: {path}" for what, path in files.items())])
-    )
+    wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
+    print("\n".join([ships, latency, *filter(None, [doubt(report)]), *wrote]))
     if library := files.get("library"):
         # Without a search there is nothing to explain.
         why = f"; why: collage explain {library}" if report["functions"] else ""
         print(f"Next: collage run {library} --time{why}")
-    else:
+    elif advice != doubt(report):
         print(advice)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from ..attached import attached_report, is_package
+from ..attached import attached_report, is_library
 from ..errors import CollageError, PlacementError
 from ..files import parse_json, why_no_file
 from ..loaded import read_placements
@@ -82,9 +82,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         value = attached_report(path)
         if value is None:
-            with open(path, "rb") as file:
-                start = file.read(4)
-            if start == b"\x7fELF" or is_package(path):
+            if is_library(path):
                 raise CollageError(
                     f"the library {path} carries no report: write it by `collage compile`, `tvmc "
                     "compile --collage` or Result.save_library"

@@ -10,7 +10,8 @@ import argparse
 import json
 from typing import Any
 
-from ..report.explain import explain, explain_lines
+from ..report.explain import explain
+from ..report.explain_lines import explain_lines
 from .decisions import read_decision
 
 

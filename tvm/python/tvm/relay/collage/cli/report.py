@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError
+from ..files import check_file_path
 from ..report import FORMS, check_is_full, head_lines, print_report, write_form
 from .decisions import read_report
 
@@ -36,6 +37,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if (options.plan or options.function) and not wanted:
         names = ", ".join(f"--{form}" for form in FORMS)
         parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
+    for form, path in wanted.items():
+        check_file_path(str(path), f"--{form}")
     report = read_report(options.file)
     if wanted:
         _write(report, wanted, options)

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     check_file_path(options.outputs, "--outputs")
     runner = load(options.library).runner()
-    inputs = inputs_for(runner, load_samples(options.inputs), options.seed)
+    inputs = inputs_for(runner, load_samples(options.inputs, "--inputs"), options.seed)
     outputs = runner(inputs)
     if options.outputs:
         save_arrays(options.outputs, {f"output_{i}": array for i, array in enumerate(outputs)})

@@ -186,8 +186,13 @@ def check_scaling(m: Machine) -> Finding:
     if count < 2:
         return ok("one thread")
     text = f"{count} threads do the work of {speed_up:.2f}"
-    advice = "the cores are shared (neighbours, hyper-threads, a quota): set TVM_NUM_THREADS to "
-    advice += f"{max(1, math.floor(speed_up + 0.1))}, or use a machine of your own"
+    if m.load:
+        text += f", while others took {m.load:.0%} of the CPUs"
+        advice = "that says nothing of the cores: look again when the others have ended, or on a "
+        advice += "machine of your own"
+    else:
+        advice = "the cores are shared (neighbours, hyper-threads, a quota): set TVM_NUM_THREADS "
+        advice += f"to {max(1, math.floor(speed_up + 0.1))}, or use a machine of your own"
     if speed_up < _TAKEN * count:
         return problem(text, advice)
     return warning(text, advice) if speed_up < _SHARED * count else ok(text)

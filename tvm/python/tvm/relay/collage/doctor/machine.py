@@ -46,7 +46,8 @@ class Machine:
     cpu: its model. cpus: logical ones of the machine; allowed: those of the affinity mask; cores:
     physical ones among these that the cgroup's quota (CPUs' worth of time, None for none) allows.
     governors: of the allowed CPUs, empty where unreadable. load: the share of the allowed CPUs
-    that others take now, 0 where they leave a core for each of our threads.
+    that others take before or while noise is measured, 0 where they leave a core for each of our
+    threads.
     sharing: the share of pauses after which threads of a team woke on one CPU, None without a pool
     of several threads. environment: variables of threads. openmp: runtimes in this process.
     system_cpu: LLVM's name. target: the host target to compile for. backends: rows of
@@ -99,6 +100,8 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
     option of that name. Takes a second or two: noise is measured, backends are looked up."""
     allowed = os.sched_getaffinity(0)
     cores = default_threads(root)
+    meter = LoadMeter()
+    load, noise = meter.look(), measure_noise(cores)
     path, costs, error, is_older = _read_store(store)
     return Machine(
         cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
@@ -108,8 +111,8 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
         quota=cgroup_quota(root),
         governors=read_governors(root, allowed),
         megahertz=read_megahertz(root),
-        load=LoadMeter().look(),
-        noise=measure_noise(cores),
+        load=max(load, meter.load()),
+        noise=noise,
         sharing=measure_sharing(thread_pool()),
         environment={name: os.environ[name] for name in _VARIABLES if os.environ.get(name)},
         openmp=tuple(openmp_runtimes()),

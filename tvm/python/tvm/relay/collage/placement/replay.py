@@ -84,7 +84,8 @@ def check_placement(
                 f"(it has {_names(here)})",
                 "module",
             )
-        _check_function(here.pop(function.name), function, made_at, allow)
+        inputs = [param.name_hint for param in mod[function.name].params]
+        _check_function(here.pop(function.name), function, inputs, made_at, allow)
     if here:
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
@@ -121,9 +122,21 @@ def _check_backends(placement: Placement, host: str, external: list[str]) -> Non
 
 
 def _check_function(
-    here: PlacedFunction, there: PlacedFunction, made_at: int, allow: Sequence[str]
+    here: PlacedFunction,
+    there: PlacedFunction,
+    inputs: Sequence[str],
+    made_at: int,
+    allow: Sequence[str],
 ) -> None:
     name = here.name
+    # The first nodes are the inputs, in their order.
+    for given, now, then in zip(inputs, here.nodes, there.nodes, strict=False):
+        if now.text == then.text and now.types != then.types:
+            raise PlacementError(
+                f"input {given!r} of function @{name} is {now.types}, and the placement is for "
+                f"{then.types}: import the model with that shape, or search again for this one",
+                "module",
+            )
     if here.key != there.key or len(here.nodes) != len(there.nodes):
         hint = ""
         if made_at != current_opt_level():

@@ -8,7 +8,7 @@ from .facts import Summary, is_single, result_to_json
 from .forms import FORMS, check_is_full, write_form, write_picture
 from .full import full_report
 from .graph import to_dot
-from .head import head_lines
+from .head import doubt, head_lines
 from .history import plot_history
 from .html import notebook_frame
 from .plans import compare_plans
@@ -27,6 +27,7 @@ __all__ = [
     "Summary",
     "check_is_full",
     "compare_plans",
+    "doubt",
     "full_report",
     "head_lines",
     "is_single",

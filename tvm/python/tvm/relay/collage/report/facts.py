@@ -26,7 +26,10 @@ from .unplaced import unplaced_to_json
 _WHAT = ("backend", "rule", "ops", "cost.status")
 _WHY = (*_WHAT, "cost.message")
 
-BUSY = "other work left no core free; a search on a quiet machine measures them again"
+BUSY = (
+    "other work left no core free; search again when `collage doctor` finds the machine quiet: "
+    "these alone are measured anew"
+)
 
 
 def result_to_json(result: Any) -> dict[str, Any]:

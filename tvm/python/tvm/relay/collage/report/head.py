@@ -17,7 +17,7 @@ MORE = (
 
 def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:
     """Of result_to_json: what ships and on what; how fast it is, beside what; what to do next."""
-    return _ships(report), _latency(report), _next(report)
+    return _ships(report), _latency(report), doubt(report) or MORE
 
 
 def _ships(report: dict[str, Any]) -> str:
@@ -44,9 +44,10 @@ def _latency(report: dict[str, Any]) -> str:
     return f"{text}; the next plan, {second['name']}, takes {times}."
 
 
-def _next(report: dict[str, Any]) -> str:
+def doubt(report: dict[str, Any]) -> str:
+    """What makes the figures doubtful, and what to do next; "" for nothing."""
     busy = busy_text(report)
-    return f"Doubtful: {busy}." if busy else MORE
+    return f"Doubtful: {busy}." if busy else ""
 
 
 def _best_single(report: dict[str, Any]) -> dict[str, Any] | None:

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import tvm
-
 from ...errors import CollageError
-from ...targets import host_target
+from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
 from ...transfer.log import sources_of
@@ -91,7 +89,7 @@ def scores_of(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, floa
 
 
 def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
-    target = tvm.target.Target(options.target) if options.target else host_target()
+    target = host_named(options.target, "--target")
     return open_model(load_onnx(path, dict(options.shape)), target, path.name, workers)
 
 

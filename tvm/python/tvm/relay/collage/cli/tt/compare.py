@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
-from ...files import write_whole
+from ...files import check_file_path, write_whole
 from ...progress import steps
 from ...report.tuning_gain import plot_gains
 from ...transfer.log import read_ansor
@@ -40,6 +40,7 @@ def add_actions(add: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    check_file_path(str(options.output or ""), "--output")
     for log in (options.transferred, options.ansor):
         read_ansor(log)  # what is wrong is told before minutes of work
     with one_worker() as workers:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
+from ...files import check_file_path
 from ...progress import steps
 from ...transfer.kernel import Kernel
 from ...transfer.log import read_ansor, sources_of
@@ -77,6 +78,7 @@ def _add_log(action: argparse.ArgumentParser) -> None:
 
 
 def _autoschedule(options: argparse.Namespace) -> int:
+    check_file_path(str(options.log), "--log")
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
     limit = options.seconds
     if options.same_time:
@@ -151,6 +153,7 @@ def _choose(options: argparse.Namespace) -> int:
 
 
 def _transfer(options: argparse.Namespace) -> int:
+    check_file_path(str(options.log), "--log")
     with one_worker() as workers:
         model = wanted_kernels(open_net(options.model, options, workers), options.without)
         logs = sources_named(options)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""argparse's parser with errors of one line, each of the command that it is about, and with the
+nearest name for what is misspelt. Test: cli/test_cli.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """Its commands have parsers of the same class."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str], namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, which leaves what it does not know to the parser above, and asks for what
+        is missing first: an error here."""
+        self._check_flags(args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _check_flags(self, args: Sequence[str]) -> None:
+        """Whether each --flag, those of a command excepted, is one or begins one."""
+        known = self._option_string_actions
+        own: Iterable[str] = itertools.takewhile(lambda arg: arg != "--", args)
+        if self._subparsers is not None:
+            own = itertools.takewhile(lambda arg: arg.startswith("-"), own)
+        for arg in own:
+            name = arg.partition("=")[0]
+            is_flag = name.startswith("--") and " " not in name
+            if is_flag and not any(flag.startswith(name) for flag in known):
+                self.error(f"unrecognized option {name}{_nearest(name, known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _nearest(str(value), map(str, action.choices or ()))
+            raise
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f", did you mean {found[0]}?" if found else ""
