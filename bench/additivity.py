@@ -41,7 +41,7 @@ from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
-from tvm.relay.collage.costs.weights import weight_bytes
+from tvm.relay.collage.costs.weights import bytes_in_turn, weight_bytes
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
@@ -67,6 +67,7 @@ class Timing:
     def __init__(self, plan: Plan, host: Any, folder: str, seed: int, clock: str) -> None:
         self._files = 0
         self._folder, self._seed, self._clock = folder, seed, clock
+        network_bytes = bytes_in_turn(plan.module)
         builder = MeasureOptions().builder
         library = build_library(plan.module, host)
         self.network = kernels_of(library)
@@ -84,6 +85,7 @@ class Timing:
                     mod,
                     has_borders=candidate.backend == TVM_BACKEND,
                     weight_bytes=weight_bytes(mod),
+                    network_bytes=network_bytes,
                     has_own_threads=has_own_threads(candidate.backend),
                 )
             )
@@ -296,7 +298,7 @@ def run_net(
     config = {"relay.collage.store": options.store, "relay.collage.seed": options.seed}
     with (
         tvm.transform.PassContext(opt_level=3, config=config),
-        open_session(CollageOptions.current(), targets.external) as session,
+        open_session(CollageOptions.current(), targets.external, prepared) as session,
     ):
         names = arguments.listed(options.plans)
         for plan in find_plans(prepared, targets, names, options.made_up, session):

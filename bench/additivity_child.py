@@ -16,9 +16,17 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm.relay.collage.costs.inputs import random_tensor
+from tvm.relay.collage.costs.weights import CACHE_BYTES
 from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
-from tvm.relay.collage.timing.in_network import copies_needed, pool_works, seconds_in_turn
+from tvm.relay.collage.timing.in_network import (
+    Copy,
+    copy_of,
+    pool_works,
+    reading_bytes,
+    round_needed,
+    seconds_in_turn,
+)
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.
@@ -33,7 +41,7 @@ class Library:
 
     file: as exported. inputs: their descriptions (measure.inputs). has_borders: whether its border
     transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes,
-    has_own_threads: of a part, which is timed by them as candidates are.
+    network_bytes, has_own_threads: of a part, which is timed by them as candidates are.
     """
 
     def __init__(
@@ -44,6 +52,7 @@ class Library:
         clock: str,
         has_borders: bool = False,
         weight_bytes: int = 0,
+        network_bytes: int = CACHE_BYTES,
         has_own_threads: bool = False,
     ) -> None:
         generator = np.random.default_rng(seed)
@@ -67,11 +76,14 @@ class Library:
         assert not is_kernel(graph["nodes"][0])
         once = self._sample(self._run, 1)
         self._number = _number_of(once)
-        others = [opened()[1]["run"] for _ in range(copies_needed(weight_bytes, once) - 1)]
-        between = pool_works if has_own_threads else None
+        needed = round_needed(weight_bytes, once, network_bytes)
+        others = [opened()[1] for _ in range(needed.copies - 1)]
+        between = pool_works() if has_own_threads else None
+        before = reading_bytes(needed.other_bytes)
+        copies = [copy_of(each, values) for each in (executor, *others)]
         self._timers = (
-            seconds_in_turn([self._run, *others], between, self._clock),
-            seconds_in_turn([self._run], None, self._clock),
+            seconds_in_turn(copies, before, between, self._clock),
+            seconds_in_turn([Copy(self._run)], clock=self._clock),
         )
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 

@@ -135,7 +135,7 @@ def column_plans(
         records = load_records([log], collage.host_target()).of_module(prepared)
         if records:
             columns[:0] = [(name, [], records), (f"+{name}", list(backends), records)]
-    with open_session(options, _targets(backends).external) as session:
+    with open_session(options, _targets(backends).external, prepared) as session:
         for name, external, records in columns:
             began, known = time.monotonic(), session.estimator.misses
             with records.in_force():

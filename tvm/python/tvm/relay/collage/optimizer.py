@@ -148,7 +148,7 @@ def _optimize(
         if not options.tunes():
             return _result(job, TVM_ALONE)
     with contextlib.ExitStack() as held:
-        session = held.enter_context(open_session(options, targets.external))
+        session = held.enter_context(open_session(options, targets.external, prepared))
         found = _place_operators(job, session)
         plans.machine = session.runner.machine()
         if session.runner.is_here:

@@ -11,6 +11,7 @@ from tvm.relay.collage.costs.kernel import KernelStep
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.measured.kernels import choose_kernels
+from tvm.relay.collage.timing.in_network import KernelRuns
 
 SECONDS = {"slow": 2e-3, "fast": 1e-3, "even": 2e-3}
 
@@ -27,10 +28,10 @@ class Fake(Backend):
     def kernel_steps(self, function):
         return self.steps
 
-    def kernel_run(self, text, kernel, seed):
+    def kernel_runs(self, text, kernel, seed):
         if kernel in self.failing:
             raise ValueError(f"no {kernel} for {text}")
-        return lambda: time.sleep(SECONDS[kernel])
+        return KernelRuns(lambda: lambda: time.sleep(SECONDS[kernel]), 0, ())
 
 
 class Estimator:
@@ -137,7 +138,7 @@ def test_what_slows_a_round_says_nothing_of_a_kernel(fake):
 
 def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fake.failing = ["even"]
-    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 0, budget_seconds=0.05)
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
     assert "no even for a" in found["failed"]["even"]
     fastest = {name: min(samples) for name, samples in found["samples"].items()}
     assert list(fastest) == ["slow", "fast"]
@@ -146,5 +147,5 @@ def test_a_worker_times_each_kernel_and_says_what_failed(fake):
 
 def test_a_worker_in_which_all_fail(fake):
     fake.failing = list(SECONDS)
-    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 0, budget_seconds=0.05)
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
     assert found["samples"] == {} and set(found["failed"]) == set(SECONDS)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pass with costs measured in worker processes: one tiny convolution, TVM and oneDNN."""
 
+import contextlib
 import gc
 import math
 import weakref
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,12 +16,13 @@ from tvm.relay import collage
 from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, logs
 from tvm.relay.collage.backends import Backend, greedy_partition, registry
 from tvm.relay.collage.collage import _estimator, estimate_seconds
-from tvm.relay.collage.measure import WorkerProcess
+from tvm.relay.collage.measure import MeasureOptions, WorkerProcess
 from tvm.relay.collage.measured import (
     default_workers,
     open_session,
     own_backend_modules,
 )
+from tvm.relay.collage.store.key import measuring_text
 from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
 
@@ -134,6 +137,27 @@ def test_a_session_is_only_used_by_whom_it_is_given_to(session):
         collage.optimize(relu, None, [LLVM, DNNL], quick_options(guard=False))
         assert not any(inner.estimator.counts()[name] for name in ("measured", "from_memory"))
     assert session.estimator.counts() == before
+
+
+def test_costs_are_of_parts_of_a_network_of_so_many_weights(monkeypatch):
+    """One whose weights stay in caches has costs of its own, under keys of their own."""
+    weight = relay.const(np.ones((1024, 300), "float32"))
+    mod = tvm.IRModule.from_expr(relay.nn.dense(relay.var("x", shape=(1, 300)), weight))
+    opened = []
+
+    @contextlib.contextmanager
+    def spied(*arguments):
+        with open_session(*arguments) as session:
+            opened.append(session.estimator.options)
+            yield session
+
+    monkeypatch.setattr(import_module("tvm.relay.collage.optimizer"), "open_session", spied)
+    options = CollageOptions(guard=False, store="none", progress="quiet", measure_seconds=0.01)
+    collage.optimize(mod, None, [LLVM, DNNL], options)
+    [measuring] = opened
+    assert measuring.network_bytes == 1 << 20
+    assert "network_bytes" in measuring_text(measuring)
+    assert "network_bytes" not in measuring_text(MeasureOptions()), "unknown: more than caches hold"
 
 
 @pytest.fixture

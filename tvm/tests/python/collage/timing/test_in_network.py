@@ -5,6 +5,7 @@ it may tell; a fake device has both."""
 import ctypes
 import itertools
 import json
+import resource
 import time
 from importlib import import_module
 
@@ -25,19 +26,43 @@ MB = 1 << 20
 
 
 @pytest.mark.parametrize(
-    "size, run_seconds, copies",
+    "size, run_seconds, needed",
     [
-        (0, 1e-3, 1),  # no weights
-        (2304 << 10, 0.3e-3, 8),  # BERT's 768x768
-        (9 * MB, 1e-3, 4),  # its 3072x768: as many as exceed the caches, and no more
-        (32 * MB, 1e-3, 1),  # one copy is more than any cache holds
-        (400 * MB, 50e-3, 1),  # a whole net
-        (144 << 10, 1e-3, 1),  # a convolution of large images: its weights are nothing to its time
-        (144 << 10, 1e-5, 8),
+        (0, 1e-3, (1, 0)),  # no weights
+        (2304 << 10, 0.3e-3, (8, 32 * MB - 8 * (2304 << 10))),  # BERT's 768x768
+        (9 * MB, 1e-3, (3, 5 * MB)),  # its 3072x768: what caches hold, and no more
+        (32 * MB, 1e-3, (1, 0)),  # one copy is all that caches hold
+        (400 * MB, 50e-3, (1, 0)),  # a whole net
+        (144 << 10, 1e-3, (1, 0)),  # a convolution of large images: weights are nothing to its time
+        (144 << 10, 1e-5, (8, 32 * MB - 8 * (144 << 10))),
     ],
 )
-def test_as_many_copies_as_exceed_the_caches_where_it_may_tell(size, run_seconds, copies):
-    assert in_network.copies_needed(size, run_seconds) == copies
+def test_a_round_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds, needed):
+    assert in_network.round_needed(size, run_seconds) == needed
+
+
+@pytest.mark.parametrize(
+    "size, network_bytes, needed",
+    [
+        (14 * MB, 16 * MB, (1, 2 * MB)),  # all of a small net: its weights stay in the caches
+        (4 * MB, 16 * MB, (4, 0)),
+        (MB, 16 * MB, (8, 8 * MB)),
+        (144 << 10, 256 << 10, (1, 112 << 10)),
+        (20 * MB, 16 * MB, (1, 0)),  # more than its network has, which knows powers of two
+        (MB, 0, (1, 0)),
+    ],
+)
+def test_a_round_reads_no_more_than_its_network(size, network_bytes, needed):
+    assert in_network.round_needed(size, 1e-6, network_bytes) == needed
+
+
+@pytest.mark.parametrize(
+    "elements, found",
+    [(0, 64 << 10), (1 << 18, MB), (3 * MB, 16 * MB), (2 * MB, 8 * MB), (64 * MB, 32 * MB)],
+)
+def test_what_a_network_reads_is_a_power_of_two_that_caches_hold(elements, found, monkeypatch):
+    monkeypatch.setattr(weights, "weight_bytes", lambda mod: 4 * elements)
+    assert weights.bytes_in_turn(None) == found
 
 
 class Device:
@@ -63,11 +88,52 @@ class Device:
 @pytest.mark.parametrize("copies, seconds", [(1, 1.0), (3, 10.0)])
 def test_runs_go_round_the_copies_from_sample_to_sample(copies, seconds):
     device = Device()
-    runs = [lambda k=k: device.run(k) for k in range(copies)]
+    runs = [in_network.Copy(lambda k=k: device.run(k)) for k in range(copies)]
     timer = in_network.seconds_in_turn(runs, clock=lambda: device.now)
     assert device.ran == [*range(copies)], "each has packed its weights before time is taken"
     assert timer(2, 4) == [seconds] * 4
     assert device.ran[copies:] == [k % copies for k in range(8)]
+
+
+def test_what_is_read_before_a_round_and_before_a_run_takes_none_of_its_time():
+    device = Device()
+
+    def spend(what):
+        device.now += 100
+        device.ran.append(what)
+
+    copies = [
+        in_network.Copy(lambda k=k: device.run(k), lambda k=k: spend(f"inputs {k}"))
+        for k in range(2)
+    ]
+    timer = in_network.seconds_in_turn(copies, lambda: spend("others"), clock=lambda: device.now)
+    device.ran.clear()
+    assert timer(3, 1) == [10.0]
+    assert device.ran == ["others", "inputs 0", 0, "inputs 1", 1, "others", "inputs 0", 0]
+    assert timer(1, 1) == [10.0]
+    assert device.ran[-2:] == ["inputs 1", 1], "the round goes on where the last sample ended"
+
+
+def test_all_of_an_array_is_read():
+    """Memory that nobody has touched has no pages until it is read, of 2 MB at most each."""
+
+    def new_pages(run):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        run()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    read = in_network.reading([tvm.nd.empty((128 * MB,), "int8")])
+    assert new_pages(read) >= 64
+    assert new_pages(read) < 64
+
+
+def test_empty_arrays_are_read():
+    in_network.reading([tvm.nd.empty((0, 4)), tvm.nd.empty((), "int8")])()
+    in_network.reading_bytes(0)()
+
+
+def one(device):
+    return [in_network.Copy(lambda: device.run(0))]
 
 
 def work(device, slow=()):
@@ -83,7 +149,7 @@ def work(device, slow=()):
 
 def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     device = Device()
-    timer = in_network.seconds_in_turn([lambda: device.run(0)], work(device), lambda: device.now)
+    timer = in_network.seconds_in_turn(one(device), int, work(device), lambda: device.now)
     assert timer(3, 2) == [1 + 4 + 3] * 2
     assert device.ran[-4:] == [0, "pool"] * 2
 
@@ -93,7 +159,7 @@ def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypat
     device = Device()
     monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 1e3)
     between = work(device, slow=[9.0] * 30)
-    timer = in_network.seconds_in_turn([lambda: device.run(0)], between, lambda: device.now)
+    timer = in_network.seconds_in_turn(one(device), int, between, lambda: device.now)
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 
@@ -101,7 +167,7 @@ def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
     device = Device()
     monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
     between = work(device, slow=itertools.repeat(9.0))
-    timer = in_network.seconds_in_turn([lambda: device.run(0)], between, lambda: device.now)
+    timer = in_network.seconds_in_turn(one(device), int, between, lambda: device.now)
     assert len(device.ran) < 12
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
@@ -109,7 +175,9 @@ def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
     between = in_network.Work(int, 1.0)
-    timer = in_network.seconds_in_turn([int], between, lambda: float(next(times)))
+    timer = in_network.seconds_in_turn(
+        [in_network.Copy(int)], int, between, lambda: float(next(times))
+    )
     assert timer(1, 1)[0] > 0
 
 
@@ -148,7 +216,9 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
     """Through the steps of a worker: a library is opened as often as its weights are wanted, and
     its parts are other objects each time."""
     opened = []
-    monkeypatch.setattr(timing, "copies_needed", lambda size, _: 8 if size == MB else 1)
+    monkeypatch.setattr(
+        timing, "round_needed", lambda size, *_: in_network.Round(8 if size == MB else 1, 0)
+    )
 
     def load(path, fmt=""):
         opened.append(load_module(path, fmt))
@@ -165,7 +235,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         )
         assert build["weight_bytes"] == size * size * 4
         found = timing.measure_library(
-            file, json.loads(json.dumps(build)), None, (), False, False, 0, 0.02, 0.1, 1e-3, ""
+            file, json.loads(json.dumps(build)), None, (), False, False, MB, 0, 0.02, 0.1, 1e-3, ""
         )
         assert len(opened) == copies and all(s > 0 for s in found["samples"])
         opened.clear()
@@ -183,8 +253,10 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     )
 
     def measured(copies):
-        monkeypatch.setattr(timing, "copies_needed", lambda *_: copies)
-        return timing.measure_library(file, build, None, (), True, False, 0, 0.02, 0.1, 1e-3, "")
+        monkeypatch.setattr(timing, "round_needed", lambda *_: in_network.Round(copies, 0))
+        return timing.measure_library(
+            file, build, None, (), True, False, MB, 0, 0.02, 0.1, 1e-3, ""
+        )
 
     one, many = measured(1), measured(8)
     assert np.median(one["samples"]) == pytest.approx(one["border_seconds"])
@@ -207,7 +279,7 @@ def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_pa
     for has_own_threads in (True, False):
         worked.clear()
         found = timing.measure_library(
-            file, build, None, (), False, has_own_threads, 0, 0.02, 0.1, 1e-3, ""
+            file, build, None, (), False, has_own_threads, MB, 0, 0.02, 0.1, 1e-3, ""
         )
         assert all(s > 0 for s in found["samples"])
         assert (len(worked) >= len(found["samples"])) == has_own_threads

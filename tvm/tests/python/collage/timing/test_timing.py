@@ -202,7 +202,7 @@ def test_what_wakes_its_own_threads_need_not_be_known_as_well(
     inputs = describe_inputs(mod)
     build = {"device": "llvm", "backend": "tvm", "inputs": inputs, "weight_bytes": 0}
     answer = timing.measure_library(
-        library, build, None, None, False, has_own_threads, 0, 0.3, 0.03, 2e-3, ""
+        library, build, None, None, False, has_own_threads, 1 << 20, 0, 0.3, 0.03, 2e-3, ""
     )
     assert asked == [pytest.approx(width)] and len(answer["samples"]) == 6
 

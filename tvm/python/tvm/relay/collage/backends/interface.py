@@ -20,6 +20,7 @@ from ..costs.cost import Cost
 from ..costs.kernel import KernelStep
 from ..rules.pattern_entry import entry_rules, pattern_entry
 from ..rules.rule import Composite, rule_of_entries
+from ..timing.in_network import KernelRuns
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -170,9 +171,9 @@ class Backend:
         """
         return ()
 
-    def kernel_run(self, text: str, kernel: str, seed: int) -> Callable[[], None]:
-        """Return what runs the step of that text once by the kernel, on data of its own."""
-        raise TypeError(f"backend {self.name!r} runs no step by itself: define kernel_run")
+    def kernel_runs(self, text: str, kernel: str, seed: int) -> KernelRuns:
+        """Return what runs the step of that text by the kernel, on data of its own."""
+        raise TypeError(f"backend {self.name!r} runs no step by itself: define kernel_runs")
 
     def constants(self, function: relay.Function, symbol: str) -> dict | None:
         """Return the constants that the module asks for by name, or None for TVM's own naming.

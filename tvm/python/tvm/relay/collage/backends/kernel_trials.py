@@ -16,6 +16,16 @@ from tvm import relay
 
 from ..costs.kernel import KernelStep
 from ..messages import describe
+from ..timing.in_network import (
+    MOST_TURNS,
+    ONE_COPY,
+    Copy,
+    KernelRuns,
+    reading,
+    reading_bytes,
+    round_needed,
+    seconds_in_turn,
+)
 from ..timing.rounds import ROUNDS_BEFORE_GIVING_UP, run_rounds
 from .interface import Backend
 from .registry import find_backend, get_backend
@@ -45,6 +55,7 @@ def time_kernels(
     backend: str,
     text: str,
     kernels: Sequence[str],
+    network_bytes: int,
     seed: int,
     budget_seconds: float,
     sample_seconds: float = _SAMPLE_SECONDS,
@@ -52,26 +63,24 @@ def time_kernels(
     """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
 
     One that fails, or gives no run, is a message; the others are timed all the same.
+    network_bytes: of weights, which its network reads between two runs.
     """
     own = get_backend(backend)
-    runs: dict[str, Callable[[], None]] = {}
+    sampled: dict[str, Callable[[], float]] = {}
     failed: dict[str, str] = {}
     for kernel in kernels:
         try:
-            run = own.kernel_run(text, kernel, seed)
-            run()  # what is done once: weights are packed
-            runs[kernel] = run
+            runs = own.kernel_runs(text, kernel, seed)
+            sampled[kernel] = _sampled(runs, network_bytes, sample_seconds)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
             failed[kernel] = describe(error)
-    once = {kernel: _seconds(run, 1) for kernel, run in runs.items()}
-    number = {kernel: math.ceil(sample_seconds / once[kernel]) for kernel in runs}
-    round_seconds = sum(number[kernel] * once[kernel] for kernel in runs)
-    fitting = int(budget_seconds / round_seconds) if runs else 0
+    round_seconds = sum(map(_seconds, sampled.values()))
+    fitting = int(budget_seconds / round_seconds) if sampled else 0
     samples = run_rounds(
-        list(runs),
-        lambda kernel: _seconds(runs[kernel], number[kernel]),
+        list(sampled),
+        lambda kernel: sampled[kernel](),
         max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
         leave=lambda kernel, reason: None,
         seed=seed,
@@ -80,8 +89,24 @@ def time_kernels(
     return {"samples": samples, "failed": failed}
 
 
-def _seconds(run: Callable[[], None], number: int) -> float:
+def _sampled(runs: KernelRuns, network_bytes: int, sample_seconds: float) -> Callable[[], float]:
+    """What samples the seconds of one run, as a network runs it."""
+    run = runs.open()
+    run()
+    once = _seconds(run)
+    number = math.ceil(sample_seconds / once)
+    needed = round_needed(runs.weight_bytes, once, network_bytes)
+    before = int if needed == ONE_COPY else reading(runs.arrays)
+    if needed != ONE_COPY:
+        number = min(number, MOST_TURNS)
+    opened = [run, *(runs.open() for _ in range(needed.copies - 1))]
+    timer = seconds_in_turn(
+        [Copy(each, before) for each in opened], reading_bytes(needed.other_bytes)
+    )
+    return lambda: timer(number, 1)[0]
+
+
+def _seconds(run: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    for _ in range(number):
-        run()
-    return max((time.perf_counter() - start) / number, 1e-9)
+    run()
+    return max(time.perf_counter() - start, 1e-9)

@@ -28,9 +28,10 @@ from .inputs import random_weights
 # relay/identity.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
-# What is timed by itself goes round so many bytes of copies of its weights, more than caches hold.
-_WEIGHT_BYTES = 32 << 20
-_MOST_COPIES = 8
+# What caches are taken to hold: a network of more weights reads each of them from memory.
+CACHE_BYTES = 32 << 20
+# Where a network has fewer bytes of weights, any cache holds them.
+_FEWEST_BYTES = 64 << 10
 
 WeightNames = dict[str, list[str]]
 
@@ -47,19 +48,20 @@ def weight_bytes(mod: tvm.IRModule) -> int:
     """Bytes of the weights that are bound in a module, each counted once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     found = {node for f in functions for node in nodes_of(f.body, _expr.Constant)}
-    return sum(_size(node.data) for node in found if is_weight(node))
+    return sum(size_of(node.data) for node in found if is_weight(node))
 
 
-def _size(array: tvm.nd.NDArray) -> int:
+def size_of(array: tvm.nd.NDArray) -> int:
     """In bytes; nothing of it is copied."""
     bits = tvm.DataType(array.dtype).bits
     return math.prod(array.shape) * math.ceil(bits / 8)
 
 
-def copies_in_turn(size: int) -> int:
-    """How many copies of weights of so many bytes a timing goes round. In a model the weights of
-    all other layers are read between two runs of one, so that they come from memory each time."""
-    return max(1, min(_MOST_COPIES, math.ceil(_WEIGHT_BYTES / size))) if size else 1
+def bytes_in_turn(mod: tvm.IRModule) -> int:
+    """Bytes of weights that a network reads between two reads of the same one, as far as caches
+    tell: those of all its layers, to a power of two, for costs of other networks to be used."""
+    size = min(max(weight_bytes(mod), _FEWEST_BYTES), CACHE_BYTES)
+    return 1 << round(math.log2(size))
 
 
 def kept_constants(

@@ -97,6 +97,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
         "backend": step.backend,
         "text": step.text,
         "kernels": kernels,
+        "network_bytes": options.network_bytes,
         "seed": options.seed,
         "budget_seconds": step.budget_seconds,
     }

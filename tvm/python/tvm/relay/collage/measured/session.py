@@ -13,11 +13,13 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import tvm
 from tvm.target import Target
 
 from ..backends import BUILTIN, find_backend
 from ..costs.kernel import KernelChoice
 from ..costs.options import MeasureOptions
+from ..costs.weights import bytes_in_turn
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..logs import warn_once
@@ -62,13 +64,19 @@ class Session:
 
 
 @contextlib.contextmanager
-def open_session(options: Any, external_targets: Iterable[Target] = ()) -> Iterator[Session]:
-    """A Session by these CollageOptions for the block, after which its workers end.
+def open_session(
+    options: Any, external_targets: Iterable[Target] = (), network: tvm.IRModule | None = None
+) -> Iterator[Session]:
+    """A Session by these CollageOptions for the block, after which its workers end. network: what
+    the candidates are parts of, where that is known; its weights decide how warm theirs are.
 
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
     """
-    with _new_estimator(options, external_targets) as estimator:
+    measuring = measure_options(options)
+    if network is not None:
+        measuring = dataclasses.replace(measuring, network_bytes=bytes_in_turn(network))
+    with _new_estimator(options, measuring, external_targets) as estimator:
         try:
             yield Session(estimator)
         finally:
@@ -93,7 +101,7 @@ class OwnSession:
         options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
         if self._session is None or options != self._options:
             self.close()
-            self._session, self._options = Session(_new_estimator(current, ())), options
+            self._session, self._options = Session(_new_estimator(current, options[0])), options
         return self._session
 
     def close(self) -> None:
@@ -188,9 +196,11 @@ def _is_ours(module: str) -> bool:
     return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
 
 
-def _new_estimator(options: Any, external_targets: Iterable[Target]) -> MeasuredCostEstimator:
+def _new_estimator(
+    options: Any, measuring: MeasureOptions, external_targets: Iterable[Target] = ()
+) -> MeasuredCostEstimator:
     imports = own_backend_modules(external_targets)
-    measuring = dataclasses.replace(measure_options(options), imports=imports)
+    measuring = dataclasses.replace(measuring, imports=imports)
     runner = _device_runner(options, measuring)
     try:
         return MeasuredCostEstimator(

@@ -57,6 +57,7 @@ def measure_job(
         # TVM's: layout transforms at their borders are timed apart.
         "split_borders": candidate.backend == TVM_BACKEND,
         "has_own_threads": has_own_threads(candidate.backend),
+        "network_bytes": options.network_bytes,
         "seed": options.seed,
         "budget_seconds": options.budget_seconds,
         "interval_width": options.interval_width,

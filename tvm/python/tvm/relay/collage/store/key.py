@@ -27,6 +27,7 @@ _DECISIVE = (
     "seed",
     "memory_limit_bytes",
     "sample_seconds",
+    "network_bytes",
 )
 
 

@@ -2,9 +2,13 @@
 """Runs of a candidate as its network runs it, not one after the other. Test:
 timing/test_in_network.py.
 
-Weights: one that runs again and again on one copy finds it in the caches; in a network, all other
-layers' weights were read since. Where that may tell, a timing opens the library several times, each
-with weights of its own, as memory has them for each executor and each part of a backend.
+Weights: one that runs again and again on one copy finds it in the caches nearest to it; in a
+network, all other layers' weights were read since. Where that may tell, a timing opens the library
+several times, each with weights of its own, as memory has them for each executor and each part of a
+backend, and once a round it reads as much more as its network has weights. A network whose weights
+all stay in the caches so has parts whose weights do.
+What a part reads and writes beside them was touched by the part before it, so it is read again
+before each run.
 
 Threads: a library that has a pool of its own wakes it while TVM's falls asleep, and the other way
 round. Between two runs of such a candidate TVM's pool works for a while, as parts beside it do, and
@@ -13,24 +17,27 @@ what waking both takes is in its cost.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tvm
 
-from ..costs.weights import copies_in_turn
+from ..costs.weights import CACHE_BYTES, size_of
 
 # Bytes of weights for each second of a run below which it does not tell where they come from: a
 # twentieth of what memory gives a slow machine.
 _FEWEST_BYTES_A_SECOND = 5e8
+_MOST_COPIES = 8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
 # Work by itself is waited for, so long at most, until it takes hardly more than it is: a launch
 # takes some microseconds of it.
 _WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
-# Of runs with work between them in one sample, so that it spans some milliseconds and no seconds.
+# Of runs with something between them in one sample, so that it spans milliseconds, not seconds.
 MOST_TURNS = 20
 
 # No run of anything takes less.
@@ -42,11 +49,22 @@ Clock = Callable[[], float]
 Timer = Callable[[int, int], list[float]]
 
 
-def copies_needed(weight_bytes: int, run_seconds: float) -> int:
-    """Of how many copies a run is timed, that takes so long on one."""
-    if weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
-        return 1
-    return copies_in_turn(weight_bytes)
+class Round(NamedTuple):
+    """Runs on so many copies of the weights, and how many bytes of others are read before them."""
+
+    copies: int
+    other_bytes: int
+
+
+ONE_COPY = Round(1, 0)
+
+
+def round_needed(weight_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Round:
+    """Of a run that takes so long on one copy, in a network of so many bytes of weights."""
+    if not weight_bytes or weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
+        return ONE_COPY
+    copies = max(1, min(_MOST_COPIES, network_bytes // weight_bytes))
+    return Round(copies, max(0, network_bytes - copies * weight_bytes))
 
 
 class Work(NamedTuple):
@@ -62,17 +80,68 @@ def pool_works() -> Work:
     return Work(lambda: occupy(_WORK_MICROSECONDS), _WORK_MICROSECONDS * 1e-6)
 
 
-def seconds_in_turn(
-    runs: Sequence[Run], between: Work | None = None, clock: Clock = time.perf_counter
-) -> Timer:
-    """A timer that goes round the runs; each has run once before, since weights are packed then.
+def reading(arrays: Sequence[tvm.nd.NDArray]) -> Run:
+    """All threads of TVM's pool read these arrays, so that caches have them."""
+    read = tvm.get_global_func("collage.read_bytes")
+    sized = [(array, size_of(array)) for array in arrays]
 
-    Behind each run `between` runs, if it is given: what that takes by itself is no part of a
-    sample, and what it takes beyond is.
+    def run() -> None:
+        for array, size in sized:
+            read(array, size)
+
+    return run
+
+
+def reading_bytes(count: int) -> Run:
+    """They read so many bytes of nothing else, at most as many as caches are taken to hold, so that
+    caches have these in place of others."""
+    if not count:
+        return int
+    return functools.partial(tvm.get_global_func("collage.read_bytes"), _nothing_else(), count)
+
+
+@functools.cache
+def _nothing_else() -> tvm.nd.NDArray:
+    return tvm.nd.array(np.ones(CACHE_BYTES, "int8"))
+
+
+class Copy(NamedTuple):
+    """A run on a copy of the weights, and what is done before it, which takes none of its time."""
+
+    run: Run
+    before: Run = int
+
+
+class KernelRuns(NamedTuple):
+    """Runs of a step by one of its kernels: `open` makes one on weights of its own, packed already,
+    of so many bytes (0: one copy will do); arrays: what each of them reads and writes beside."""
+
+    open: Callable[[], Run]
+    weight_bytes: int
+    arrays: Sequence[tvm.nd.NDArray]
+
+
+def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
+    """A graph executor, before whose runs what it reads and writes is read."""
+    get_input, get_output = executor["get_input"], executor["get_output"]
+    slots = [*map(get_input, inputs), *map(get_output, range(executor["get_num_outputs"]()))]
+    return Copy(executor["run"], reading([slot for slot in slots if slot is not None]))
+
+
+def seconds_in_turn(
+    copies: Sequence[Copy],
+    before: Run = int,
+    between: Work | None = None,
+    clock: Clock = time.perf_counter,
+) -> Timer:
+    """A timer that goes round the copies; each has run once before, since weights are packed then.
+
+    `before` runs before each round, and is no part of a sample. Behind each run `between` runs, if
+    it is given: what that takes by itself is no part of a sample, and what it takes beyond is.
     """
-    for run in runs:
-        run()
-    turn = itertools.cycle(runs)
+    for copy in copies:
+        copy.run()
+    turn = itertools.cycle([(before, copies[0]), *((int, copy) for copy in copies[1:])])
     beside = [] if between is None else [between.run]
 
     def seconds(calls: Sequence[Run]) -> float:
@@ -91,7 +160,11 @@ def seconds_in_turn(
     by_itself = fastest(between) if between else 0.0
 
     def sample(number: int) -> float:
-        calls = [call for run in itertools.islice(turn, number) for call in (run, *beside)]
-        return max(seconds(calls) / number - by_itself, _LEAST_SECONDS)
+        spent = 0.0
+        for before_round, copy in itertools.islice(turn, number):
+            before_round()
+            copy.before()
+            spent += seconds([copy.run, *beside])
+        return max(spent / number - by_itself, _LEAST_SECONDS)
 
     return lambda number, repeat: [sample(number) for _ in range(repeat)]

@@ -21,7 +21,16 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
-from .in_network import MOST_TURNS, Timer, copies_needed, pool_works, seconds_in_turn
+from .in_network import (
+    MOST_TURNS,
+    ONE_COPY,
+    Timer,
+    copy_of,
+    pool_works,
+    reading_bytes,
+    round_needed,
+    seconds_in_turn,
+)
 
 MIN_SAMPLES = fewest_samples()
 # In one sample.
@@ -41,6 +50,7 @@ def measure_library(
     tolerance: Sequence[float],
     split_borders: bool,
     has_own_threads: bool,
+    network_bytes: int,
     seed: int,
     budget_seconds: float,
     interval_width: float,
@@ -52,7 +62,8 @@ def measure_library(
     Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
     the first run's outputs are not those in the file `reference`, if any, within the tolerance;
     MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
-    names tells. has_own_threads: other ones than TVM's compute, which have to wake.
+    names tells. has_own_threads: other ones than TVM's compute, which have to wake. network_bytes:
+    of weights, which its network reads between two runs (in_network.py).
     """
     device = tvm.device(build["device"], 0)
     values = random_inputs(build["inputs"], seed)
@@ -78,12 +89,15 @@ def measure_library(
 
         def timer() -> Timer:
             run(1, 1)
-            copies = copies_needed(build["weight_bytes"], run(1, 3)[-1])
-            if copies == 1 and not has_own_threads:
+            needed = round_needed(build["weight_bytes"], run(1, 3)[-1], network_bytes)
+            if needed == ONE_COPY and not has_own_threads:
                 return run
-            others = [opened()[1] for _ in range(copies - 1)]
-            runs = [each.module["run"] for each in (executor, *others)]
-            return seconds_in_turn(runs, pool_works() if has_own_threads else None)
+            others = [opened()[1] for _ in range(needed.copies - 1)]
+            return seconds_in_turn(
+                [copy_of(each.module, values) for each in (executor, *others)],
+                reading_bytes(needed.other_bytes),
+                pool_works() if has_own_threads else None,
+            )
 
         with phase("time"):
             in_network = timer()
@@ -92,7 +106,7 @@ def measure_library(
                 budget_seconds,
                 interval_width * (_WAKING if has_own_threads else 1.0),
                 sample_seconds,
-                MOST_TURNS if has_own_threads else _MOST_RUNS,
+                _MOST_RUNS if in_network is run else MOST_TURNS,
             )
         whole = _stdlib.median(samples)
         border_seconds = 0.0

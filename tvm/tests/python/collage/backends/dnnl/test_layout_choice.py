@@ -148,7 +148,7 @@ def test_a_layout_that_is_none_is_refused():
 
 def test_a_worker_times_each_layout():
     step = layout_step(hand_placed(function_of(gated())))
-    found = time_kernels("dnnl", step.text, list(step.kernels), 0, 0.01)
+    found = time_kernels("dnnl", step.text, list(step.kernels), 1 << 20, 0, 0.01)
     assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
 

@@ -11,9 +11,10 @@ import tvm
 from tvm import relay
 
 from ...costs.kernel import KernelStep
+from ...timing.in_network import KernelRuns
 from ..interface import GRAPH_LEVEL, Backend, OwnKernels
 from .codegen import WINOGRAD_CHOICES, codegen, lower_function
-from .kernels import kernel_run, kernel_steps
+from .kernels import kernel_runs, kernel_steps
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
 
 # docs/backends/dnnl.md has the limits.
@@ -81,8 +82,8 @@ class DnnlBackend(Backend):
     def kernel_steps(self, function: relay.Function) -> list[KernelStep]:
         return kernel_steps(lower_function(function, self.options["winograd"]))
 
-    def kernel_run(self, text: str, kernel: str, seed: int) -> Any:
-        return kernel_run(text, kernel, seed)
+    def kernel_runs(self, text: str, kernel: str, seed: int) -> KernelRuns:
+        return kernel_runs(text, kernel, seed)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """None are asked for: the module holds them."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +21,8 @@ import tvm
 from tvm import relay
 
 from ...costs.kernel import KernelStep, kernels_in
-from ...costs.weights import copies_in_turn
+from ...costs.weights import size_of
+from ...timing.in_network import KernelRuns
 from ..partition.description import to_json
 from ..partition.graph import Graph, Node
 
@@ -79,8 +79,8 @@ def _say(node: Node, **strings: str) -> None:
     node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
 
 
-def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
-    """A function that runs the step once by the kernel, on made-up data."""
+def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
+    """Runs of the step by the kernel, on made-up data."""
     description = json.loads(text)
     field = "layout" if kernel in _LAYOUTS else "kernel"
     for node in description["nodes"]:
@@ -89,16 +89,16 @@ def kernel_run(text: str, kernel: str, seed: int) -> Callable[[], None]:
             node.setdefault("strings", {})[field] = kernel
     create = tvm.get_global_func("collage.onednn.create")
     inputs, constants, outputs = _arrays(text, seed)
-    symbol = "step"
-    copies = [create(symbol, json.dumps(description), list(each))[symbol] for each in constants]
-    turn = itertools.cycle(copies)
+    symbol, described = "step", json.dumps(description)
 
-    def run() -> None:
-        next(turn)(*inputs, *outputs)
+    def opened() -> Callable[[], None]:
+        own = [tensor.copyto(tensor.device) for tensor in constants]
+        run = functools.partial(create(symbol, described, own)[symbol], *inputs, *outputs)
+        run()  # packs its weights
+        return run
 
-    for _ in copies:  # each packs its weights at its first run
-        run()
-    return run
+    is_step = len(description["nodes"]) == 1  # the steps of a part are in each other's way
+    return KernelRuns(opened, sum(map(size_of, constants)) if is_step else 0, [*inputs, *outputs])
 
 
 _NO_STEP = KernelStep("dnnl", "", "", ())
@@ -174,8 +174,8 @@ def _label(graph: Graph, node: Node) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # the kernels of a step follow each other
-def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]]:
-    """Inputs, then several times the constants, then outputs of a description."""
+def _arrays(text: str, seed: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """Inputs, constants and outputs of a description."""
     description = json.loads(text)
     generator = np.random.default_rng(seed)
 
@@ -183,20 +183,11 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
         shape, dtype = description["shapes"][tensor], description["dtypes"][tensor]
         return tvm.nd.empty(shape, dtype).copyfrom(_numbers(shape, dtype, generator))
 
-    weights = description["constants"]
-    size = sum(
-        math.prod(description["shapes"][tensor])
-        * tvm.DataType(description["dtypes"][tensor]).bits
-        // 8
-        for tensor in weights
+    inputs, constants, outputs = (
+        [array(tensor) for tensor in description[which]]
+        for which in ("inputs", "constants", "outputs")
     )
-    is_step = len(description["nodes"]) == 1  # the steps of a part are in each other's way
-    copies = copies_in_turn(size) if is_step else 1
-    return (
-        [array(tensor) for tensor in description["inputs"]],
-        [[array(tensor) for tensor in weights] for _ in range(copies)],
-        [array(tensor) for tensor in description["outputs"]],
-    )
+    return inputs, constants, outputs
 
 
 def _numbers(shape: list[int], dtype: str, generator: np.random.Generator) -> np.ndarray:
