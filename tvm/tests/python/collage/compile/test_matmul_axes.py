@@ -31,11 +31,20 @@ def turned(x):
     return relay.nn.matmul(x, relay.const(WEIGHT), transpose_a=True, transpose_b=True)
 
 
-# A layer, its input, and what it gives.
+def batched(x):
+    weights = np.stack([WEIGHT, -WEIGHT])[: int(x.type_annotation.shape[0])]
+    return relay.nn.batch_matmul(x, relay.const(weights))
+
+
+# A layer, its input, what it gives, and the shape of its weight.
 LAYERS = {
-    "dense": (dense, X, X @ WEIGHT.T),
-    "matmul": (product, X, X @ WEIGHT.T),
-    "both transposed": (turned, X.T.copy(), X @ WEIGHT.T),
+    "dense": (dense, X, X @ WEIGHT.T, (3, 32, 8)),
+    "matmul": (product, X, X @ WEIGHT.T, (3, 32, 8)),
+    # Of these TVM can do the first by itself.
+    "two products": (batched, np.stack([X, X]), np.stack([X, -X]) @ WEIGHT.T, (3, 2, 32, 8)),
+    "one product": (batched, X[None], X[None] @ WEIGHT.T, (1, *WEIGHT.shape)),
+    # Relay would take the type of this one wrongly.
+    "both transposed": (turned, X.T.copy(), X @ WEIGHT.T, WEIGHT.shape),
 }
 
 
@@ -52,14 +61,13 @@ def task_of(mod):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_dense_layer_has_its_weight_in_the_layout_that_its_schedule_reads(name):
-    layer, x, expected = LAYERS[name]
+    layer, x, expected, shape = LAYERS[name]
     mod = module(layer, x)
     record = load_record_from_string(line_in_blocks(task_of(mod)))
     with auto_scheduler.ApplyHistoryBest([record]), in_mode("ansor"):
         library = build_library(mod, TARGET)
     shapes = [value.shape for value in library.get_params().values()]
-    # Relay takes the type of a product wrongly whose data is transposed and whose weight is not.
-    assert shapes == ([WEIGHT.shape] if name == "both transposed" else [(3, 32, 8)])
+    assert shapes == [shape]
     [found] = run(library, {"x": x})
     np.testing.assert_allclose(found, np.maximum(expected, 0), rtol=1e-5, atol=1e-5)
 

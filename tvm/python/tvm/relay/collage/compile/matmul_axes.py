@@ -5,6 +5,7 @@ Ansor writes a layout as lengths and names of axes, such as 4j8k16j. The axes of
 matrices are called i0, i1, ..., whose digits it then reads as lengths ("name_it !=
 name_to_arg.end()"); and where a weight is laid out anew, an assertion of topi/nn/dense.py fails. So
 the product has other names here while something is built, and knows the shape that its weight had.
+A batch of one product fails too ("The indices must be expression"): its weight stays as it is.
 
 Ansor's key of a kernel is a hash of a text with these names. It is made of TVM's own, so records
 that people have still serve. Precondition: weights have two dimensions, as those of Relay's
@@ -74,6 +75,18 @@ def _healed(stock: Callable[..., Any]) -> Callable[..., Any]:
     return matmul
 
 
+def _of_batches(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def batch_matmul(tensor_a: Any, tensor_b: Any, *args: Any, **kwargs: Any) -> Any:
+        product = stock(tensor_a, tensor_b, *args, **kwargs)
+        is_one = isinstance(tensor_b.shape[0], tir.IntImm) and tensor_b.shape[0] == 1
+        if not is_one or not auto_scheduler.is_auto_scheduler_enabled():
+            return product
+        return _remade(product.op, product.op.axis, product.op.body, {})
+
+    return batch_matmul
+
+
 def _with_letters(product: te.Tensor, may_lay_out: bool = True) -> te.Tensor:
     """The same computation, its axes named anew, with or without a weight to lay out: of a product
     whose data is transposed Relay would take the type wrongly then."""
@@ -88,6 +101,11 @@ def _with_letters(product: te.Tensor, may_lay_out: bool = True) -> te.Tensor:
     new = {old.var: axis.var for old, axis in zip(operation.axis, axes, strict=True)}
     # Substitution is defined on statements.
     bodies = [tir.stmt_functor.substitute(tir.Evaluate(b), new).value for b in operation.body]
+    return _remade(operation, axes, bodies, attrs)
+
+
+def _remade(operation: te.ComputeOp, axes: Any, bodies: Any, attrs: Any) -> te.Tensor:
+    """A computation of one result with other axes, bodies and attributes."""
     make = tvm.get_global_func("te.ComputeOp")
     return make(operation.name, operation.tag, attrs, axes, bodies).output(0)
 
@@ -98,6 +116,7 @@ _PATCHES = [
         SharedPatch.of_attribute(module, "matmul", _healed)
         for module in (topi.nn, sys.modules["tvm.topi.nn.dense"])
     ),
+    SharedPatch.of_attribute(topi.nn, "batch_matmul", _of_batches),
     SharedPatch.of_attribute(
         auto_scheduler._ffi_api,
         "ComputeDAGPrintDAG",
