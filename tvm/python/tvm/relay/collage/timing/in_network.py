@@ -141,7 +141,8 @@ def seconds_in_turn(
     """
     for copy in copies:
         copy.run()
-    turn = itertools.cycle([(before, copies[0]), *((int, copy) for copy in copies[1:])])
+    befores: list[Run] = [before, *[int] * (len(copies) - 1)]
+    turn = itertools.cycle(list(zip(befores, copies, strict=True)))
     beside = [] if between is None else [between.run]
 
     def seconds(calls: Sequence[Run]) -> float:
