@@ -4,6 +4,7 @@
 
     python bench/ablation.py                                # the peers' nets and 20 of the zoo
     python bench/ablation.py --nets dcgan,nasrnn --zoo 0 --batches 1
+    python bench/ablation.py --tuned nets.jsonl             # and TVM with these records
     python bench/ablation.py --write-docs                   # the tables of docs/collaging.md
 
 It goes on where it stopped. Docs: docs/collaging.md. Test: bench/test_ablation.py.
@@ -12,9 +13,11 @@ It goes on where it stopped. Docs: docs/collaging.md. Test: bench/test_ablation.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import random
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import zoo
@@ -37,8 +40,9 @@ def main(given: Sequence[str] | None = None) -> int:
     if options.write_docs:
         return Book(options.record, KEY).write_page(options.docs, page.tables, RECORDS)
     settings = {name: getattr(options, name) for name in CONDITIONS[2:]}
+    settings |= {name: _described(log) for name in page.LOGS if (log := getattr(options, name))}
     conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
-    book = Book(options.record, KEY, conditions, CONDITIONS)
+    book = Book(options.record, KEY, conditions, (*CONDITIONS, *page.LOGS))
     jobs = jobs_of(options)
     found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
     print(f"{sum(each['failure'] is not None for each in found)} of {len(jobs)} ended early")
@@ -65,7 +69,8 @@ def job_of(row: Row, batch: int, source: str, options: argparse.Namespace) -> Jo
     key = {"net": row.name, "size": size, "batch": batch}
 
     def measure() -> dict[str, Any]:
-        more = {"peers": PEERS, "config": dict(options.collage)}
+        logs = {f"tvm-{name}": str(log) for name in page.LOGS if (log := getattr(options, name))}
+        more = {"peers": PEERS, "config": dict(options.collage), "logs": logs}
         return {"from": source, **zoo.measure(row, key, options, "collaging.columns:trial", **more)}
 
     return Job(f"{row.name} batch {batch}", key, measure)
@@ -87,6 +92,20 @@ def _zoo(text: str) -> int | list[Row]:
     return int(text) if text.isdigit() else zoo.nets_argument(text)
 
 
+def _described(log: Path) -> str:
+    """A log's name, and what tells it from another of that name."""
+    return f"{log.name} {hashlib.sha256(log.read_bytes()).hexdigest()[:12]}"
+
+
+@arguments.checked
+def _log(text: str) -> Path:
+    """A file of tuning records, which is read, so that no net waits for one that is none."""
+    from tvm.relay.collage.tuning.logs import read_log
+
+    read_log(text)
+    return Path(text).absolute()
+
+
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.make_parser(
         __doc__,
@@ -105,6 +124,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=15, help="of the draw")
     add("--batches", type=zoo.counts, default="1,8")
     add("--limit", type=float, default=3600.0, help="seconds for a net")
+    for name in page.LOGS:
+        add(
+            f"--{name}",
+            type=_log,
+            metavar="LOG",
+            help=f"of tuning records, for the columns tvm-{name} and +tvm-{name}",
+        )
     zoo.add_export(parser)
     return parser.parse_args(given)
 

@@ -67,7 +67,8 @@ def main(given: list[str] | None = None) -> int:
             return 0
         book = Book(options.record, KEY, conditions_of(options), COUNTED)
         jobs = [job_of(nets, name, options) for name in options.nets]
-        run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
+        found = run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
+        print(tables(found), end="")
     return 0
 
 

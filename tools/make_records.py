@@ -4,10 +4,10 @@
 the kind that they are for:
 
     collage tt export --models resnet18,mobilenetv2 -o nets --python .venv-zoo/bin/python
-    python tools/make_records.py nets/*.onnx --folder build/records --trials 64 --seconds 600
+    python tools/make_records.py nets/*.onnx --folder build/records --trials 500 --budget 7200
 
-It goes on where it stopped: run it again until no net has time left. The file
-says how many trials the kernel had that had the fewest. Test: tools/test_make_records.py.
+It goes on where it stopped: run it again until all nets have their trials. The file says how many
+trials the kernel had that had the fewest, and on which machine. Test: tools/test_make_records.py.
 """
 
 from __future__ import annotations
@@ -16,39 +16,57 @@ import argparse
 import datetime
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
+
+# What the package may grow by.
+MOST_BYTES = 5_000_000
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("nets", nargs="+", type=Path, help="ONNX files")
-    parser.add_argument("--folder", type=Path, required=True, help="of the logs, a net each")
-    parser.add_argument("--trials", type=int, default=64, help="of each kernel (64)")
-    parser.add_argument("--seconds", type=float, default=600.0, help="for each net now (600)")
-    parser.add_argument("--output", type=Path, help="instead of the package's own file")
-    parser.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
-    parser.add_argument("--target", default="", help="as collage tt takes it")
+    add = parser.add_argument
+    add("nets", nargs="+", type=Path, help="ONNX files")
+    add("--folder", type=Path, required=True, help="of the logs, a net each")
+    add("--trials", type=int, default=64, help="of each kernel (64)")
+    add("--budget", type=float, default=600.0, help="seconds for all nets together now (600)")
+    add("--best", type=int, default=1, help="trials of each kernel that the file keeps (1)")
+    add("--output", type=Path, help="instead of the package's own file")
+    add("--search-model", choices=["xgb", "random"], default="xgb")
+    add("--target", default="", help="as collage tt takes it")
     options = parser.parse_args(arguments)
-    from tvm.relay.collage.cli import main as collage
-
+    if options.best < 1:
+        parser.error("--best must be at least 1")
     options.folder.mkdir(parents=True, exist_ok=True)
-    logs = []
-    for net in options.nets:
-        log = options.folder / f"{net.stem}.jsonl"
-        search = ["tt", "autoschedule", str(net), "--log", str(log), "--target", options.target]
-        search += ["--trials", str(options.trials), "--seconds", str(options.seconds)]
-        if collage([*search, "--search-model", options.search_model]):
+    logs = [options.folder / f"{net.stem}.jsonl" for net in options.nets]
+    end = time.monotonic() + options.budget
+    for place, (net, log) in enumerate(zip(options.nets, logs, strict=True)):
+        # What a net does not need is left for those after it.
+        share = max(0.0, end - time.monotonic()) / (len(logs) - place)
+        if not search(net, log, share, options):
             return 1
-        logs.append(log)
-    count = write(logs, options.output)
+    try:
+        count = write([log for log in logs if log.exists()], options.output, options.best)
+    except ValueError as error:
+        print(f"make_records: {error}", file=sys.stderr)
+        return 1
     print(f"{count} kernels")
     return 0
 
 
-def write(logs: list[Path], output: Path | None = None) -> int:
-    """The best trial of each kernel of all logs in one file, which says how it was made; answers
-    how many there are."""
+def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) -> bool:
+    """Ansor's search of a net for so long; whether it could be made."""
+    from tvm.relay.collage.cli import main as collage
+
+    given = ["tt", "autoschedule", str(net), "--log", str(log), "--target", options.target]
+    given += ["--trials", str(options.trials), "--seconds", str(seconds)]
+    return not collage([*given, "--search-model", options.search_model])
+
+
+def write(logs: list[Path], output: Path | None = None, best: int = 1) -> int:
+    """The best trials of each kernel of all logs in one file, which says how it was made; answers
+    how many kernels there are. ValueError where the file would be too large, or hold nothing."""
     import tvm
     from tvm.relay.collage.files import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build
@@ -65,14 +83,25 @@ def write(logs: list[Path], output: Path | None = None) -> int:
         "date": datetime.date.today().isoformat(),
     }
     kernels = kernels_of(*logs)
-    best = [line for line in distil(lines) if line.workload in kernels]
-    texts = [MADE + json.dumps(facts)]
-    for line in best:
-        texts += [to_comment(kernels[line.workload]), line.text]
+    kept = [line for line in distil(lines, best) if line.workload in kernels]
+    if not kept:
+        raise ValueError("no kernel has a trial that ran: give it a larger --budget")
+    texts, told = [MADE + json.dumps(facts)], set()
+    for line in kept:
+        if line.workload not in told:
+            texts.append(to_comment(kernels[line.workload]))
+            told.add(line.workload)
+        texts.append(line.text)
+    text = "\n".join([*texts, ""])
     path = output or RECORDS / f"x86-{vector_bits()}.jsonl"
+    if len(text) > MOST_BYTES:
+        raise ValueError(
+            f"{path.name} would have {len(text)} bytes, and {MOST_BYTES} is the most: name fewer "
+            "nets or a smaller --best"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(str(path), "\n".join([*texts, ""]))
-    return len(best)
+    write_whole(str(path), text)
+    return len(told)
 
 
 def _least_trials(log: Path) -> int:

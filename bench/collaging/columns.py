@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from tvm.relay.collage.plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from tvm.relay.collage.report import is_single
 from tvm.relay.collage.run_pass import options_set, partition
 from tvm.relay.collage.targets import TargetList, parse_targets
+from tvm.relay.collage.tuning import TuningRecords, load_records
 
 from .judge import Column, Shipped, judge
 
@@ -63,7 +64,8 @@ def trial(request: dict[str, Any]) -> Facts:
     """The facts of a net; those found before a failure stand.
 
     request: net, batch, file (None for the builders of bench/models), folder, threads, backends,
-    peers, rounds, rtol, config (options of Collage by name).
+    peers, rounds, rtol, config (options of Collage by name), logs (of tuning records, by the names
+    of page.RECORDED).
     """
     yield {"stage": "import"}
     net = prepare_net(request) if request["file"] else models.find(request["net"])[0]
@@ -79,12 +81,12 @@ def trial(request: dict[str, Any]) -> Facts:
         prepared = prepare(mod, params, collage.host_target(), opt_level=3)
         libraries = Libraries(files.folder)
         columns, spent = [], []
-        for found in column_plans(prepared, request["backends"]):
+        for found in column_plans(prepared, request["backends"], request["logs"]):
             yield {"stage": f"plans of column {found.name}"}
             columns.append(libraries.column(found))
             spent.append({"name": found.name, "seconds": found.seconds, "new": found.measured})
         ships = Shipped(
-            libraries.add(result.plan, result.mod),
+            libraries.add(result.plan, result.mod, result.records),
             is_single(result.plan),
             any(map(_is_own, result.kernels)),
         )
@@ -108,26 +110,38 @@ def trial(request: dict[str, Any]) -> Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A column's plans, the seconds that they took to find, and how many costs its backends made
-    the store's."""
+    """A column's plans, the seconds that they took to find, how many costs its backends made the
+    store's, and the records that its kernels of TVM's have."""
 
     name: str
     plans: Plans
     seconds: float
     measured: int
+    records: TuningRecords = TuningRecords()
 
 
-def column_plans(prepared: tvm.IRModule, backends: Sequence[str]) -> Iterator[Found]:
+def column_plans(
+    prepared: tvm.IRModule, backends: Sequence[str], logs: Mapping[str, str]
+) -> Iterator[Found]:
     """The plans of each column: each of its backends alone, the op-level optimum, that with
     neighbours joined, and those of fewer parts. Costs are asked for by the options of the current
-    PassContext."""
+    PassContext. The columns of a log, TVM alone and all backends with its records, come first; a
+    log that has no record for the net has none."""
     options = collage.CollageOptions.current()
+    columns = [
+        (name, external, TuningRecords()) for name, external in targets_of_columns(backends).items()
+    ]
+    for name, log in reversed(logs.items()):
+        records = load_records([log], collage.host_target()).of_module(prepared)
+        if records:
+            columns[:0] = [(name, [], records), (f"+{name}", list(backends), records)]
     with open_session(options, _targets(backends).external, prepared) as session:
-        for name, external in targets_of_columns(backends).items():
+        for name, external, records in columns:
             began, known = time.monotonic(), session.estimator.misses
-            plans = _plans_of(prepared, external, session)
+            with records.in_force():
+                plans = _plans_of(prepared, external, session)
             seconds, measured = time.monotonic() - began, session.estimator.misses - known
-            yield Found(name, plans, seconds, measured)
+            yield Found(name, plans, seconds, measured, records)
 
 
 def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
@@ -159,15 +173,19 @@ class Libraries:
         self.files: dict[str, str] = {}
         self.failed: dict[str, str] = {}
         self._folder = folder
-        self._modules: dict[str, tvm.IRModule] = {}
-        self._compiled = CompiledParts(collage.host_target())
+        self._modules: dict[str, tuple[tvm.IRModule, str]] = {}  # with the digest of its records
+        self._compiled: dict[str, CompiledParts] = {}  # by digest
 
     def column(self, found: Found) -> Column:
         """What the judge is told of a column, whose plans are built."""
         modules = found.plans.modules
-        names = {plan: self.add(f"{plan} of {found.name}", modules[plan]) for plan in modules}
+        names = {
+            plan: self.add(f"{plan} of {found.name}", modules[plan], found.records)
+            for plan in modules
+        }
         order = dict.fromkeys(names[plan] for plan in simplest_first(modules))
-        singles = [names[plan] for plan in modules if is_single(plan)]
+        # A backend alone is what anybody has: without records.
+        singles = [names[plan] for plan in modules if is_single(plan) and not found.records]
         return Column(
             found.name,
             [name for name in order if name in self.files],
@@ -176,14 +194,18 @@ class Libraries:
             [names[plan] for plan in modules if any(map(_is_own, found.plans.kernels_of(plan)))],
         )
 
-    def add(self, name: str, mod: tvm.IRModule) -> str:
+    def add(self, name: str, mod: tvm.IRModule, records: TuningRecords) -> str:
         """The name of the plan's library, which is built unless an equal one is there."""
-        for other, known in self._modules.items():
-            if tvm.ir.structural_equal(known, mod):
+        digest = records.digest()
+        for other, (known, same) in self._modules.items():
+            if digest == same and tvm.ir.structural_equal(known, mod):
                 return other
-        self._modules[name] = mod
+        self._modules[name] = mod, digest
+        if digest not in self._compiled:
+            self._compiled[digest] = CompiledParts(collage.host_target())
         try:
-            self._write(name, self._compiled.build(mod))
+            with records.in_force():
+                self._write(name, self._compiled[digest].build(mod))
         except Exception as error:  # noqa: BLE001 - one plan less, and it is said
             self.failed[name] = last_line(error)
         return name

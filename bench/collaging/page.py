@@ -15,6 +15,9 @@ from harness.tables import interval_text, markdown_table
 
 # Where nets are from.
 PEERS, ZOO = "the peers' benchmark", "the zoo"
+# Columns that a record has only where tuning records for its net were given.
+LOGS = ("tuned", "transferred")
+RECORDED = tuple(f"tvm-{name}" for name in LOGS)
 # The least lower bound that is aimed at; how many reach it is said.
 LEAST = 0.97
 _TWO_SIDED_95 = statistics.NormalDist().inv_cdf(0.975)
@@ -114,7 +117,8 @@ def _shipped(records: Sequence[Record]) -> str:
 
 def _columns(records: Sequence[Record]) -> str:
     """The time of the fastest of all single backends over that of what each column ships."""
-    names = list(dict.fromkeys(column["name"] for r in records for column in r["columns"]))
+    found = dict.fromkeys(column["name"] for r in records for column in r["columns"])
+    names = list(dict.fromkeys(["tvm", *RECORDED, *found]))
     head = ["net", "batch", *names, "op-level plan", "graph-level plan", "ships"]
     lines = []
     for record in records:
@@ -132,7 +136,7 @@ def _means(records: Sequence[Record], names: Sequence[str]) -> list[list[str]]:
     def of(get: Callable[[Record], Any]) -> str:
         rows = [row for record in records if (row := get(record)) and row["over_single"]]
         values = [row["over_single"][0] for row in rows]
-        return f"**{statistics.geometric_mean(values):.3f}**" if values else ""
+        return f"**{statistics.geometric_mean(values):.3f}**" if values else "-"
 
     def column(name: str) -> Callable[[Record], Any]:
         return lambda record: next((c for c in record["columns"] if c["name"] == name), None)
@@ -183,6 +187,7 @@ def _conditions(records: Sequence[Record]) -> str:
         "- Backends: " + every(lambda c: ", ".join(c["backends"])) + ".",
         "- Rounds: " + every(lambda c: str(c["rounds"])) + ".",
         "- Options: " + every(lambda c: _options(c["collage"])) + ".",
+        "- Tuning records: " + every(_logs) + ".",
         f"- Days: {'; '.join(sorted({record['date'] for record in records}))}.",
         f"- Commits of Collage: {_commits(records)}.",
     ]
@@ -197,6 +202,11 @@ def _commits(records: Sequence[Record]) -> str:
     if len(nets) == 1:
         return next(iter(nets))
     return "; ".join(f"{commit} ({', '.join(dict.fromkeys(of))})" for commit, of in nets.items())
+
+
+def _logs(conditions: Record) -> str:
+    given = [f"{name} {conditions[name]}" for name in LOGS if conditions.get(name)]
+    return ", ".join(given) or "none"
 
 
 def _options(settings: Sequence[Sequence[Any]]) -> str:
@@ -219,7 +229,7 @@ def _parts(placement: Iterable[Record]) -> str:
 
 
 def _value(row: Record | None) -> str:
-    return f"{row['over_single'][0]:.2f}" if row and row["over_single"] else ""
+    return f"{row['over_single'][0]:.2f}" if row and row["over_single"] else "-"
 
 
 def _short(plan: str | None) -> str:

@@ -2,8 +2,10 @@
 """bench/ablation.py: its columns, what the judge says of rounds that were made up, the page, the
 draw, and a small net through all of it."""
 
+import contextlib
 import json
 import math
+import types
 
 import ablation
 import models
@@ -11,7 +13,9 @@ import pytest
 from bench_nets import small_classifier
 from collaging import columns, page
 from collaging.judge import Column, Shipped, judge
+from tuning_nets import TARGET, conv, dense, some_lines
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.tuning import load_records, records_in_force
 
 BACKENDS = ["dnnl", "cblas", "openvino"]
 
@@ -159,7 +163,9 @@ def test_the_page_says_what_the_records_say():
     )
     assert "| bad | 1 | import | no such operator: a\\|b |" in text
     assert "| mixed | 1 | 31 | 9 | 0 | 50 | 40 | 2 | 3 |" in text
-    assert "| **geometric mean** |  | **0.500** | **1.095** |  | **1.095** |" in text
+    # Nobody gave tuning records: their columns have a dash.
+    assert "| **geometric mean** |  | **0.500** | - | - | **1.095** | - | **1.095** |" in text
+    assert "- Tuning records: none." in text
     assert page.tables([]) == "No records.\n"
     # Beside itself, and with rounds too few for an upper end.
     text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
@@ -173,6 +179,60 @@ def test_the_page_names_the_commit_that_each_figure_is_of():
     assert "- Commits of Collage: 012345678 (one); ba9876543 (other).\n" in page.tables(
         [one, other]
     )
+
+
+def test_the_page_has_a_column_for_records_that_were_given():
+    record = made("mixed", [1.2, 1.1, 1.3], [0.8, 0.7, 0.9])
+    [tvm] = record["columns"]
+    tuned = {**tvm, "name": "tvm-tuned", "over_single": [0.75, 0.7, 0.8]}
+    mix = {**tvm, "name": "+tvm-tuned", "over_single": [1.25, 1.2, 1.3]}
+    conditions = {**record["conditions"], "tuned": "nets.jsonl 0123"}
+    text = page.tables([{**record, "columns": [tuned, mix, tvm], "conditions": conditions}])
+    assert "| net | batch | tvm | tvm-tuned | tvm-transferred | +tvm-tuned |" in text
+    assert "| mixed | 1 | 0.50 | 0.75 | - | 1.25 | 1.20 | - | 1.20 |" in text
+    assert "- Tuning records: tuned nets.jsonl 0123." in text
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Which records are in force where a column's plans are looked for; nothing is measured."""
+    found = []
+    session = types.SimpleNamespace(estimator=types.SimpleNamespace(misses=0))
+    monkeypatch.setattr(columns, "open_session", lambda *_: contextlib.nullcontext(session))
+    monkeypatch.setattr(
+        columns,
+        "_plans_of",
+        lambda prepared, external, session: found.append(
+            (external, bool(records_in_force(TARGET)[0]))
+        ),
+    )
+    monkeypatch.setattr(columns.collage, "host_target", lambda: TARGET)
+    return found
+
+
+def test_a_log_s_columns_have_its_records_and_one_without_any_for_the_net_has_none(asked, tmp_path):
+    log, other = tmp_path / "dense.log", tmp_path / "conv.log"
+    log.write_text("\n".join(some_lines("autotvm", dense(), 1)))
+    other.write_text("\n".join(some_lines("autotvm", conv(), 1)))
+    logs = {"tvm-tuned": str(log), "tvm-transferred": str(other)}
+    found = list(columns.column_plans(dense(), ["cblas"], logs))
+    assert [each.name for each in found] == ["tvm-tuned", "+tvm-tuned", "tvm", "+cblas"]
+    assert asked == [([], True), (["cblas"], True), ([], False), (["cblas"], False)]
+
+
+def test_a_plan_with_records_is_built_with_them_and_is_no_backend_alone(tmp_path):
+    log = tmp_path / "dense.log"
+    log.write_text("\n".join(some_lines("autotvm", dense(), 1)))
+    records = load_records([log], TARGET)
+    libraries = columns.Libraries(tmp_path)
+    plans = types.SimpleNamespace(modules={"tvm": dense()}, kernels_of=lambda plan: ())
+    plain = libraries.column(columns.Found("tvm", plans, 0.0, 0))
+    tuned = libraries.column(columns.Found("tvm-tuned", plans, 0.0, 0, records))
+    assert (plain.plans, plain.singles) == (["tvm of tvm"], ["tvm of tvm"])
+    assert (tuned.plans, tuned.singles) == (["tvm of tvm-tuned"], [])
+    # A plan that ships with the same records is the column's.
+    assert libraries.add("ships", dense(), records) == "tvm of tvm-tuned"
+    assert libraries.failed == {}
 
 
 def test_the_page_of_the_tree_says_what_its_records_say():
@@ -205,6 +265,7 @@ def test_the_draw_is_that_of_the_seed(capsys):
         (["--batches", "0"], "must be at least 1"),
         (["--nets", "foo"], "unknown net foo"),
         (["--zoo", "moa"], "no net and no family is called moa"),
+        (["--tuned", "nowhere.jsonl"], "tuning log nowhere.jsonl: No such file"),
     ],
 )
 def test_what_is_refused(given, why, capsys):
@@ -233,7 +294,7 @@ def test_a_small_net_through_all_of_it(small, tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "coarse_plans", lambda replans: coarse.append(list(replans)) or {})
     request = {"net": "small", "size": 0, "batch": 1, "file": None, "threads": 1, "rounds": 12}
     request |= {"folder": str(tmp_path), "backends": ["dnnl"], "rtol": 1e-3}
-    request |= {"peers": ["onnxruntime"]}
+    request |= {"peers": ["onnxruntime"], "logs": {}}
     request |= {"config": {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 0.1}}
     found = {}
     for facts in columns.trial(request):

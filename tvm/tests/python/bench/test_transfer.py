@@ -47,7 +47,9 @@ def test_both_nets_get_each_others_schedules_and_a_row_of_the_page(folder, capsy
         assert len(trials_of(folder / f"{row['net']}-transferred.jsonl")) == 1
     capsys.readouterr()
     assert transfer.main(arguments(folder)) == 0
-    assert "is in record.jsonl" in capsys.readouterr().out  # nothing is measured again
+    said = capsys.readouterr().out
+    assert "is in record.jsonl" in said  # nothing is measured again
+    assert "| small |" in said and "(paper: 49 %" in said
     page = folder / "page.md"
     page.write_text("<!-- record.jsonl: begin -->\nold\n<!-- record.jsonl: end -->\n")
     assert transfer.main(arguments(folder, "--write-docs", "--docs", page)) == 0

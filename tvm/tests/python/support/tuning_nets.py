@@ -101,6 +101,19 @@ def _two_states(task):
     ]
 
 
+def line_in_blocks(task):
+    """A line of Ansor's log for a task with a product of matrices: columns in blocks of 8, the
+    blocks outermost, the sum before the columns of a block."""
+    state = task.compute_dag.get_init_state()
+    stage = next(stage for stage in state.stages if "matmul" in stage.op.name)
+    *rows, columns, k = stage.iters
+    outer, inner = state.split(stage.op, columns, [8])
+    state.reorder(stage.op, [outer, *rows, k, inner])
+    state.vectorize(stage.op, inner)
+    result = auto_scheduler.MeasureResult([1e-5], 0, "", 0.5, 1.0)
+    return dump_record_to_string(auto_scheduler.MeasureInput(task, state), result).strip()
+
+
 def _ansor(mod, choice, seconds):
     return auto_scheduler.ApplyHistoryBest(_ansor_pairs(mod, choice, seconds))
 

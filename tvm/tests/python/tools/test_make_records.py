@@ -2,16 +2,20 @@
 """The script that makes the schedules of the package, on a tiny net with two trials."""
 
 import json
+import os
 
 import make_records
+import pytest
+from transfer_nets import conv, kernel, source
 from tt_runs import SHAPE, net
 from tvm.relay.collage.transfer import shipped
+from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import read_ansor
 
 
 def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(tmp_path, capsys):
     made, output = net(tmp_path / "small.onnx", 6), tmp_path / "records" / "x86-256.jsonl"
-    given = [made, "--folder", str(tmp_path / "logs"), "--trials", "2", "--seconds", "250"]
+    given = [made, "--folder", str(tmp_path / "logs"), "--trials", "2", "--budget", "250"]
     given += ["--search-model", "random", "--output", str(output), *SHAPE]
     assert make_records.main(given) == 0 and "1 kernels" in capsys.readouterr().out
     [line] = read_ansor(output)
@@ -23,3 +27,61 @@ def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(tmp_pa
     assert make_records.main(given) == 0  # nothing is searched again
     assert output.read_text() == before and len(read_ansor(tmp_path / "logs" / "small.jsonl")) == 2
     assert json.loads(before.splitlines()[0][len(shipped.MADE) :]) == facts
+
+
+# Ansor's steps for it do not matter here.
+FAST = [["CI", 5]]
+
+
+@pytest.fixture
+def searched(tmp_path, monkeypatch):
+    """What each net's search is given; it finds two trials of a kernel, which all nets have."""
+    found = {}
+
+    def search(net, log, seconds, options):
+        found[net.stem] = seconds
+        if seconds:
+            log.write_text("".join(f"{line}\n" for line in trials()))
+        return True
+
+    monkeypatch.setattr(make_records, "search", search)
+    return found
+
+
+def trials():
+    """A kernel's comment, and lines of its log: the second trial is the faster."""
+    lines = [source(FAST).line] * 2
+    rows = [json.loads(line) for line in lines]
+    for row, seconds in zip(rows, (2e-3, 1e-3), strict=True):
+        row["r"][0] = [seconds]
+    return [to_comment(kernel(conv)), *map(json.dumps, rows)]
+
+
+def run(tmp_path, *given):
+    output = tmp_path / "records" / "x86-256.jsonl"
+    nets = [str(tmp_path / f"{name}.onnx") for name in ("a", "b")]
+    folder = ["--folder", str(tmp_path / "logs"), "--output", str(output)]
+    return make_records.main([*nets, *folder, *given]), output
+
+
+def test_the_budget_is_shared_and_what_one_net_leaves_is_the_next_ones(searched, tmp_path, capsys):
+    code, output = run(tmp_path, "--budget", "60")
+    assert code == 0 and "1 kernels" in capsys.readouterr().out
+    assert searched == {"a": pytest.approx(30, abs=1), "b": pytest.approx(60, abs=1)}
+    [line] = read_ansor(output)  # of both nets: one kernel
+    assert line.seconds == 1e-3 and shipped.made(output)["nets"] == {"a": 2, "b": 2}
+    code, output = run(tmp_path, "--budget", "60", "--best", "3")
+    assert [line.seconds for line in read_ansor(output)] == [1e-3, 1e-3, 2e-3]
+    assert output.read_text().count("# kernel") == 1
+
+
+def test_a_file_that_is_too_large_and_one_without_a_trial_are_not_written(
+    searched, tmp_path, capsys, monkeypatch
+):
+    code, output = run(tmp_path, "--budget", "0")
+    assert code == 1 and "give it a larger --budget" in capsys.readouterr().err
+    monkeypatch.setattr(make_records, "MOST_BYTES", 100)
+    code, output = run(tmp_path, "--budget", "60")
+    said = capsys.readouterr().err
+    assert code == 1 and "and 100 is the most: name fewer nets or a smaller --best" in said
+    assert not os.path.exists(output)

@@ -6,7 +6,9 @@ import own_code_backends
 import pytest
 import tvm
 from relay_text import PLAIN
-from tvm import relay
+from tuning_nets import in_mode, line_in_blocks
+from tvm import auto_scheduler, relay
+from tvm.auto_scheduler.measure_record import load_record_from_string
 from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
@@ -99,6 +101,29 @@ def test_a_part_that_asks_tvm_for_its_constants_is_built_as_ever(tmp_path):
     made.run()
     np.testing.assert_array_equal(made.outputs()[0], np.zeros((2, 3), "float32"))
     assert counts(compiled) == {"kernel": (1, 0), "part": (0, 0)}
+
+
+def test_weights_that_a_record_lays_out_anew_are_so_beside_a_part(tmp_path):
+    weight = relay.const(RANDOM.standard_normal((24, 64)).astype("float32"))
+    mod = backends.greedy_partition(net(), "dnnl")
+    main = mod["main"]
+    body = relay.nn.dense(main.body, weight)
+    mod.update_func(mod.get_global_var("main"), relay.Function(main.params, body))
+    mod = relay.transform.InferType()(mod)
+    (right,) = outputs(build_library(mod, PLAIN), tmp_path, "untuned")
+    x = relay.var("x", shape=(4, 64))
+    layer = tvm.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, weight)))
+    [task], _ = auto_scheduler.extract_tasks(layer, {}, PLAIN)
+    record = load_record_from_string(line_in_blocks(task))
+    with auto_scheduler.ApplyHistoryBest([record]), in_mode("ansor"):
+        for name, build in {
+            "stock": lambda mod: build_library(mod, PLAIN),
+            "compiled": CompiledParts(PLAIN).build,
+        }.items():
+            library = build(mod)
+            assert (3, 64, 8) in [value.shape for value in library.get_params().values()]
+            (found,) = outputs(library, tmp_path, name)
+            np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
 
 
 def test_the_least_recently_used_is_dropped_for_room():

@@ -50,6 +50,9 @@ EXPRESSIONS = {
     "broadcast_to": [relay.broadcast_to(const(3, 1), (2, 3, 4))],
     "broadcast_to_like": [relay.broadcast_to_like(const(3, 1), C34)],
     "transpose": [relay.transpose(const(2, 3, 4)), relay.transpose(const(2, 3, 4), (1, -1, 0))],
+    "auto_scheduler_layout_transform": [
+        relay.op._make.auto_scheduler_layout_transform(const(24, 32), "24j32k", "2j4k3j8k4j"),
+    ],
     "layout_transform": [
         relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW8i16o"),
         relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW4i8o"),

@@ -51,6 +51,10 @@ def moved(*makers):
     return [maker(lambda *shape, d=dtype: filled(d, *shape)) for maker, dtype in kinds]
 
 
+def laid_out(weight, source, target):
+    return relay.op._make.auto_scheduler_layout_transform(weight, source, target)
+
+
 def unary(op):
     return [
         op(filled(dtype, *shape))
@@ -163,6 +167,11 @@ FUZZ = {
         lambda of: relay.layout_transform(of(1, 2, 5, 5, 8), "NCHW8c", "NCHW4c"),
         lambda of: relay.layout_transform(of(0, 16, 2, 2), "NCHW", "NCHW8c"),
         lambda of: relay.layout_transform(of(1, 10, 2, 2), "NCHW", "NCHW8c"),
+    ),
+    "auto_scheduler_layout_transform": lambda: moved(
+        lambda of: laid_out(of(24, 32), "24j32k", "3j32k8j"),
+        lambda of: laid_out(of(24, 32), "24j32k", "2j4k3j8k4j"),
+        lambda of: laid_out(of(1, 3, 4, 6), "1IntImm3kh4ci6co", "2co3kh4ci3co"),
     ),
     "concatenate": lambda: moved(
         lambda of: relay.concatenate([of(2, 3), of(4, 3)], -2),

@@ -19,6 +19,7 @@ from fault_runs import wait_until
 from measure_fakes import fake_options, measure
 from rpc_fleet import Fleet, free_port
 from tvm.relay import collage
+from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, find_device, session
@@ -242,6 +243,22 @@ def real_device(fleet):
         device = find_device(fleet.tracker, "real")
     yield device
     end(server)
+
+
+@pytest.mark.parametrize("asked", [{"tune": 2}, {"transfer_log": ["log.jsonl"]}])
+def test_schedules_are_not_looked_for_on_devices_which_one_line_says(fleet, asked):
+    fleet.start("tuned", 1)
+    x = tvm.relay.var("x", shape=(2, 8))
+    dense = tvm.relay.nn.dense(x, tvm.relay.const(np.ones((4, 8), "float32")))
+    mod = tvm.IRModule.from_expr(tvm.relay.Function([x], dense))
+    options = collage.CollageOptions(
+        rpc_tracker=fleet.tracker, rpc_key="tuned", progress="quiet", store="none", **asked
+    )
+    with pytest.raises(OptionError) as error:
+        collage.optimize(mod, None, ["llvm", "dnnl"], options)
+    said = str(error.value)
+    assert said.startswith(f"{next(iter(asked))} tries schedules on this machine")
+    assert "name the log by the option tuning_log" in said and "\n" not in said
 
 
 def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):

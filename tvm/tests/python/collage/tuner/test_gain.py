@@ -90,8 +90,9 @@ def test_a_search_that_never_matches_says_how_long_it_was(logs, monkeypatch, tmp
     assert "did not match within 1 s" in "\n".join(found.lines())
 
 
-def test_no_gain_of_ansors_is_no_share():
-    sides = [Side(name, 1.0, Interval(1.0, 1.0, 1.0), 1e-3) for name in ("transferred", "ansor")]
+@pytest.mark.parametrize("gained", [Interval(1.0, 1.0, 1.0), Interval(1.5, 0.9, 2.0)], ids=str)
+def test_no_sure_gain_of_ansors_is_no_share(gained):
+    sides = [Side(name, 1.0, gained, 1e-3) for name in ("transferred", "ansor")]
     assert Gain("net", tuple(sides), {}, None).share_of_gain is None
 
 

@@ -5,15 +5,18 @@ import json
 
 import numpy as np
 import pytest
+import transfer_nets
 import tuning_fakes
 import tvm
+from transfer_nets import task
 from tuning_nets import KINDS, TARGET, conv, dense, some_lines
+from tvm.auto_scheduler import LayoutRewriteOption
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.exec.process import wait
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
-from tvm.relay.collage.tuner import autotvm_search, metaschedule_search, step
+from tvm.relay.collage.tuner import ansor_search, autotvm_search, metaschedule_search, step
 from tvm.relay.collage.tuner.trial import seconds_of_kernel
 from tvm.relay.collage.tuning import load_records, read_log
 from tvm.relay.collage.tuning.logs import Line, append_line
@@ -129,6 +132,15 @@ def test_the_cost_model_of_xgboost_guides_a_search(candidate, worker, tmp_path):
         )
         assert answer(searcher) == {"trials": 2}
     assert len({line.text for line in read_log(log)}) == 4
+
+
+def test_ansors_trials_of_a_dense_layer_have_its_weight_laid_out(tmp_path):
+    log = str(tmp_path / "log.jsonl")
+    ansor_search.search(task(transfer_nets.dense), 2, [], log, model="random", seed=0)
+    lines = read_log(log)
+    assert len(lines) == 2 and all(line.seconds for line in lines)
+    options = [json.loads(line.text)["i"][0][4] for line in lines]
+    assert options == [LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED] * 2
 
 
 def test_a_task_that_the_candidate_lacks_is_refused(tmp_path):

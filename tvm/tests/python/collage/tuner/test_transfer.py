@@ -35,6 +35,9 @@ PARALLEL = [
     ["AN", 1, 0, 0],
 ]
 
+# Stages of the dense layer: x, weight, product, relu. Its columns in blocks, the sum inside them.
+BLOCKS = [["SP", 2, 1, 24, [8], 1], ["RE", 2, [1, 0, 3, 2]], ["AN", 2, 3, 2]]
+
 
 def candidate(mod):
     return candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
@@ -105,6 +108,26 @@ def test_what_does_not_fit_cannot_be_built_or_is_wrong_says_why(tmp_path, monkey
     # A failed trial is not made again either.
     transfer_trial._trials.cache_clear()
     assert tried(conv(), tmp_path, source(PARALLEL))[0]["outcome"] == "failed"
+
+
+def test_weights_are_in_the_layout_that_a_schedule_reads(tmp_path, monkeypatch):
+    seen = []
+    real = transfer_trial.mismatch
+
+    def noting(outputs, truth, tolerance):
+        seen.append((outputs[1].shape, truth[1].shape))
+        return real(outputs, truth, tolerance)
+
+    monkeypatch.setattr(transfer_trial, "mismatch", noting)
+    [row] = tried(dense(outputs=48), tmp_path, source(BLOCKS, dense))
+    assert (row["outcome"], row["reason"]) == ("adapted", "")
+    assert seen == [((6, 32, 8), (6, 32, 8))]
+    # A weight that lies otherwise is another function.
+    transfer_trial._trials.cache_clear()
+    turned = transfer_trial.transform_loops
+    monkeypatch.setattr(transfer_trial, "transform_loops", lambda a, *b: turned(a, *b)[::-1])
+    [row] = tried(dense(outputs=24), tmp_path, source(BLOCKS, dense))
+    assert row["outcome"] == "wrong"
 
 
 def test_outputs_are_compared_with_those_of_stages_by_themselves(tmp_path, monkeypatch):

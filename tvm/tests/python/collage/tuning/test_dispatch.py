@@ -5,7 +5,17 @@ has it, and what is said of both names who found it."""
 import json
 
 import pytest
-from tuning_nets import KINDS, TARGET, conv, dense, in_mode, some_context, some_lines
+from tuning_nets import (
+    KINDS,
+    TARGET,
+    conv,
+    dense,
+    in_mode,
+    line_in_blocks,
+    some_context,
+    some_lines,
+)
+from tvm import auto_scheduler
 from tvm import meta_schedule as ms
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.costs.build_step import build_module
@@ -54,6 +64,21 @@ def test_what_is_measured_has_the_schedule_that_ships_and_says_whose_it_is(log):
     assert code(measured) == code(shipped)
     # Without the record it has another schedule, so the comparison can fail.
     assert code(build_library(dense(), TARGET)) != code(shipped)
+
+
+def test_weights_that_a_record_lays_out_anew_are_so_where_candidates_are_measured(tmp_path):
+    [task], _ = auto_scheduler.extract_tasks(dense(), {}, TARGET)
+    path = tmp_path / "log"
+    path.write_text(line_in_blocks(task) + "\n")
+    with load_records([path], TARGET).in_force():
+        in_force, _ = records_in_force(TARGET)
+        shipped = build_library(dense(), TARGET)
+    candidate = candidate_module(dense(), "tvm", TARGET, {"opt_level": 3}, tuning=in_force)
+    measured = build_module(candidate.instantiate(), candidate, BUILDER)
+    for library in (shipped, measured):
+        shapes = [value.shape for value in library.get_params().values()]
+        assert shapes == [(3, 32, 8)]  # 24 columns in blocks of 8
+    assert code(measured) == code(shipped)
 
 
 def test_placements_say_how_many_were_found_for_other_kernels(log):

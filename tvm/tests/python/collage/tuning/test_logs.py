@@ -111,7 +111,7 @@ def test_an_empty_log_has_no_records(tmp_path):
 def test_the_option_tuning_log_builds_the_kernels_of_a_build_in_the_users_context(kind, logs):
     mod = dense()
     untuned = kernel_source(mod)
-    with in_mode(kind), some_context(kind, mod, 1, 1.0), disabled_as_when_we_tune(kind):
+    with in_mode(kind), some_context(kind, mod, 1, 1.0):
         tuned = kernel_source(mod)
     config = {
         "relay.collage.enable_collage": True,
@@ -127,13 +127,3 @@ def test_the_option_tuning_log_builds_the_kernels_of_a_build_in_the_users_contex
     x = np.random.default_rng(0).standard_normal((4, 32)).astype("float32")
     expected = relay.create_executor("graph", mod, tvm.cpu(), TARGET).evaluate()(x).numpy()
     np.testing.assert_allclose(executor.evaluate()(x).numpy(), expected, rtol=1e-4, atol=1e-4)
-
-
-def disabled_as_when_we_tune(kind):
-    """Ansor's layout rewriting is off where Collage turns Ansor on."""
-    current = tvm.transform.PassContext.current()
-    return tvm.transform.PassContext(
-        opt_level=3,
-        config=dict(current.config.items()),
-        disabled_pass=["AutoSchedulerLayoutRewrite"] if kind == "ansor" else [],
-    )

@@ -12,6 +12,8 @@
 - After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
+- Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that
+  is folded with numpy, too, for which the functions that DefuseOps returns are typed.
 - Loops of kernels that do little run on one thread (see `small_loops`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
@@ -40,7 +42,9 @@ from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place
+from .matmul_axes import matmul_axes
 from .one_row import lay_in_rows
+from .rewriting import type_in_place
 from .scale_axis import fence_products, remove_fences
 from .small_loops import run_small_loops_on_one_thread
 from .vector_math import VECTOR_MATH, has_vector_math
@@ -130,7 +134,9 @@ class FastPasses:
         if not self._is_active:
             return
         name = info.name
-        if name == "InferType" or (name in _FOLD_SCALE_AXIS and remove_fences(mod)):
+        if name == "DefuseOps":
+            type_in_place(mod)
+        if name in ("InferType", "DefuseOps") or (name in _FOLD_SCALE_AXIS and remove_fences(mod)):
             self._typed.add(mod)
         elif name == "tir.CommonSubexprElimTIR":
             inline_undescribable_lets(mod)
@@ -168,7 +174,7 @@ def fast_passes(
             config={**dict(current.config.items()), **(config or {})},
         )
     try:
-        with context, remembered_build_info(), exact_bytes():
+        with context, remembered_build_info(), exact_bytes(), matmul_axes():
             yield instrument
     finally:
         instrument.stop()

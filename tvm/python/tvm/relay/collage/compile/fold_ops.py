@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import transform_layout
+from .layout import transform_layout, transform_loops
 
 Value = np.ndarray | tuple
 Evaluator = Callable[[Any, Sequence[Any], Any], Value | None]
@@ -62,6 +62,10 @@ def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
 
 def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
+
+
+def _loops_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return transform_loops(args[0], str(attrs.src_layout), str(attrs.dst_layout))
 
 
 def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
@@ -265,6 +269,7 @@ EVALUATORS: dict[str, Evaluator] = {
     "broadcast_to_like": _broadcast,
     "transpose": _transpose,
     "layout_transform": _layout_transform,
+    "auto_scheduler_layout_transform": _loops_transform,
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`layout_transform` on numpy arrays, for the layouts of TVM's CPU kernels.
+"""`layout_transform` and `auto_scheduler_layout_transform` on numpy arrays, for the layouts of
+TVM's CPU kernels.
 
 A layout such as ``OIHW8i16o`` names primal axes by capitals and blocks of them by a number and the
 small letter. An array is first brought into primal form (blocks merged into their axis), then into
 the wanted one; both steps are one reshape, one transpose, one reshape. Padding is never made: a
 block that does not divide its axis is the caller's to leave to TVM.
 
+Ansor's layouts are the loops that read a weight, by length and axis: 64j32k is a matrix, 4j32k16j
+the same with its rows in blocks of 16.
+
 Test: compile/test_fold.py
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
 import numpy as np
 
 _TOKEN = re.compile(r"([A-Z])|([0-9]+)([a-z])")
+_LOOP = re.compile(r"([0-9]+)([A-Za-z_]+)")
 
 
 class Layout(NamedTuple):
@@ -85,3 +91,21 @@ def transform_layout(array: np.ndarray, source: str, target: str) -> np.ndarray 
             split.append(block)
     array = array.transpose(order).reshape(split)
     return array.transpose([place[letter, block > 0] for letter, block in dst.axes])
+
+
+def transform_loops(array: np.ndarray, source: str, target: str) -> np.ndarray | None:
+    """`array` of Ansor's layout `source`, which names each axis once, in its layout `target`; None
+    where the two do not fit each other or the array."""
+    axes = [(name, int(length)) for length, name in _LOOP.findall(source)]
+    loops = [(name, int(length)) for length, name in _LOOP.findall(target)]
+    split: list[int] = []
+    places: dict[str, list[int]] = {}
+    for name, length in axes:
+        lengths = [extent for axis, extent in loops if axis == name]
+        if name in places or math.prod(lengths) != length:
+            return None
+        places[name] = [len(split) + place for place in range(len(lengths))]
+        split += lengths
+    if tuple(length for _, length in axes) != array.shape or len(split) != len(loops):
+        return None
+    return array.reshape(split).transpose([places[name].pop(0) for name, _ in loops])

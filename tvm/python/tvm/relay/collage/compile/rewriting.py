@@ -38,10 +38,14 @@ def rewrite_in_place(mod: tvm.IRModule, *rules: Rewrite) -> bool:
             mod.update_func(var, rewrite([rule.make() for rule in needed], function, mod))
             changed = True
     if changed:
-        # Without instruments: whoever asks may be one.
-        with tvm.transform.PassContext():
-            mod.update(relay.transform.InferType()(mod))
+        type_in_place(mod)
     return changed
+
+
+def type_in_place(mod: tvm.IRModule) -> None:
+    """Types what a pass has returned, without instruments: whoever asks may be one."""
+    with tvm.transform.PassContext():
+        mod.update(relay.transform.InferType()(mod))
 
 
 def is_call(node: Any, *names: str) -> bool:

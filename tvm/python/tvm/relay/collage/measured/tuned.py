@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
+from ..errors import OptionError
 from ..tuner.session import Shipped, shipped_of, tuning_session
 from ..tuning import TuningRecords, records_in_force
 from .row import Row, build_options, written_down
@@ -32,11 +33,11 @@ def tuning(
     """The session with the tuner that the options ask for, which tunes TVM's candidates of `mod`
     before they are measured in the block.
 
-    ValueError where they run on another machine.
+    OptionError where they run on another machine.
     """
     if options.tunes() and not session.runner.is_here:
         name = "tune" if options.tune else "transfer_log"
-        raise ValueError(
+        raise OptionError(
             f"{name} tries schedules on this machine, but candidates run on devices: tune there "
             "with TVM's own tools and name the log by the option tuning_log"
         )

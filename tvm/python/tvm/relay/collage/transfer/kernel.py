@@ -18,6 +18,7 @@ from typing import Any
 
 from tvm import te
 
+from ..compile.matmul_axes import with_usual_names
 from ..tuning.ansor_records import flat_key
 
 # Words, numbers with what makes them floats, any other character.
@@ -131,7 +132,8 @@ def _erased(operation: Any, inputs: Sequence[str]) -> str:
     called = {
         tensor.op.name: name for tensor, name in zip(operation.input_tensors, inputs, strict=True)
     }
-    bodies = [_without_integers(str(body), called) for body in getattr(operation, "body", [])]
+    texts = [with_usual_names(str(body)) for body in getattr(operation, "body", [])]
+    bodies = [_without_integers(text, called) for text in texts]
     axes = len(getattr(operation, "axis", []))
     return f"{axes} axes: {'; '.join(bodies) or type(operation).__name__}"
 

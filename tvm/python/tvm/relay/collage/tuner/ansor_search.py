@@ -2,7 +2,8 @@
 """Ansor's (auto_scheduler's) search. Test: tuner/test_search.py.
 
 Builds and runs go through two functions that TVM looks up by name; in this process, a worker that
-does nothing else, they are ours. No layout is rewritten: see ansor_records.
+does nothing else, they are ours. Weights are in the layout that the schedule reads best, as they
+are in a build with its record.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
+from ..compile.matmul_axes import matmul_axes
 from ..transfer.kernel import kernel_of
 from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
@@ -28,7 +30,6 @@ from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 ROUND = 16
 # Of one trial TVM measures none.
 _LEAST_TRIALS = 2
-_NO_REWRITE = auto_scheduler.LayoutRewriteOption.NO_REWRITE
 
 
 def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[str, Any]]:
@@ -38,17 +39,12 @@ def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[st
 
 def tasks_with_calls(mod: tvm.IRModule, target: tvm.target.Target) -> list[tuple[str, Any, int]]:
     """Workload, task, and how often the module calls it."""
-    found, calls = auto_scheduler.extract_tasks(mod, {}, target)
-    tasks = []
-    for task, count in zip(found, calls, strict=True):
-        same = auto_scheduler.SearchTask(
-            workload_key=task.workload_key,
-            target=target,
-            layout_rewrite_option=_NO_REWRITE,
-            desc=task.desc,
-        )
-        tasks.append((flat_key(task.workload_key), same, int(count)))
-    return tasks
+    with matmul_axes():  # also outside of a build: the weights of these can be laid out
+        found, calls = auto_scheduler.extract_tasks(mod, {}, target)
+    return [
+        (flat_key(task.workload_key), task, int(count))
+        for task, count in zip(found, calls, strict=True)
+    ]
 
 
 def search(task: Any, trials: int, history: list[Line], log: str, *, model: str, seed: int) -> None:
@@ -123,7 +119,9 @@ def _measure(entry: Any) -> Any:
     start = time.time()
     result = auto_scheduler.MeasureResult
     try:
-        schedule, arguments = entry.task.compute_dag.apply_steps_from_state(entry.state)
+        schedule, arguments = entry.task.compute_dag.apply_steps_from_state(
+            entry.state, entry.task.layout_rewrite_option
+        )
         function = build_kernel(entry.task.target, schedule, arguments)
         costs = seconds_of_kernel(function, tensor_arguments(arguments))
     except Exception as error:  # noqa: BLE001 - one bad schedule among many: data

@@ -69,9 +69,9 @@ class Gain:
     @property
     def share_of_gain(self) -> float | None:
         """Of what Ansor gained at last, how much transfers gained: (speed-up - 1) of both; None
-        where Ansor gained nothing or one of them failed."""
+        where it is not sure that Ansor gained something, or one of them failed."""
         transferred, ansor = self.of(TRANSFERRED).speedup, self.of(ANSOR).speedup
-        if transferred is None or ansor is None or ansor.value <= 1:
+        if transferred is None or ansor is None or ansor.low <= 1:
             return None
         return (transferred.value - 1) / (ansor.value - 1)
 

@@ -18,6 +18,7 @@ import tvm
 from tvm.auto_scheduler.measure_record import load_record_from_string
 
 from ..compile import fast_passes
+from ..compile.layout import transform_loops
 from ..costs.candidate import CandidateModule
 from ..costs.tolerance import RELATIVE, Tolerance, mismatch
 from ..messages import last_line
@@ -44,6 +45,9 @@ _NEVER = 1e10
 _ERRORS = {INVALID: 2, FAILED: 4, WRONG: 5}  # of TVM's MeasureErrorNO
 # Kinds and annotations of TVM's iterators: loops that sum may not run at once.
 _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
+# What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
+_WEIGHTS = "layout_free_placeholders"
+_OLD_LAYOUT, _NEW_LAYOUT = "ori_placeholder_layout", "new_placeholder_layout"
 
 
 def list_kernels(candidate: str) -> list[dict[str, Any]]:
@@ -94,6 +98,7 @@ class _Trials:
                 costs = None if line.seconds is None else [line.seconds]
                 known = (ADAPTED if costs else FAILED, costs, "in the log already")
                 self._known[json.dumps(steps_of(line.text))] = known
+        self._arguments: list[tuple[list[int], str]] = []
         self._arrays: list[np.ndarray] = []
         self._truth: list[np.ndarray] = []
 
@@ -123,14 +128,15 @@ class _Trials:
             racing = self._racing(state)
             if racing:
                 return INVALID, None, racing
-            schedule, tensors = self._dag.apply_steps_from_state(state)
+            laid_out = self._laid_out(state)
+            schedule, tensors = laid_out.apply_steps_from_state(state)
             function = build_kernel(self._task.target, schedule, tensors)
         except Exception as error:  # noqa: BLE001
             return INVALID, None, last_line(error)
         arguments = tensor_arguments(tensors)
         try:
             costs = seconds_of_kernel(function, arguments)
-            wrong = self._wrong(function, arguments)
+            wrong = self._wrong(function, laid_out)
         except Exception as error:  # noqa: BLE001
             return FAILED, None, last_line(error)
         return (WRONG, None, wrong) if wrong else (ADAPTED, costs, "")
@@ -166,19 +172,44 @@ class _Trials:
         }
         return json.dumps(row)
 
-    def _wrong(self, function: Any, arguments: list[tuple[list[int], str]]) -> str:
+    def _laid_out(self, state: Any) -> Any:
+        """The computation that a build has with the record of a state: its weights are as the
+        schedule reads them."""
+        has_weights = any(_WEIGHTS in (operation.attrs or {}) for operation in self._dag.ops)
+        return self._dag.rewrite_layout_from_state(state) if has_weights else self._dag
+
+    def _wrong(self, function: Any, laid_out: Any) -> str:
         """How outputs differ from the reference's, "" where they do not."""
         if not self._truth:
-            self._arrays = random_arrays(arguments)
             schedule, tensors = self._dag.apply_steps_from_state(self._dag.get_init_state())
-            self._truth = self._outputs(build_kernel(self._task.target, schedule, tensors))
-        return mismatch(self._outputs(function), self._truth, _tolerance(arguments))
+            self._arguments = tensor_arguments(tensors)
+            self._arrays = random_arrays(self._arguments)
+            reference = build_kernel(self._task.target, schedule, tensors)
+            self._truth = _outputs(reference, self._arrays)
+        found = _outputs(function, self._in_layout(self._arrays, laid_out))
+        expected = self._in_layout(self._truth, laid_out)
+        return mismatch(found, expected, _tolerance(self._arguments))
 
-    def _outputs(self, function: Any) -> list[np.ndarray]:
-        values = [tvm.nd.array(array, tvm.cpu()) for array in self._arrays]
-        function(*values)
-        # What it reads is among them, and the same both times unless it was written to.
-        return [value.numpy() for value in values]
+    def _in_layout(self, arrays: Sequence[np.ndarray], laid_out: Any) -> list[np.ndarray]:
+        """The kernel's arguments for the computation that _laid_out gave."""
+        found = list(arrays)
+        for operation in laid_out.ops:
+            attrs = operation.attrs or {}
+            if _NEW_LAYOUT in attrs:
+                [weight] = attrs[_WEIGHTS]
+                place = [tensor.op for tensor in self._dag.tensors].index(weight.op)
+                layouts = str(attrs[_OLD_LAYOUT]), str(attrs[_NEW_LAYOUT])
+                changed = transform_loops(found[place], *layouts)
+                assert changed is not None, layouts
+                found[place] = np.ascontiguousarray(changed)
+        return found
+
+
+def _outputs(function: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    values = [tvm.nd.array(array, tvm.cpu()) for array in arrays]
+    function(*values)
+    # What it reads is among them, and the same both times unless it was written to.
+    return [value.numpy() for value in values]
 
 
 def _tolerance(arguments: Sequence[tuple[Sequence[int], str]]) -> Tolerance:

@@ -26,8 +26,6 @@ from .record import TRANSFERRED, CannotTravel, Record, rows_by_precedence
 KIND = "ansor"
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
-# TVM 0.19 fails to rewrite the layout of dense's weight ("name_it != name_to_arg.end()").
-DISABLED_PASSES = ["AutoSchedulerLayoutRewrite"]
 # What a line says of its format, which TVM reads and does not look at: of a schedule that was found
 # for another kernel it says that too.
 VERSION = "v0.6"

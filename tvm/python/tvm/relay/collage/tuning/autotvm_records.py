@@ -23,7 +23,6 @@ from .record import CannotTravel, Record, rows_by_precedence
 
 _THREADS = ThreadContexts(DispatchContext)
 CONFIG: dict[str, Any] = {}
-DISABLED_PASSES: list[str] = []
 
 
 def is_enabled() -> bool:

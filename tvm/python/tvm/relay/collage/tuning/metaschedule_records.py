@@ -26,7 +26,6 @@ CONFIG: dict[str, Any] = {
     "relay.backend.use_meta_schedule": True,
     "relay.backend.tir_converter": "default",
 }
-DISABLED_PASSES: list[str] = []
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
 
 

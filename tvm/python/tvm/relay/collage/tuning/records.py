@@ -30,6 +30,8 @@ KINDS = {
 }
 # Legalisation pads tensors of these types: sizes in the records are not those in the module.
 _PADDED_TYPES = ("int8", "uint8")
+# By kind, what builds make of its records where that has changed: costs from before do not count.
+_BUILT_AS = {"ansor": "ansor, weights laid out"}
 
 
 # Those that are in force by TuningRecords.in_force: TVM's contexts do not keep whose they are.
@@ -132,13 +134,12 @@ def mode(kind: str) -> Iterator[None]:
     if not missing:
         yield
         return
-    # Who turned a kind on has decided about its passes; else they are as when we tune.
     with (
         module.quiet(),
         tvm.transform.PassContext(
             opt_level=current.opt_level,
             required_pass=list(current.required_pass),
-            disabled_pass=[*current.disabled_pass, *module.DISABLED_PASSES],
+            disabled_pass=list(current.disabled_pass),
             instruments=list(current.instruments or []),
             config={**dict(current.config.items()), **missing},
         ),
@@ -178,4 +179,4 @@ def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
 
 
 def _identity(record: Record) -> tuple[str, str]:
-    return record.kind, record.identity
+    return _BUILT_AS.get(record.kind, record.kind), record.identity
