@@ -124,13 +124,9 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=15, help="of the draw")
     add("--batches", type=zoo.counts, default="1,8")
     add("--limit", type=float, default=3600.0, help="seconds for a net")
-    for name in page.LOGS:
-        add(
-            f"--{name}",
-            type=_log,
-            metavar="LOG",
-            help=f"of tuning records, for the columns tvm-{name} and +tvm-{name}",
-        )
+    of_records = "of tuning records, for columns of TVM and of all backends with them"
+    add("--tuned", type=_log, metavar="LOG", help=of_records)
+    add("--transferred", type=_log, metavar="LOG", help=of_records)
     zoo.add_export(parser)
     return parser.parse_args(given)
 

@@ -20,11 +20,12 @@ from tvm.relay.collage.costs.weights import CACHE_BYTES
 from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
 from tvm.relay.collage.timing.in_network import (
+    ONE_COPY,
     Copy,
     copy_of,
+    lap_needed,
+    lap_timer,
     pool_works,
-    reading_bytes,
-    round_needed,
     seconds_in_turn,
 )
 
@@ -76,15 +77,18 @@ class Library:
         assert not is_kernel(graph["nodes"][0])
         once = self._sample(self._run, 1)
         self._number = _number_of(once)
-        needed = round_needed(weight_bytes, once, network_bytes)
-        others = [opened()[1] for _ in range(needed.copies - 1)]
-        between = pool_works() if has_own_threads else None
-        before = reading_bytes(needed.other_bytes)
-        copies = [copy_of(each, values) for each in (executor, *others)]
-        self._timers = (
-            seconds_in_turn(copies, before, between, self._clock),
-            seconds_in_turn([Copy(self._run)], clock=self._clock),
-        )
+        lap = lap_needed(weight_bytes, once, network_bytes)
+        by_itself = seconds_in_turn([Copy(self._run)], clock=self._clock)
+        as_measured = by_itself
+        if lap != ONE_COPY or has_own_threads:
+            as_measured = lap_timer(
+                copy_of(executor, values),
+                lambda: copy_of(opened()[1], values),
+                lap,
+                pool_works() if has_own_threads else None,
+                self._clock,
+            )
+        self._timers = as_measured, by_itself
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 
     def seconds(self) -> tuple[float, float]:

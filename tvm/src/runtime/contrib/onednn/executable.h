@@ -5,7 +5,7 @@
  *
  * Each running call has its own argument lists, which are kept for the next call, and borrows a
  * block for arena and scratchpad, so that from the second call on nothing is allocated. Tested by
- * backends/test_contract.py (threads) and backends/dnnl/test_lower.py.
+ * backends/test_contract.py (threads) and backends/dnnl/test_scratch.py.
  */
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "round_up.h"
@@ -50,9 +51,12 @@ ScratchPool::Block::Memory ScratchPool::Acquire(int64_t bytes) {
   Block::Memory memory;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      memory = std::move(idle_.back());
-      idle_.pop_back();
+    const auto fits = std::find_if(idle_.rbegin(), idle_.rend(),
+                                   [&](const auto& idle) { return idle.bytes >= bytes; });
+    const auto found = fits != idle_.rend() ? fits : idle_.rbegin();
+    if (found != idle_.rend()) {
+      memory = std::move(*found);
+      idle_.erase(std::next(found).base());
     }
   }
   if (memory.bytes < bytes) {

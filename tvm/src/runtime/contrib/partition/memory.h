@@ -27,8 +27,9 @@ std::shared_ptr<void> AllocateAligned(int64_t bytes);
  * \brief Blocks that running calls borrow, and whose contents mean nothing to the next one.
  *
  * All programs of the process share one pool while there are any. The parts of a network run one
- * after another, so each gets the block that the one before gave back, which the caches hold. A
- * block that is too small is replaced by a larger one; blocks never shrink.
+ * after another, so each gets the block that was given back last of those that are large enough,
+ * which the caches hold. If all are too small, the last one is replaced by a larger one; blocks
+ * never shrink.
  */
 class ScratchPool {
  public:

@@ -27,7 +27,7 @@ class Fake(Backend):
     weight_bytes = 0
 
     def __init__(self):
-        self.opened = []
+        self.opened, self.disturbed = [], {}
 
     def kernel_steps(self, function):
         return self.steps
@@ -37,8 +37,10 @@ class Fake(Backend):
             raise ValueError(f"no {kernel} for {text}")
 
         def opened():
+            first = self.opened.count(kernel) == 0
             self.opened.append(kernel)
-            return lambda: time.sleep(SECONDS[kernel])
+            disturbed = [self.disturbed.get(kernel, 0.0)] if first else []
+            return lambda: time.sleep(disturbed.pop() if disturbed else SECONDS[kernel])
 
         return KernelRuns(opened, self.weight_bytes, ())
 
@@ -163,6 +165,16 @@ def test_a_worker_opens_as_many_copies_as_the_network_is_large(fake, weight_byte
     found = kernel_trials.time_kernels("fake", "a", ["fast"], 8 << 20, 0, budget_seconds=0.01)
     assert len(fake.opened) == opened
     assert all(1e-3 <= sample < 1 for sample in found["samples"]["fast"])
+
+
+def test_all_kernels_of_a_step_are_timed_on_as_many_copies(fake):
+    """Also one whose first run was disturbed, or that is so slow that alone one copy would do."""
+    fake.weight_bytes, fake.disturbed = 1 << 20, {"fast": 0.05}
+    found = kernel_trials.time_kernels("fake", "a", ["slow", "fast"], 4 << 20, 0, 0.01)
+    assert {kernel: fake.opened.count(kernel) for kernel in found["samples"]} == {
+        "slow": 4,
+        "fast": 4,
+    }
 
 
 def test_a_worker_in_which_all_fail(fake):

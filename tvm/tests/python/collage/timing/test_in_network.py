@@ -37,8 +37,8 @@ MB = 1 << 20
         (144 << 10, 1e-5, (8, 32 * MB - 8 * (144 << 10))),
     ],
 )
-def test_a_round_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds, needed):
-    assert in_network.round_needed(size, run_seconds) == needed
+def test_a_lap_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds, needed):
+    assert in_network.lap_needed(size, run_seconds) == needed
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,20 @@ def test_a_round_reads_as_much_as_caches_hold_where_it_may_tell(size, run_second
         (MB, 0, (1, 0)),
     ],
 )
-def test_a_round_reads_no_more_than_its_network(size, network_bytes, needed):
-    assert in_network.round_needed(size, 1e-6, network_bytes) == needed
+def test_a_lap_reads_no_more_than_its_network(size, network_bytes, needed):
+    assert in_network.lap_needed(size, 1e-6, network_bytes) == needed
 
 
 @pytest.mark.parametrize(
     "elements, found",
-    [(0, 64 << 10), (1 << 18, MB), (3 * MB, 16 * MB), (2 * MB, 8 * MB), (64 * MB, 32 * MB)],
+    [
+        (0, 32 * MB),
+        (4, 64 << 10),
+        (1 << 18, MB),
+        (3 * MB, 16 * MB),
+        (2 * MB, 8 * MB),
+        (64 * MB, 32 * MB),
+    ],
 )
 def test_what_a_network_reads_is_a_power_of_two_that_caches_hold(elements, found, monkeypatch):
     monkeypatch.setattr(weights, "weight_bytes", lambda mod: 4 * elements)
@@ -95,7 +102,7 @@ def test_runs_go_round_the_copies_from_sample_to_sample(copies, seconds):
     assert device.ran[copies:] == [k % copies for k in range(8)]
 
 
-def test_what_is_read_before_a_round_and_before_a_run_takes_none_of_its_time():
+def test_what_is_read_before_a_lap_and_before_a_run_takes_none_of_its_time():
     device = Device()
 
     def spend(what):
@@ -111,7 +118,7 @@ def test_what_is_read_before_a_round_and_before_a_run_takes_none_of_its_time():
     assert timer(3, 1) == [10.0]
     assert device.ran == ["others", "inputs 0", 0, "inputs 1", 1, "others", "inputs 0", 0]
     assert timer(1, 1) == [10.0]
-    assert device.ran[-2:] == ["inputs 1", 1], "the round goes on where the last sample ended"
+    assert device.ran[-2:] == ["inputs 1", 1], "the lap goes on where the last sample ended"
 
 
 def test_all_of_an_array_is_read():
@@ -127,9 +134,16 @@ def test_all_of_an_array_is_read():
     assert new_pages(read) < 64
 
 
+@pytest.mark.parametrize("count", [-1, 65])
+def test_no_more_than_an_array_is_read(count):
+    read = tvm.get_global_func("collage.read_bytes")
+    with pytest.raises(tvm.TVMError, match=f"{count} of 64 bytes"):
+        read(tvm.nd.empty((16,)), count)
+
+
 def test_empty_arrays_are_read():
     read = in_network.reading([tvm.nd.empty((0, 4)), tvm.nd.empty((), "int8")])
-    assert read() is None and in_network.reading_bytes(0)() == 0
+    assert read() is None and in_network.reading_bytes(0)() is None
 
 
 def one(device):
@@ -149,7 +163,9 @@ def work(device, slow=()):
 
 def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     device = Device()
-    timer = in_network.seconds_in_turn(one(device), int, work(device), lambda: device.now)
+    timer = in_network.seconds_in_turn(
+        one(device), in_network.nothing, work(device), lambda: device.now
+    )
     assert timer(3, 2) == [1 + 4 + 3] * 2
     assert device.ran[-4:] == [0, "pool"] * 2
 
@@ -159,7 +175,7 @@ def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypat
     device = Device()
     monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 1e3)
     between = work(device, slow=[9.0] * 30)
-    timer = in_network.seconds_in_turn(one(device), int, between, lambda: device.now)
+    timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 
@@ -167,7 +183,7 @@ def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
     device = Device()
     monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
     between = work(device, slow=itertools.repeat(9.0))
-    timer = in_network.seconds_in_turn(one(device), int, between, lambda: device.now)
+    timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
     assert len(device.ran) < 12
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
@@ -176,7 +192,7 @@ def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = iter(range(0, -100, -1))
     between = in_network.Work(int, 1.0)
     timer = in_network.seconds_in_turn(
-        [in_network.Copy(int)], int, between, lambda: float(next(times))
+        [in_network.Copy(int)], in_network.nothing, between, lambda: float(next(times))
     )
     assert timer(1, 1)[0] > 0
 
@@ -217,7 +233,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
     its parts are other objects each time."""
     opened = []
     monkeypatch.setattr(
-        timing, "round_needed", lambda size, *_: in_network.Round(8 if size == MB else 1, 0)
+        timing, "lap_needed", lambda size, *_: in_network.Lap(8 if size == MB else 1, 0)
     )
 
     def load(path, fmt=""):
@@ -245,7 +261,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     """Half of a run again and again is borders: half of the samples on one copy; on many, whose
     runs take a second here, still the half of a run on one."""
     monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
-    monkeypatch.setattr(timing, "seconds_in_turn", lambda *_: lambda number, repeat: [1.0] * repeat)
+    monkeypatch.setattr(timing, "lap_timer", lambda *_: lambda number, repeat: [1.0] * repeat)
     file = str(tmp_path / "part.so")
     candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
     build = build_step.build_candidate(
@@ -253,7 +269,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     )
 
     def measured(copies):
-        monkeypatch.setattr(timing, "round_needed", lambda *_: in_network.Round(copies, 0))
+        monkeypatch.setattr(timing, "lap_needed", lambda *_: in_network.Lap(copies, 0))
         return timing.measure_library(
             file, build, None, (), True, False, MB, 0, 0.02, 0.1, 1e-3, ""
         )

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import relay
 
 from ..costs.kernel import KernelStep
+from ..costs.weights import CACHE_BYTES
 from ..messages import describe
 from ..timing.in_network import (
     MOST_TURNS,
     ONE_COPY,
     Copy,
     KernelRuns,
+    Lap,
+    Run,
+    Timer,
+    lap_needed,
+    lap_timer,
+    nothing,
     reading,
-    reading_bytes,
-    round_needed,
-    seconds_in_turn,
 )
 from ..timing.rounds import ROUNDS_BEFORE_GIVING_UP, run_rounds
 from .interface import Backend
@@ -66,21 +70,41 @@ def time_kernels(
     network_bytes: of weights, which its network reads between two runs.
     """
     own = get_backend(backend)
-    sampled: dict[str, Callable[[], float]] = {}
+    opened: dict[str, tuple[KernelRuns, Run]] = {}
     failed: dict[str, str] = {}
     for kernel in kernels:
         try:
             runs = own.kernel_runs(text, kernel, seed)
-            sampled[kernel] = _sampled(runs, network_bytes, sample_seconds)
+            run = runs.open()
+            run()  # what is done once: weights are packed
+            opened[kernel] = runs, run
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
             failed[kernel] = describe(error)
-    round_seconds = sum(map(_seconds, sampled.values()))
-    fitting = int(budget_seconds / round_seconds) if sampled else 0
+    once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
+    # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
+    size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)
+    lap = lap_needed(size, min(once.values(), default=0.0), network_bytes)
+    number = {kernel: math.ceil(sample_seconds / seconds) for kernel, seconds in once.items()}
+    if lap != ONE_COPY:
+        number = {kernel: min(MOST_TURNS, max(lap.copies, n)) for kernel, n in number.items()}
+    timers = {kernel: _timer(*each, lap) for kernel, each in opened.items()}
+
+    def sample(kernel: str) -> float:
+        if lap != ONE_COPY and network_bytes < CACHE_BYTES:
+            # What the caches hold in such a network the other kernels' trials have driven out.
+            timers[kernel](lap.copies, 1)
+        return timers[kernel](number[kernel], 1)[0]
+
+    began = time.perf_counter()
+    for kernel in timers:
+        sample(kernel)
+    round_seconds = time.perf_counter() - began
+    fitting = int(budget_seconds / round_seconds) if timers else 0
     samples = run_rounds(
-        list(sampled),
-        lambda kernel: sampled[kernel](),
+        list(timers),
+        sample,
         max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
         leave=lambda kernel, reason: None,
         seed=seed,
@@ -89,24 +113,17 @@ def time_kernels(
     return {"samples": samples, "failed": failed}
 
 
-def _sampled(runs: KernelRuns, network_bytes: int, sample_seconds: float) -> Callable[[], float]:
-    """What samples the seconds of one run, as a network runs it."""
-    run = runs.open()
-    run()
-    once = _seconds(run)
-    number = math.ceil(sample_seconds / once)
-    needed = round_needed(runs.weight_bytes, once, network_bytes)
-    before = int if needed == ONE_COPY else reading(runs.arrays)
-    if needed != ONE_COPY:
-        number = min(number, MOST_TURNS)
-    opened = [run, *(runs.open() for _ in range(needed.copies - 1))]
-    timer = seconds_in_turn(
-        [Copy(each, before) for each in opened], reading_bytes(needed.other_bytes)
-    )
-    return lambda: timer(number, 1)[0]
+def _timer(runs: KernelRuns, first: Run, lap: Lap) -> Timer:
+    before = nothing if lap == ONE_COPY else reading(runs.arrays)
+    return lap_timer(Copy(first, before), lambda: Copy(runs.open(), before), lap)
 
 
-def _seconds(run: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    run()
-    return max(time.perf_counter() - start, 1e-9)
+def _seconds_once(run: Run) -> float:
+    """Of the fastest of a few runs, so that one that was disturbed decides nothing."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        run()
+        return max(time.perf_counter() - start, 1e-9)
+
+    return min(seconds() for _ in range(3))

@@ -62,6 +62,10 @@ class CandidateModule:
         alike."""
         return "|".join((self.backend, self.hash, self.target, self.options_text()))
 
+    @property
+    def reads_weights(self) -> bool:
+        return self.weight_bytes > 0
+
     def options_text(self) -> str:
         """The build options as JSON, and whether it is verified: a cost that was not does not serve
         where it must be."""

@@ -58,6 +58,7 @@ class KernelTrial:
     kernel: str
 
     target = ""  # no compiler of TVM's has a hand in it
+    reads_weights = True
 
     @property
     def backend(self) -> str:

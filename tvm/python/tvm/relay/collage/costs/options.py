@@ -58,6 +58,8 @@ class MeasureOptions:
         for name in ("workers", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"measure option {name} must be at least 1")
+        if not 0 <= self.network_bytes <= CACHE_BYTES:
+            raise ValueError(f"measure option network_bytes must be from 0 to {CACHE_BYTES}")
         for name in ("build_timeout", "run_timeout", "startup_timeout", "budget_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"measure option {name} must be more than 0 seconds")

@@ -59,8 +59,9 @@ def size_of(array: tvm.nd.NDArray) -> int:
 
 def bytes_in_turn(mod: tvm.IRModule) -> int:
     """Bytes of weights that a network reads between two reads of the same one, as far as caches
-    tell: those of all its layers, to a power of two, for costs of other networks to be used."""
-    size = min(max(weight_bytes(mod), _FEWEST_BYTES), CACHE_BYTES)
+    tell: those of all its layers, to a power of two, for costs of other networks to be used. A
+    module without weights says nothing of its network, which may have many."""
+    size = min(max(weight_bytes(mod) or CACHE_BYTES, _FEWEST_BYTES), CACHE_BYTES)
     return 1 << round(math.log2(size))
 
 

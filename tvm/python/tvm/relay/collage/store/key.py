@@ -5,6 +5,7 @@ machine, this installation and the way of measuring. Test: store/test_key.py.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import NamedTuple
@@ -43,9 +44,7 @@ class Environment(NamedTuple):
     @classmethod
     def here(cls, options: MeasureOptions | None = None) -> Environment:
         """This machine, as the worker processes see it."""
-        return cls(
-            "cpu", cpu_model(), thread_text(), tvm_build(), measuring_text(options or _DEFAULTS)
-        )
+        return cls.of_device(cpu_model(), thread_text(), options or _DEFAULTS)
 
     @classmethod
     def of_device(cls, cpu: str, threads: str, options: MeasureOptions) -> Environment:
@@ -89,11 +88,15 @@ class CostKey(NamedTuple):
 class CandidateKeys:
     """Keys of one search's candidates.
 
-    `version_of(backend name)` is the backend's version, None when it has none.
+    `version_of(backend name)` is the backend's version, None when it has none. weightless: the way
+    of measuring what reads no weights, which is the same in every network.
     """
 
-    def __init__(self, environment: Environment, version_of: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, environment: Environment, version_of: Callable[[str], str | None], weightless: str
+    ) -> None:
         self._environment, self._version_of = environment, version_of
+        self._weightless = environment._replace(measuring=weightless)
         self._versions: dict[str, str | None] = {}
 
     def of(self, candidate: Stored) -> CostKey | None:
@@ -105,14 +108,20 @@ class CandidateKeys:
         version = self._versions[backend]
         if version is None:
             return None
+        environment = self._environment if candidate.reads_weights else self._weightless
         return CostKey(
             candidate=candidate.hash,
             backend=backend,
             backend_version=version,
             target=candidate.target,
             options=candidate.options_text(),
-            **self._environment._asdict(),
+            **environment._asdict(),
         )
+
+
+def weightless_text(options: MeasureOptions) -> str:
+    """The way of measuring what reads no weights."""
+    return measuring_text(dataclasses.replace(options, network_bytes=_DEFAULTS.network_bytes))
 
 
 def stored_version(backend: str) -> str | None:

@@ -20,7 +20,7 @@ from ..costs.protocols import Stored
 from ..exec.spent import phase
 from .database import CostStore
 from .errors import StoreError
-from .key import CandidateKeys, CostKey, Environment
+from .key import CandidateKeys, CostKey, Environment, weightless_text
 from .row import StoredCost, now
 
 _logger = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ class StoredCosts:
         self.known_failures = 0
         self._store, self._options = store, options
         self._retry_failed = retry_failed
-        self._keys = CandidateKeys(environment or Environment.here(options), version_of)
+        here = environment or Environment.here(options)
+        self._keys = CandidateKeys(here, version_of, weightless_text(options))
         self._waiting: dict[CostKey, StoredCost] = {}
         self._has_warned = False
         self._rest_until = 0.0

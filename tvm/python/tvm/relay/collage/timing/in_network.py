@@ -5,8 +5,8 @@ timing/test_in_network.py.
 Weights: one that runs again and again on one copy finds it in the caches nearest to it; in a
 network, all other layers' weights were read since. Where that may tell, a timing opens the library
 several times, each with weights of its own, as memory has them for each executor and each part of a
-backend, and once a round it reads as much more as its network has weights. A network whose weights
-all stay in the caches so has parts whose weights do.
+backend. One run on each is a lap, before which it reads as much more as its network has weights.
+If all weights of a network stay in the caches, those of its parts therefore do so here.
 What a part reads and writes beside them was touched by the part before it, so it is read again
 before each run.
 
@@ -49,22 +49,22 @@ Clock = Callable[[], float]
 Timer = Callable[[int, int], list[float]]
 
 
-class Round(NamedTuple):
+class Lap(NamedTuple):
     """Runs on so many copies of the weights, and how many bytes of others are read before them."""
 
     copies: int
     other_bytes: int
 
 
-ONE_COPY = Round(1, 0)
+ONE_COPY = Lap(1, 0)
 
 
-def round_needed(weight_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Round:
+def lap_needed(weight_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Lap:
     """Of a run that takes so long on one copy, in a network of so many bytes of weights."""
     if not weight_bytes or weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
         return ONE_COPY
     copies = max(1, min(_MOST_COPIES, network_bytes // weight_bytes))
-    return Round(copies, max(0, network_bytes - copies * weight_bytes))
+    return Lap(copies, max(0, network_bytes - copies * weight_bytes))
 
 
 class Work(NamedTuple):
@@ -78,6 +78,10 @@ def pool_works() -> Work:
     """TVM's pool, all threads of it, works for a while."""
     occupy = tvm.get_global_func("collage.occupy_threads")
     return Work(lambda: occupy(_WORK_MICROSECONDS), _WORK_MICROSECONDS * 1e-6)
+
+
+def nothing() -> None:
+    """What is done where nothing is to be done."""
 
 
 def reading(arrays: Sequence[tvm.nd.NDArray]) -> Run:
@@ -96,7 +100,7 @@ def reading_bytes(count: int) -> Run:
     """They read so many bytes of nothing else, at most as many as caches are taken to hold, so that
     caches have these in place of others."""
     if not count:
-        return int
+        return nothing
     return functools.partial(tvm.get_global_func("collage.read_bytes"), _nothing_else(), count)
 
 
@@ -109,12 +113,15 @@ class Copy(NamedTuple):
     """A run on a copy of the weights, and what is done before it, which takes none of its time."""
 
     run: Run
-    before: Run = int
+    before: Run = nothing
 
 
 class KernelRuns(NamedTuple):
-    """Runs of a step by one of its kernels: `open` makes one on weights of its own, packed already,
-    of so many bytes (0: one copy will do); arrays: what each of them reads and writes beside."""
+    """Runs of a step by one of its kernels.
+
+    `open` makes one on weights of its own, of so many bytes (0: one copy will do), which its first
+    run may pack. arrays: what each of them reads and writes beside.
+    """
 
     open: Callable[[], Run]
     weight_bytes: int
@@ -128,21 +135,36 @@ def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
     return Copy(executor["run"], reading([slot for slot in slots if slot is not None]))
 
 
+def lap_timer(
+    first: Copy,
+    another: Callable[[], Copy],
+    lap: Lap,
+    between: Work | None = None,
+    clock: Clock = time.perf_counter,
+) -> Timer:
+    """A timer of laps over the first copy and as many others as are needed."""
+    copies = [first, *(another() for _ in range(lap.copies - 1))]
+    return seconds_in_turn(copies, reading_bytes(lap.other_bytes), between, clock)
+
+
 def seconds_in_turn(
     copies: Sequence[Copy],
-    before: Run = int,
+    before: Run = nothing,
     between: Work | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
     """A timer that goes round the copies; each has run once before, since weights are packed then.
 
-    `before` runs before each round, and is no part of a sample. Behind each run `between` runs, if
+    `before` runs before each lap, and is no part of a sample. Behind each run `between` runs, if
     it is given: what that takes by itself is no part of a sample, and what it takes beyond is.
     """
     for copy in copies:
         copy.run()
-    in_round: list[tuple[Run, Copy]] = [(before, copies[0]), *((int, copy) for copy in copies[1:])]
-    turn = itertools.cycle(in_round)
+    in_lap: list[tuple[Run, Copy]] = [
+        (before, copies[0]),
+        *((nothing, copy) for copy in copies[1:]),
+    ]
+    turn = itertools.cycle(in_lap)
     beside = [] if between is None else [between.run]
 
     def seconds(calls: Sequence[Run]) -> float:
@@ -162,8 +184,8 @@ def seconds_in_turn(
 
     def sample(number: int) -> float:
         spent = 0.0
-        for before_round, copy in itertools.islice(turn, number):
-            before_round()
+        for before_lap, copy in itertools.islice(turn, number):
+            before_lap()
             copy.before()
             spent += seconds([copy.run, *beside])
         return max(spent / number - by_itself, _LEAST_SECONDS)

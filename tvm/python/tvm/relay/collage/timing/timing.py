@@ -26,10 +26,9 @@ from .in_network import (
     ONE_COPY,
     Timer,
     copy_of,
+    lap_needed,
+    lap_timer,
     pool_works,
-    reading_bytes,
-    round_needed,
-    seconds_in_turn,
 )
 
 MIN_SAMPLES = fewest_samples()
@@ -89,13 +88,13 @@ def measure_library(
 
         def timer() -> Timer:
             run(1, 1)
-            needed = round_needed(build["weight_bytes"], run(1, 3)[-1], network_bytes)
-            if needed == ONE_COPY and not has_own_threads:
+            lap = lap_needed(build["weight_bytes"], min(run(1, 3)), network_bytes)
+            if lap == ONE_COPY and not has_own_threads:
                 return run
-            others = [opened()[1] for _ in range(needed.copies - 1)]
-            return seconds_in_turn(
-                [copy_of(each.module, values) for each in (executor, *others)],
-                reading_bytes(needed.other_bytes),
+            return lap_timer(
+                copy_of(executor.module, values),
+                lambda: copy_of(opened()[1].module, values),
+                lap,
                 pool_works() if has_own_threads else None,
             )
 
