@@ -10,7 +10,7 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageError, CollageOptions, OptionError, optimize
-from tvm.relay.collage.files import DEEPEST_JSON, parse_json
+from tvm.relay.collage.files import DEEPEST_JSON, check_file_path, parse_json
 
 
 def module():
@@ -43,6 +43,25 @@ def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path, monkeypatch
         optimize(module(), None, "llvm", options)
     with pytest.raises(CollageError, match=reason):
         optimize(module(), None, "llvm", options)
+
+
+def test_a_file_that_is_appended_to_needs_no_folder_to_write_in(tmp_path, monkeypatch):
+    log = tmp_path / "log.json"
+    writable = {str(log), "/dev/null"}
+    monkeypatch.setattr(os, "access", lambda path, _: str(path) in writable)
+    for path in ("/dev/null", str(log)):
+        with pytest.raises(OptionError, match="files cannot be made in"):
+            check_file_path(path, "--log")
+    with pytest.raises(OptionError, match="--log: .* files cannot be made in"):
+        check_file_path(str(log), "--log", is_appended=True)
+    log.touch()
+    for path in writable:
+        check_file_path(path, "--log", is_appended=True)
+    writable.clear()
+    with pytest.raises(OptionError, match="--log: .*log.json' cannot be written: it may only be"):
+        check_file_path(str(log), "--log", is_appended=True)
+    with pytest.raises(OptionError, match="it is a folder"):
+        check_file_path(str(tmp_path), "--log", is_appended=True)
 
 
 def test_a_file_that_fails_at_the_end_keeps_the_result(tmp_path, monkeypatch, caplog):

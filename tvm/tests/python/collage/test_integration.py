@@ -291,13 +291,16 @@ def test_wrapping_twice_wraps_once():
         integration._wrap(module, "build", "_collage_stock_build", lambda stock, *a, **k: "ours")
     module.build(1)
     assert len(module.calls) == 1
-    before = (relay.build_module.build, vm_backend.compile, relay.build_module.create_executor)
-    integration.install()
-    assert before == (
-        relay.build_module.build,
-        vm_backend.compile,
-        relay.build_module.create_executor,
+    wrapped = (
+        (relay.build_module, "build"),
+        (vm_backend, "compile"),
+        (relay.build_module, "create_executor"),
+        (tvm.transform.PassContext, "__init__"),
     )
+    before = [getattr(*each) for each in wrapped]
+    integration.install()
+    assert before == [getattr(*each) for each in wrapped]
+    assert not hasattr(tvm.transform.PassContext.__init__.__wrapped__, "__wrapped__")
 
 
 def test_every_name_of_the_functions_is_the_wrapper():

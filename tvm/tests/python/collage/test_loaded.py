@@ -7,7 +7,7 @@ import tarfile
 import pytest
 from made_reports import made_report
 from tvm.relay import collage
-from tvm.relay.collage import OptionError, PlacementError
+from tvm.relay.collage import CollageError, OptionError, PlacementError
 from tvm.relay.collage.attached import add_report, attach_report, attached_report
 
 REPORT = {"plan": "tvm", "text": "é" * 1000, "numbers": [1.5, None]}
@@ -117,3 +117,21 @@ def test_the_report_of_a_library_is_drawn(file, tmp_path):
     library.save_picture(tmp_path / "net.svg", plan="beta")
     assert "Plan beta" in (tmp_path / "net.svg").read_text()
     assert library._repr_html_().startswith("<iframe")
+
+
+def test_a_report_of_an_older_version_keeps_its_placements_alone(file, tmp_path):
+    old = made_report(1)
+    for row in old["plans"]:
+        del row["ratio_to_chosen"]
+    attach_report(file, old)
+    library = collage.load(file)
+    for tell in (
+        library.show,
+        lambda: library.save_html(tmp_path / "page.html"),
+        lambda: library.save_picture(tmp_path / "net.svg"),
+        library._repr_html_,
+    ):
+        with pytest.raises(CollageError, match=r"net\.so was written by an older .*compile again"):
+            tell()
+    assert os.listdir(tmp_path) == ["net.so"]
+    assert "collage" in library.placements.names()

@@ -118,6 +118,7 @@ def test_an_unknown_option_of_a_context_is_told_by_the_nearest():
             context(guard=True, **{name: 1})
         text = str(caught.value)
         assert text.startswith(f"there is no option relay.collage.{name}: {hint}")
+        assert caught.value.__suppress_context__ and caught.value.__cause__ is None
     with pytest.raises(AttributeError, match="did you mean relay.collage.seed"):
         tvm.transform.PassContext(3, None, None, None, {"relay.collage.sead": 1})
 

@@ -244,6 +244,7 @@ def _plan(name, total):
             **{"value": best / seconds, "low": best / seconds * 0.97},
             "high": best / seconds * 1.03,
         },
+        "ratio_to_chosen": {"value": factor, "low": factor * 0.97, "high": factor * 1.03},
         **{"is_dependent": False, "output_error": 1.2e-6, "message": "", "same_as": ""},
         **{"memory_bytes": 52_000_000, "library_bytes": 9_000_000},
     }
@@ -253,6 +254,7 @@ def _failed_plan():
     return {
         **{"name": "gamma", "is_single_backend": True, "is_chosen": False, "status": "crashed"},
         **{"seconds": None, "low": None, "high": None, "rounds": 0, "ratio_to_best_single": None},
+        "ratio_to_chosen": None,
         **{"is_dependent": False, "output_error": None, "message": "signal 11 <in> gamma's code"},
         **{"same_as": "", "memory_bytes": 0, "library_bytes": 0},
     }

@@ -79,6 +79,14 @@ def is_library(path: str | os.PathLike) -> bool:
     return is_shared or tarfile.is_tarfile(path)
 
 
+def no_report(path: str | os.PathLike) -> str:
+    """What an error says of a library that carries no report."""
+    return (
+        f"the library {os.fspath(path)} carries no report: write it by `collage compile`, `tvmc "
+        "compile --collage` or Result.save_library"
+    )
+
+
 def _text(report: dict[str, Any]) -> bytes:
     return json.dumps(report, allow_nan=False).encode()
 

@@ -29,16 +29,21 @@ def check_report_path(path: str) -> None:
     check_file_path(path, "option relay.collage.report")
 
 
-def check_file_path(path: str, called: str) -> None:
+def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
     """OptionError when no file can be written there: better before measuring than after.
 
-    An empty path stands for no file; `called` is what names it.
+    An empty path stands for no file; `called` is what names it. is_appended: a file that is there
+    is written to, not replaced.
     """
     if not path:
         return
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         reason = "it is a folder"
+    elif is_appended and os.path.exists(path):
+        if os.access(path, os.W_OK):
+            return
+        reason = "it may only be read"
     elif not os.path.isdir(folder):
         reason = f"there is no folder {folder!r}"
     elif not os.access(folder, os.W_OK):

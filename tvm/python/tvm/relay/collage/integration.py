@@ -34,6 +34,7 @@ _WRAPPED = {
     ),
     (vm, "compile"): ("_collage_stock_compile", "relay_builds:compile_vm"),
 }
+_KEPT_INIT = "_collage_stock_init"  # where PassContext keeps its own
 # What C++ asks for by name, behind "tvm.relay.collage.", and where it is.
 _CALLBACKS = {
     "ask": "rules.predicates:ask",
@@ -83,19 +84,23 @@ def _register(name: str, function: Callable[..., Any]) -> None:
 
 def _tell_of_unknown_options() -> None:
     """Of a key that is nearly an option of ours TVM lists all options that there are."""
-    stock = tvm.transform.PassContext.__init__
+    context = tvm.transform.PassContext
+    if hasattr(context, _KEPT_INIT):
+        return
+    stock = context.__init__
 
     @functools.wraps(stock)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
             stock(self, *args, **kwargs)
-        except AttributeError as error:
+        except AttributeError:
             config = inspect.signature(stock).bind(self, *args, **kwargs).arguments.get("config")
             if reason := unknown_option(config):
-                raise AttributeError(reason) from error
+                raise AttributeError(reason) from None
             raise
 
-    tvm.transform.PassContext.__init__ = init
+    setattr(context, _KEPT_INIT, stock)
+    context.__init__ = init
 
 
 def _wrap(module: ModuleType, name: str, kept_as: str, ours: Callable[..., Any]) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from tvm_collage.runner import Runner, load_runner
 
-from .attached import attached_report, is_library
+from .attached import attached_report, is_library, no_report
 from .errors import OptionError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
-from .report import notebook_frame, print_report, write_form, write_picture
+from .report import check_has_ratios, notebook_frame, print_report, write_form, write_picture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,28 +46,30 @@ class Library:
 
     def show(self, details: bool = False) -> None:
         """Print what was decided, as Result.show does."""
-        print_report(self._whole_report(), details=details)
+        print_report(self._told_report(), details=details)
 
     def save_html(self, path: str | os.PathLike) -> None:
         """Write what was decided as one page for a browser, as Result.save_html does."""
-        write_form(self._whole_report(), "html", path)
+        write_form(self._told_report(), "html", path)
 
     def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
         """Draw the placed graph as `.svg` or `.pdf`, as Result.save_picture does."""
-        write_picture(self._whole_report(), path, plan)
+        write_picture(self._told_report(), path, plan)
 
     def _repr_html_(self) -> str | None:
         """The page in a notebook; none without a report."""
-        return notebook_frame(self.report) if self.report else None
+        return notebook_frame(self._told_report()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
         if self.report is None:
-            raise PlacementError(
-                f"the library {self.path!r} carries no report: write it by `collage compile`, "
-                "`tvmc compile --collage` or Result.save_library",
-                "file",
-            )
+            raise PlacementError(no_report(self.path), "file")
         return self.report
+
+    def _told_report(self) -> dict[str, Any]:
+        """To be told of, for which placements alone, of an older version too, are too little."""
+        report = self._whole_report()
+        check_has_ratios(report, self.path)
+        return report
 
 
 _NO_LIBRARY = "it is no library: name what `collage compile` or `tvmc compile` wrote"

@@ -84,7 +84,9 @@ def as_flags(text: str, given: Container[str]) -> str:
     for row in option_table():
         if f"{_DEST}{row.name}" in given or row.name in given:
             prefix = re.escape(PREFIX)
-            called = rf"(?:the )?(?:option (?:{prefix})?|{prefix}){row.name}\b"
+            called = rf"(?:the )?(?:option (?:{prefix})?|{prefix}){row.name}"
+            # Neither a piece of a path or of a longer name; a sentence may end behind it.
+            called = rf"(?<![\w./]){called}(?![\w-]|\.\w)"
             text = re.sub(rf"{called}=\['?(.*?)'?\]", rf"{flag('', row.name)} \1", text)
             text = re.sub(called, flag("", row.name), text)
     return text

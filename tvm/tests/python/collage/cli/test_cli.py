@@ -10,7 +10,7 @@ import pytest
 import tvm
 from store_rows import row
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import compile, doctor, main, store
+from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
 from tvm.relay.collage.store import CostStore
 
 
@@ -143,6 +143,7 @@ def test_what_follows_two_dashes_is_no_flag(tmp_path, capsys):
         (["search", "n"], "(relay.collage.store); tune_model", "(--store); tune_model"),
         (["search", "n"], "option relay.collage.placement_allow", "option relay.collage.placement"),
         (["store", "check"], "name another file (relay.collage.store)", "another file (--store)"),
+        (["store", "check"], "set relay.collage.store.", "set --store."),
         (["doctor"], "option workers", "option workers"),
     ],
 )
@@ -152,6 +153,33 @@ def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, argumen
             monkeypatch.setattr(parts, name, raising(CollageError(text)), raising=False)
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CollageError("no function 'tvm.relay.collage.store.key'"),
+        CollageError("no module relay.collage.store.key"),
+        CollageError("no file /tmp/relay.collage.store"),
+        CollageError("no target with the option store-path"),
+        CollageError("no target with the option stores"),
+        OSError("no file relay.collage.store"),
+        tvm.TVMError("no file relay.collage.store"),
+    ],
+    ids=str,
+)
+def test_what_is_no_option_is_left_as_it_is(capsys, monkeypatch, error):
+    monkeypatch.setattr(store, "_check", raising(error))
+    assert main(["store", "check"]) == 1
+    assert capsys.readouterr().err == f"collage: {error}\n"
+
+
+def test_a_parser_reads_the_process_s_own_arguments(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["collage", "store", "--chek"])
+    for read in (main, make_parser().parse_known_args):
+        with pytest.raises(SystemExit, match="2"):
+            read()
+        assert capsys.readouterr().err.startswith("collage store: error: unrecognized option --ch")
 
 
 def test_help_names_commands_and_exit_codes(capsys):

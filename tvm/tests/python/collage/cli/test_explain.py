@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from cli_nets import QUICK, call, with_made_up_costs, write_net
+from tvm.relay.collage.cli.decisions import placement_in
 from tvm.relay.collage.report import explain_lines
 
 
@@ -66,6 +67,25 @@ def test_a_library_without_a_report_says_how_to_write_one(folder, tmp_path, caps
     (tmp_path / "damaged.so").write_bytes(whole[:-200] + b"\0" * 100 + whole[-100:])
     assert call("explain", tmp_path / "damaged.so") == 1
     assert "is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["explain", "report"])
+def test_an_older_version_s_report_says_what_to_do_and_is_replayed(
+    folder, tmp_path, capsys, command
+):
+    report = json.loads((folder / "report.json").read_text())
+    report["plans"] = [{"name": "tvm"}]
+    old, placement = tmp_path / "old.json", tmp_path / "placement.json"
+    old.write_text(json.dumps(report))
+    shutil.copy(folder / "placement.json", placement)
+    shutil.copy(old, f"{placement}.report")
+    for path, named in ((old, old), (placement, f"{placement}.report")):
+        assert call(command, path) == 1
+        assert capsys.readouterr().err == (
+            f"collage: {named} was written by an older version of tvm-collage (its plans lack "
+            "ratio_to_chosen): compile again\n"
+        )
+    assert placement_in(old) == placement_in(folder / "report.json")
 
 
 @pytest.mark.parametrize("command", ["explain", "report"])

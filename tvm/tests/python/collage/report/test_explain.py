@@ -274,6 +274,14 @@ def test_another_plan_and_an_older_report_are_refused(report):
         explain({**report, "functions": []}, "collage")
 
 
+def test_functions_that_were_skipped_say_why(report):
+    [function] = report["functions"]
+    skipped = {"function": function["function"], "skipped": "it has no operator"}
+    for asked in ({}, {"node": 0}, {"op": "exp"}, {"backend": "nope"}):
+        with pytest.raises(OptionError, match="no function was searched, .*: @main: it has no op"):
+            explain({**report, "functions": [skipped]}, "collage", **asked)
+
+
 def test_a_reason_without_its_candidate_is_damage(report):
     damaged = json.loads(json.dumps(report))
     damaged["functions"][0]["graph"]["costed"] = []

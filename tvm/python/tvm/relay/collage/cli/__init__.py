@@ -48,7 +48,7 @@ INTERRUPTED = 130  # as shells have it for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = make_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    options = make_parser().parse_args(arguments)
     for name in _TVMS_LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
     is_silent = options.quiet and not (options.json or options.gives_data)
@@ -66,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (CollageError, OSError, tvm.TVMError) as error:
         text = str(error) if isinstance(error, (CollageError, OSError)) else last_line(error)
-        text = as_flags(text, vars(options))
+        if isinstance(error, CollageError):
+            text = as_flags(text, vars(options))
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:

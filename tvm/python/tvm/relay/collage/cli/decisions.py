@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from ..attached import attached_report, is_library
+from ..attached import attached_report, is_library, no_report
 from ..errors import CollageError, PlacementError
 from ..files import parse_json, why_no_file
 from ..loaded import read_placements
 from ..placement import Placement, load_placement
 from ..placement.json_form import FORMAT
+from ..report import check_has_ratios
 
 # What every report has; another file of JSON has none of it.
 _FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
@@ -35,10 +36,11 @@ def side_file(placement: str | os.PathLike) -> str:
 
 
 def read_decision(path: str | os.PathLike) -> Decision:
-    """Of any of the three. CollageError that says what the file is, or lacks."""
+    """Of any of the three, to be told of. CollageError that says what the file is, or lacks."""
     path = os.fspath(path)
     value = _read(path)
     if value.get("format") != FORMAT:
+        check_has_ratios(value, path)
         return Decision(value, value["plan"])
     beside = side_file(path)
     if not os.path.exists(beside):
@@ -47,7 +49,9 @@ def read_decision(path: str | os.PathLike) -> Decision:
             "--save-placement` writes both, and they are copied together; or name the report or "
             "the library"
         )
-    return Decision(_read(beside), str(value.get("plan")))
+    report = _read(beside)
+    check_has_ratios(report, beside)
+    return Decision(report, str(value.get("plan")))
 
 
 def read_report(path: str | os.PathLike) -> dict[str, Any]:
@@ -83,10 +87,7 @@ def _read(path: str) -> dict[str, Any]:
         value = attached_report(path)
         if value is None:
             if is_library(path):
-                raise CollageError(
-                    f"the library {path} carries no report: write it by `collage compile`, `tvmc "
-                    "compile --collage` or Result.save_library"
-                )
+                raise CollageError(no_report(path))
             with open(path, encoding="utf-8") as file:
                 value = parse_json(file.read())
     except ValueError as error:

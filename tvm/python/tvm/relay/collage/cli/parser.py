@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -18,11 +19,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
 
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str], namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
         """As argparse's, which leaves what it does not know to the parser above, and asks for what
         is missing first: an error here."""
+        args = sys.argv[1:] if args is None else list(args)
         self._check_flags(args)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:

@@ -187,7 +187,7 @@ def check_scaling(m: Machine) -> Finding:
         return ok("one thread")
     text = f"{count} threads do the work of {speed_up:.2f}"
     if m.load:
-        text += f", while others took {m.load:.0%} of the CPUs"
+        text += f"; others took {m.load:.0%} of the CPUs before or while they ran"
         advice = "that says nothing of the cores: look again when the others have ended, or on a "
         advice += "machine of your own"
     else:

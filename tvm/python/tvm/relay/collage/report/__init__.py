@@ -5,7 +5,7 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json
-from .forms import FORMS, check_is_full, write_form, write_picture
+from .forms import FORMS, check_has_ratios, check_is_full, write_form, write_picture
 from .full import full_report
 from .graph import to_dot
 from .head import doubt, head_lines
@@ -25,6 +25,7 @@ from .tables import (
 __all__ = [
     "FORMS",
     "Summary",
+    "check_has_ratios",
     "check_is_full",
     "compare_plans",
     "doubt",

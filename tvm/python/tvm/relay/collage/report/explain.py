@@ -65,6 +65,9 @@ def explain(
                 found.append({**told, "ships": _part(shipped.get(each.index))})
     if not report["functions"]:
         raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
+    if all(row["skipped"] for row in report["functions"]):
+        why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
+        raise OptionError(f"no function was searched, so that there is no node: {why}")
     if backend is not None and backend not in names:
         known = ", ".join(sorted(names))
         raise OptionError(f"there was no backend {backend!r} in the search: {known} were")

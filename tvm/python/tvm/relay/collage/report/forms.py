@@ -63,3 +63,13 @@ def check_is_full(report: dict[str, Any]) -> None:
             "it was written by an older version and has no graph to draw; build again with the "
             "option report"
         )
+
+
+def check_has_ratios(report: dict[str, Any], file: str | os.PathLike) -> None:
+    """CollageError for a report of before plans had a ratio to the one that ships, which every
+    form tells of."""
+    if any("ratio_to_chosen" not in row for row in report["plans"]):
+        raise CollageError(
+            f"{os.fspath(file)} was written by an older version of tvm-collage (its plans lack "
+            "ratio_to_chosen): compile again"
+        )

@@ -78,7 +78,7 @@ def _add_log(action: argparse.ArgumentParser) -> None:
 
 
 def _autoschedule(options: argparse.Namespace) -> int:
-    check_file_path(str(options.log), "--log")
+    check_file_path(str(options.log), "--log", is_appended=True)
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
     limit = options.seconds
     if options.same_time:
@@ -153,7 +153,7 @@ def _choose(options: argparse.Namespace) -> int:
 
 
 def _transfer(options: argparse.Namespace) -> int:
-    check_file_path(str(options.log), "--log")
+    check_file_path(str(options.log), "--log", is_appended=True)
     with one_worker() as workers:
         model = wanted_kernels(open_net(options.model, options, workers), options.without)
         logs = sources_named(options)
