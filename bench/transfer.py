@@ -53,13 +53,19 @@ def main(given: list[str] | None = None) -> int:
         return Book(options.record, KEY).write_page(options.docs, tables)
     end = time.monotonic() + options.budget
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in options.nets:
-        why = export(name, options)
-        if why:
-            print(f"{name}: {why}", file=sys.stderr)
-            return 1
+    from tvm.relay.collage.errors import OptionError
+
     with contextlib.ExitStack() as held:
-        nets = Nets(options, held)
+        try:
+            nets = Nets(options, held)
+        except OptionError as error:
+            print(f"transfer: {error}", file=sys.stderr)
+            return 1
+        for name in options.nets:
+            why = export(name, options)
+            if why:
+                print(f"{name}: {why}", file=sys.stderr)
+                return 1
         late = [name for name in options.nets if not search(nets, name, options, end)]
         late += [name for name in options.nets if not transfer(nets, name, options, end)]
         if late:
@@ -74,24 +80,23 @@ def main(given: list[str] | None = None) -> int:
 
 class Nets:
     """Models by name with a worker each, opened when they are first asked for and held, since to
-    open one takes half a minute."""
+    open one takes half a minute. OptionError for a target that is none."""
 
     def __init__(self, options: argparse.Namespace, held: contextlib.ExitStack) -> None:
+        from tvm.relay.collage.targets import host_named
+
         self._options, self._held = options, held
+        self._target = host_named(options.target, "--target")
         self._opened: dict[str, tuple[Any, Any]] = {}
 
     def of(self, name: str) -> tuple[Any, Any]:
         """The model, and its worker."""
         if name not in self._opened:
-            import tvm
-            from tvm.relay.collage.targets import host_target
             from tvm.relay.collage.tuner.pipeline import load_onnx, one_worker, open_model
 
-            text = self._options.target
             workers = self._held.enter_context(one_worker())
             mod = load_onnx(file_of(name, self._options), {})
-            target = tvm.target.Target(text) if text else host_target()
-            self._opened[name] = open_model(mod, target, name, workers), workers
+            self._opened[name] = open_model(mod, self._target, name, workers), workers
         return self._opened[name]
 
 

@@ -36,32 +36,46 @@ def main(arguments: list[str] | None = None) -> int:
     add("--search-model", choices=["xgb", "random"], default="xgb")
     add("--target", default="", help="as collage tt takes it")
     options = parser.parse_args(arguments)
+    from tvm.relay.collage.errors import CollageError
+
     if options.best < 1:
         parser.error("--best must be at least 1")
     options.folder.mkdir(parents=True, exist_ok=True)
     logs = [options.folder / f"{net.stem}.jsonl" for net in options.nets]
     end = time.monotonic() + options.budget
-    for place, (net, log) in enumerate(zip(options.nets, logs, strict=True)):
-        # What a net does not need is left for those after it.
-        share = max(0.0, end - time.monotonic()) / (len(logs) - place)
-        if not search(net, log, share, options):
-            return 1
     try:
+        for place, (net, log) in enumerate(zip(options.nets, logs, strict=True)):
+            # What a net does not need is left for those after it.
+            share = (end - time.monotonic()) / (len(logs) - place)
+            if share > 0:
+                search(net, log, share, options)
         count = write([log for log in logs if log.exists()], options.output, options.best)
-    except ValueError as error:
+    except (CollageError, ValueError) as error:
         print(f"make_records: {error}", file=sys.stderr)
         return 1
     print(f"{count} kernels")
     return 0
 
 
-def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) -> bool:
-    """Ansor's search of a net for so long; whether it could be made."""
-    from tvm.relay.collage.cli import main as collage
+def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) -> None:
+    """Ansor's search of a net for so long, its preparation included: what the log lacks then,
+    another run goes on with. CollageError for a net or a target that cannot be taken."""
+    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.tuner.pipeline import autoschedule, load_onnx, one_worker, open_model
+    from tvm.relay.collage.tuner.session import check_cost_model
 
-    given = ["tt", "autoschedule", str(net), "--log", str(log), "--target", options.target]
-    given += ["--trials", str(options.trials), "--seconds", str(seconds)]
-    return not collage([*given, "--search-model", options.search_model])
+    check_cost_model(options.search_model, "make_records", "--search-model random")
+    began, target = time.monotonic(), host_named(options.target, "--target")
+    with one_worker() as workers:
+        model = open_model(load_onnx(net, {}), target, net.stem, workers)
+        left = seconds - (time.monotonic() - began)
+        failed = autoschedule(model, workers, log, options.trials, left, options.search_model)
+    for unfinished in failed.values():
+        if not unfinished.is_late:
+            print(f"make_records: {net.stem}: {unfinished.reason}", file=sys.stderr)
+    late = sum(unfinished.is_late for unfinished in failed.values())
+    if late:
+        print(f"{net.stem}: time ended the search of {late} kernels: run it again to go on")
 
 
 def write(logs: list[Path], output: Path | None = None, best: int = 1) -> int:
@@ -94,9 +108,10 @@ def write(logs: list[Path], output: Path | None = None, best: int = 1) -> int:
         texts.append(line.text)
     text = "\n".join([*texts, ""])
     path = output or RECORDS / f"x86-{vector_bits()}.jsonl"
-    if len(text) > MOST_BYTES:
+    size = len(text.encode())
+    if size > MOST_BYTES:
         raise ValueError(
-            f"{path.name} would have {len(text)} bytes, and {MOST_BYTES} is the most: name fewer "
+            f"{path.name} would have {size} bytes, and {MOST_BYTES} is the most: name fewer "
             "nets or a smaller --best"
         )
     path.parent.mkdir(parents=True, exist_ok=True)

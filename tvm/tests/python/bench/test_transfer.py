@@ -76,7 +76,9 @@ def test_a_kernel_whose_search_fails_does_not_keep_the_run_from_its_end(tmp_path
     assert transfer.search(nets, "a", options, time.monotonic() + 60) == is_done
 
 
-def test_a_net_that_cannot_be_exported_and_one_net_alone_are_named(folder, capsys):
+def test_a_net_that_cannot_be_exported_one_net_alone_and_a_target_that_is_none_are_named(
+    folder, capsys
+):
     given = arguments(folder)
     given[1] = "small,resnet18"
     lacking = ["--torch-python", str(folder / "no-python")]
@@ -86,6 +88,8 @@ def test_a_net_that_cannot_be_exported_and_one_net_alone_are_named(folder, capsy
     with pytest.raises(SystemExit) as ended:
         transfer.main(given)
     assert ended.value.code == 2 and "at least two" in capsys.readouterr().err
+    assert transfer.main([*arguments(folder), "--target", "no-such"]) == 1
+    assert "--target: TVM knows no target 'no-such'" in capsys.readouterr().err
 
 
 def speedup(value, low, high):

@@ -8,11 +8,13 @@ import threading
 import pytest
 import tvm
 from relay_text import parse
-from tvm import auto_scheduler, autotvm, relay
+from tvm import auto_scheduler, autotvm, relay, topi
+from tvm.auto_scheduler.relay_integration import TracingEnvironment
 from tvm.relay import collage
 from tvm.relay.backend import te_compiler
 from tvm.relay.collage import ModuleError, module_check
 from tvm.relay.collage.compile.fast_passes import remembered_build_info
+from tvm.relay.collage.compile.matmul_axes import matmul_axes
 from tvm.relay.collage.interrupts import interrupts_kept
 from tvm.relay.collage.logs import LOGGER, logging_at
 from tvm.relay.collage.shared_patch import SharedPatch
@@ -68,6 +70,7 @@ SCOPES = {
         lambda: ansor_records.open_records([]),
         lambda: auto_scheduler.dispatcher.DispatchContext.current,
     ),
+    "axes of products": (matmul_axes, lambda: topi.nn.matmul),
     "log level": (lambda: logging_at("debug"), lambda: logging.getLogger(LOGGER).level),
 }
 
@@ -183,7 +186,8 @@ def test_what_another_has_put_there_meanwhile_stays():
     assert Place.value == "another's"
 
 
-def test_two_builds_at_once_leave_all_as_it_was():
+@pytest.mark.parametrize("is_ansors", [False, True], ids=["", "ansor"])
+def test_two_builds_at_once_leave_all_as_it_was(is_ansors):
     def states():
         return [state() for _, state in SCOPES.values()]
 
@@ -193,6 +197,7 @@ def test_two_builds_at_once_leave_all_as_it_was():
         "relay.collage.enable_collage": True,
         "relay.collage.guard": False,
         "relay.collage.log_level": "error",
+        "relay.backend.use_auto_scheduler": is_ansors,
     }
     failures = []
 
@@ -213,3 +218,4 @@ def test_two_builds_at_once_leave_all_as_it_was():
         for thread in threads:
             thread.join()
     assert not failures and states() == before
+    assert TracingEnvironment.current is None

@@ -27,6 +27,22 @@ def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(tmp_pa
     assert make_records.main(given) == 0  # nothing is searched again
     assert output.read_text() == before and len(read_ansor(tmp_path / "logs" / "small.jsonl")) == 2
     assert json.loads(before.splitlines()[0][len(shipped.MADE) :]) == facts
+    # More than the budget has time for: what there is goes into the file, with or without a search.
+    early = [*given, "--trials", "100000", "--best", "100000", "--budget", "6"]
+    assert make_records.main(early) == 0
+    assert "time ended the search of 1 kernels" in capsys.readouterr().out
+    trials = read_ansor(tmp_path / "logs" / "small.jsonl")
+    assert 2 <= len(trials) < 100000 and shipped.made(output)["nets"] == {"small": len(trials)}
+    output.unlink()
+    assert make_records.main([*given, "--budget", "0"]) == 0
+    assert len(read_ansor(output)) == 1
+    assert len(read_ansor(tmp_path / "logs" / "small.jsonl")) == len(trials)
+
+
+def test_a_net_that_is_none_is_named(tmp_path, capsys):
+    (tmp_path / "a.onnx").write_text("none")
+    code, _ = run(tmp_path)
+    assert code == 1 and "a.onnx cannot be read as an ONNX model" in capsys.readouterr().err
 
 
 # Ansor's steps for it do not matter here.
@@ -40,9 +56,7 @@ def searched(tmp_path, monkeypatch):
 
     def search(net, log, seconds, options):
         found[net.stem] = seconds
-        if seconds:
-            log.write_text("".join(f"{line}\n" for line in trials()))
-        return True
+        log.write_text("".join(f"{line}\n" for line in trials()))
 
     monkeypatch.setattr(make_records, "search", search)
     return found
@@ -79,7 +93,7 @@ def test_a_file_that_is_too_large_and_one_without_a_trial_are_not_written(
     searched, tmp_path, capsys, monkeypatch
 ):
     code, output = run(tmp_path, "--budget", "0")
-    assert code == 1 and "give it a larger --budget" in capsys.readouterr().err
+    assert not searched and code == 1 and "give it a larger --budget" in capsys.readouterr().err
     monkeypatch.setattr(make_records, "MOST_BYTES", 100)
     code, output = run(tmp_path, "--budget", "60")
     said = capsys.readouterr().err

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ansor's records on dense layers: weights are laid out anew, keys of workloads stay TVM's own."""
 
+import threading
+
 import numpy as np
 import pytest
 import tvm
 from onednn_nets import run
 from tuning_nets import TARGET, in_mode, line_in_blocks
-from tvm import auto_scheduler, relay
+from tvm import auto_scheduler, relay, te
 from tvm.auto_scheduler.measure_record import load_record_from_string
+from tvm.auto_scheduler.relay_integration import TracingEnvironment, enter_layout_rewrite
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.fold_ops import EVALUATORS
-from tvm.relay.collage.compile.matmul_axes import matmul_axes, with_usual_names
+from tvm.relay.collage.compile.matmul_axes import _healed, matmul_axes, with_usual_names
 from tvm.relay.collage.compile.stock import stock_build
 from tvm.relay.collage.transfer.kernel import kernel_of
 
@@ -128,3 +131,46 @@ def test_other_names_stay(text):
 def test_names_are_put_back():
     text = with_usual_names("T(axisA, axisB) += (p0[axisA, k]*p1[axisB, k])")
     assert text == "T(i0, i1) += (p0[i0, k]*p1[i1, k])"
+
+
+def test_a_weight_has_its_shape_back_also_where_the_product_fails():
+    x, weight = te.placeholder((5, 32), name="x"), te.placeholder((3, 32, 8), name="w")
+    seen = []
+
+    def failing(tensor_a, tensor_b, bias=None, auto_scheduler_rewritten_layout=""):
+        seen.append([int(dim) for dim in tensor_b.shape])
+        raise ZeroDivisionError
+
+    with in_mode("ansor"), pytest.raises(ZeroDivisionError):
+        _healed(failing)(x, weight, auto_scheduler_rewritten_layout="3axisB32k8axisB")
+    assert seen == [[32, 24]] and [int(dim) for dim in weight.shape] == [3, 32, 8]
+
+
+def test_a_product_of_more_axes_than_there_are_letters_is_tvms_own():
+    x, weight = (te.placeholder([1] * 9, name=name) for name in "xw")
+
+    def stock(tensor_a, tensor_b, bias=None):
+        return te.compute(tensor_a.shape, lambda *at: tensor_a(*at) * tensor_b(*at))
+
+    with in_mode("ansor"):
+        assert _healed(stock)(x, weight).op.axis[0].var.name == "i0"
+
+
+def test_one_thread_at_a_time_builds_for_ansors_records_and_a_failure_leaves_no_trace():
+    inside, ended = threading.Event(), threading.Event()
+
+    def other():
+        with in_mode("ansor"), matmul_axes():
+            inside.set()
+        ended.set()
+
+    thread = threading.Thread(target=other, daemon=True)
+    with in_mode("ansor"), pytest.raises(ZeroDivisionError), matmul_axes(), matmul_axes():
+        thread.start()
+        enter_layout_rewrite()
+        # Builds for no such records do not wait.
+        with tvm.transform.PassContext(), matmul_axes():
+            assert not inside.wait(0.2)
+        raise ZeroDivisionError
+    assert TracingEnvironment.current is None
+    assert inside.wait(60) and ended.wait(60)

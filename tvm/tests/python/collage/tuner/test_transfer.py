@@ -128,6 +128,29 @@ def test_weights_are_in_the_layout_that_a_schedule_reads(tmp_path, monkeypatch):
     monkeypatch.setattr(transfer_trial, "transform_loops", lambda a, *b: turned(a, *b)[::-1])
     [row] = tried(dense(outputs=24), tmp_path, source(BLOCKS, dense))
     assert row["outcome"] == "wrong"
+    transfer_trial._trials.cache_clear()
+    monkeypatch.setattr(transfer_trial, "transform_loops", lambda *_: None)
+    [row] = tried(dense(outputs=72), tmp_path, source(BLOCKS, dense))
+    assert row["outcome"] == "invalid" and "a weight cannot be laid out from" in row["reason"]
+
+
+def test_a_trial_whose_weight_lay_as_it_was_is_made_again_and_logs_say_how_it_lay(tmp_path):
+    log = tmp_path / "log.jsonl"
+    [first] = tried(dense(), tmp_path, source(BLOCKS, dense))
+    text = log.read_text()
+    [line] = read_ansor(log)
+    row = json.loads(line.text)
+    assert (first["outcome"], row["i"][0][4]) == ("exact", 2)
+    row["i"][0][4] = 0
+    log.write_text(text.replace(line.text, json.dumps(row)))
+    transfer_trial._trials.cache_clear()
+    [again] = tried(dense(), tmp_path, source(BLOCKS, dense))
+    assert again["outcome"] == "exact" and again["reason"] == ""
+    assert [json.loads(each.text)["i"][0][4] for each in read_ansor(log)] == [0, 2]
+    # A kernel without such weights has nothing to lay out.
+    transfer_trial._trials.cache_clear()
+    tried(conv(), tmp_path, source(PARALLEL))
+    assert json.loads(read_ansor(log)[-1].text)["i"][0][4] == 0
 
 
 def test_outputs_are_compared_with_those_of_stages_by_themselves(tmp_path, monkeypatch):

@@ -7,6 +7,10 @@ name_to_arg.end()"); and where a weight is laid out anew, an assertion of topi/n
 the product has other names here while something is built, and knows the shape that its weight had.
 A batch of one product fails too ("The indices must be expression"): its weight stays as it is.
 
+TVM's pass that lays weights out keeps what it does in one place of the process, where another
+thread's build would find it and get default schedules, and leaves it there when it raises. So one
+thread at a time builds for Ansor's records.
+
 Ansor's key of a kernel is a hash of a text with these names. It is made of TVM's own, so records
 that people have still serve. Precondition: weights have two dimensions, as those of Relay's
 operators. Test: compile/test_matmul_axes.py
@@ -19,17 +23,21 @@ import functools
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tvm
 from tvm import auto_scheduler, te, tir, topi
+from tvm.auto_scheduler.relay_integration import TracingEnvironment
 
 from ..shared_patch import SharedPatch
 
 # What axis number 0, 1, ... is called: nothing else in TVM is, and a layout may hold it.
 _LETTERS = "ABCDEFGH"
 _NAMED = re.compile(rf"\baxis([{_LETTERS}])\b")
+# Reentrant: a build has parts that are built.
+_ONE_THREAD = threading.RLock()
 
 
 def with_usual_names(text: str) -> str:
@@ -39,11 +47,28 @@ def with_usual_names(text: str) -> str:
 
 @contextlib.contextmanager
 def matmul_axes() -> Iterator[None]:
-    """Context in which builds for Ansor's records name the axes of products by letters."""
+    """Context in which builds for Ansor's records name the axes of products by letters. Where the
+    PassContext has them use such records, it waits for other threads' such builds."""
     with contextlib.ExitStack() as stack:
+        if auto_scheduler.is_auto_scheduler_enabled():
+            stack.enter_context(traced_alone())
         for patch in _PATCHES:
             stack.enter_context(patch.inside())
         yield
+
+
+@contextlib.contextmanager
+def traced_alone() -> Iterator[None]:
+    """Context in which no other thread has Ansor trace kernels; what failed while it did so leaves
+    no trace."""
+    with _ONE_THREAD:
+        before = TracingEnvironment.current
+        try:
+            yield
+        finally:
+            # Not `before`: another's, from outside of such a context, may have ended meanwhile.
+            if TracingEnvironment.current is not before:
+                TracingEnvironment.current = None
 
 
 def _name(axis: int) -> str:
@@ -58,18 +83,23 @@ def _healed(stock: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         if not auto_scheduler.is_auto_scheduler_enabled() or given.get("bias") is not None:
             return stock(*args, **kwargs)
+        axes = len(given["tensor_a"].shape)
+        if axes > len(_LETTERS):
+            return stock(*args, **kwargs)
         layout = given.pop("auto_scheduler_rewritten_layout", "")
         if not layout:
             return _with_letters(stock(**given), may_lay_out=not given.get("transpose_a"))
         weight = given["tensor_b"]
-        names = [_name(len(given["tensor_a"].shape) - 1), "k"]
+        names = [_name(axes - 1), "k"]
         if not given.get("transpose_b"):
             names.reverse()
         laid_out = weight.shape
         shape = auto_scheduler.get_shape_from_rewritten_layout(layout, names)
         auto_scheduler.rewrite_tensor_shape(weight, shape)
-        product = _with_letters(stock(**given))
-        auto_scheduler.rewrite_tensor_shape(weight, laid_out)
+        try:
+            product = _with_letters(stock(**given))
+        finally:
+            auto_scheduler.rewrite_tensor_shape(weight, laid_out)
         return auto_scheduler.rewrite_compute_body(product, layout)
 
     return matmul

@@ -19,7 +19,7 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
-from ..compile.matmul_axes import matmul_axes
+from ..compile.matmul_axes import matmul_axes, traced_alone
 from ..transfer.kernel import kernel_of
 from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
@@ -39,7 +39,8 @@ def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[st
 
 def tasks_with_calls(mod: tvm.IRModule, target: tvm.target.Target) -> list[tuple[str, Any, int]]:
     """Workload, task, and how often the module calls it."""
-    with matmul_axes():  # also outside of a build: the weights of these can be laid out
+    # Also outside of a build: the weights of these can be laid out.
+    with traced_alone(), matmul_axes():
         found, calls = auto_scheduler.extract_tasks(mod, {}, target)
     return [
         (flat_key(task.workload_key), task, int(count))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.auto_scheduler import LayoutRewriteOption
 from tvm.auto_scheduler.measure_record import load_record_from_string
 
 from ..compile import fast_passes
@@ -48,6 +49,10 @@ _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 # What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
 _WEIGHTS = "layout_free_placeholders"
 _OLD_LAYOUT, _NEW_LAYOUT = "ori_placeholder_layout", "new_placeholder_layout"
+
+
+class UnknownLayout(Exception):
+    """A schedule reads a weight in an order that arguments cannot be put in."""
 
 
 def list_kernels(candidate: str) -> list[dict[str, Any]]:
@@ -91,10 +96,20 @@ class _Trials:
         note_kernel(log, kernel)
         self._kernel, self._task, self._log = kernel, task, log
         self._dag = task.compute_dag
+        has_weights = any(_WEIGHTS in (operation.attrs or {}) for operation in self._dag.ops)
+        # How a trial has the weights, as Ansor's logs say it.
+        self._layout = (
+            LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+            if has_weights
+            else LayoutRewriteOption.NO_REWRITE
+        )
         # By steps. What other logs' tools measured is not measured again either.
         self._known: dict[str, tuple[str, list[float] | None, str]] = {}
         for line in read_ansor(log):
-            if (line.workload, line.target) == (kernel.workload, str(task.target)):
+            # One that was measured with its weights as they were tells nothing of a build.
+            is_as_built = not has_weights or _layout_of(line.text) != LayoutRewriteOption.NO_REWRITE
+            is_of_kernel = (line.workload, line.target) == (kernel.workload, str(task.target))
+            if is_of_kernel and is_as_built:
                 costs = None if line.seconds is None else [line.seconds]
                 known = (ADAPTED if costs else FAILED, costs, "in the log already")
                 self._known[json.dumps(steps_of(line.text))] = known
@@ -137,6 +152,8 @@ class _Trials:
         try:
             costs = seconds_of_kernel(function, arguments)
             wrong = self._wrong(function, laid_out)
+        except UnknownLayout as error:
+            return INVALID, None, str(error)
         except Exception as error:  # noqa: BLE001
             return FAILED, None, last_line(error)
         return (WRONG, None, wrong) if wrong else (ADAPTED, costs, "")
@@ -166,7 +183,7 @@ class _Trials:
         """A line of Ansor's log; builds do not look at the machine's parameters in it."""
         task = [self._task.workload_key, str(self._task.target), [1, 64, 64, 0, 0, 0, 0, 0]]
         row = {
-            "i": [[*task, "", 0, []], [[], list(steps)]],
+            "i": [[*task, "", self._layout, []], [[], list(steps)]],
             "r": result,
             "v": version,
         }
@@ -175,8 +192,8 @@ class _Trials:
     def _laid_out(self, state: Any) -> Any:
         """The computation that a build has with the record of a state: its weights are as the
         schedule reads them."""
-        has_weights = any(_WEIGHTS in (operation.attrs or {}) for operation in self._dag.ops)
-        return self._dag.rewrite_layout_from_state(state) if has_weights else self._dag
+        is_same = self._layout == LayoutRewriteOption.NO_REWRITE
+        return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
     def _wrong(self, function: Any, laid_out: Any) -> str:
         """How outputs differ from the reference's, "" where they do not."""
@@ -191,7 +208,7 @@ class _Trials:
         return mismatch(found, expected, _tolerance(self._arguments))
 
     def _in_layout(self, arrays: Sequence[np.ndarray], laid_out: Any) -> list[np.ndarray]:
-        """The kernel's arguments for the computation that _laid_out gave."""
+        """The kernel's arguments for the computation that _laid_out gave. UnknownLayout."""
         found = list(arrays)
         for operation in laid_out.ops:
             attrs = operation.attrs or {}
@@ -200,9 +217,17 @@ class _Trials:
                 place = [tensor.op for tensor in self._dag.tensors].index(weight.op)
                 layouts = str(attrs[_OLD_LAYOUT]), str(attrs[_NEW_LAYOUT])
                 changed = transform_loops(found[place], *layouts)
-                assert changed is not None, layouts
+                if changed is None:
+                    raise UnknownLayout(
+                        "a weight cannot be laid out from {} to {}".format(*layouts)
+                    )
                 found[place] = np.ascontiguousarray(changed)
         return found
+
+
+def _layout_of(text: str) -> int:
+    """How the trial of a log's line had the weights."""
+    return json.loads(text)["i"][0][4]
 
 
 def _outputs(function: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
