@@ -79,7 +79,9 @@ def test_another_build_of_the_parts_is_found_out(monkeypatch):
 
 
 def test_a_placement_of_another_module_is_refused():
-    with pytest.raises(collage.PlacementError, match=r"is float32\[16, 32\], and the placement is for"):
+    with pytest.raises(
+        collage.PlacementError, match=r"is float32\[16, 32\], and the placement is for"
+    ):
         collage.compare_kernels(placed("attention")[0], placed("followers")[1], host=CPU)
 
 
