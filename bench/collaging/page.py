@@ -118,7 +118,7 @@ def _shipped(records: Sequence[Record]) -> str:
 def _columns(records: Sequence[Record]) -> str:
     """The time of the fastest of all single backends over that of what each column ships."""
     found = dict.fromkeys(column["name"] for r in records for column in r["columns"])
-    names = list(dict.fromkeys(["tvm", *RECORDED, *found]))
+    names = list(dict.fromkeys([*(name for name in ("tvm", *RECORDED) if name in found), *found]))
     head = ["net", "batch", *names, "op-level plan", "graph-level plan", "ships"]
     lines = []
     for record in records:
