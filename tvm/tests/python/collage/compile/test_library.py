@@ -464,3 +464,31 @@ def test_stock_functions(monkeypatch):
     monkeypatch.setattr(build_module, "_collage_stock_build", original, raising=False)
     monkeypatch.setattr(vm, "_collage_stock_compile", original, raising=False)
     assert stock.stock_build() is original and stock.stock_vm_compile() is original
+
+
+def resize():
+    """A kernel that reads what it interpolates several times, as floats of many lanes."""
+    data = relay.var("data", shape=(1, 8, 6, 6))
+    body = relay.image.resize2d(data, size=(12, 12), method="linear")
+    return tvm.IRModule.from_expr(relay.Function([data], body))
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_common_sub_expressions_are_left_to_llvm(joins):
+    """Stock TVM's pass binds them to variables that LLVM 22 cannot describe."""
+    with tvm.transform.PassContext(opt_level=3), pytest.raises(tvm.TVMError, match="dbg_declare"):
+        stock.stock_build()(resize(), host_target())
+    data = np.random.RandomState(0).randn(1, 8, 6, 6).astype("float32")
+    instruments = [PassTimingInstrument()] if joins else None
+    with tvm.transform.PassContext(opt_level=3, instruments=instruments):
+        library = build_library(resize(), host_target())
+    with tvm.transform.PassContext(opt_level=3, config={"tir.disable_cse_tir": True}):
+        expected = stock.stock_build()(resize(), host_target())
+    found = [run_once(each, data) for each in (library, expected)]
+    np.testing.assert_array_equal(*found)
+
+
+def run_once(library, data):
+    executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    executor.run(data=data)
+    return executor.get_output(0).numpy()
