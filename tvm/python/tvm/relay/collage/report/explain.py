@@ -15,6 +15,7 @@ from ..plans import TVM_ALONE
 from ..records import RecordError, read
 from .head import doubt, head_lines
 from .layers import Difference, Layers, Part
+from .times import sum_remark
 
 # From here on a plan takes so many times as long, and not so many percent longer.
 _FAR = 2.0
@@ -36,6 +37,7 @@ def explain(
     there is none of them, or the report has no graph.
     """
     found = []
+    parts: dict[str, list[Part]] = {}
     ships = report["plan"]
     names: set[str] = set()
     seen = _read(SeenPlans, report.get("placements"))
@@ -55,6 +57,8 @@ def explain(
                 lost = layers.differences(ships, row["plan"])
                 row["places"] += [_place(each) for each in lost if (each.loss or 0.0) > 0]
         names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
+        for name in dict.fromkeys([plan, *({ships} & {*seen.names()})]):
+            parts.setdefault(name, []).extend(layers.parts(name))
         part_of = _part_of(layers, plan)
         shipped = _part_of(layers, ships) if ships in {*seen.names()} - {plan} else {}
         for each in graph.nodes:
@@ -79,6 +83,7 @@ def explain(
         "ships": ships,
         "plan": plan,
         "plans": plans,
+        "remarks": [*filter(None, (sum_remark(report, *item) for item in parts.items()))],
         "backend": backend,
         "nodes": found,
     }
@@ -145,7 +150,12 @@ def _place(each: Difference) -> dict[str, Any]:
 def _part(part: Part | None) -> dict[str, Any] | None:
     if part is None:
         return None
-    return {"backend": part.backend, "nodes": sorted(part.nodes), "seconds": part.seconds}
+    return {
+        "backend": part.backend,
+        "nodes": sorted(part.nodes),
+        "seconds": part.seconds,
+        "flags": list(part.flags),
+    }
 
 
 def _node(

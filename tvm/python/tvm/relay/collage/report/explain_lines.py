@@ -10,6 +10,7 @@ from typing import Any
 from ..costs.cost import format_seconds
 from ..plans import OP_LEVEL
 from .placement import label_of
+from .times import time_text
 
 # Names of other nodes in a line at most.
 _MOST_NODES = 12
@@ -46,10 +47,11 @@ def _plan_lines(told: dict[str, Any], is_whole: bool) -> list[str]:
     lines = [*told["head"]]
     for row in told["plans"]:
         lines += [row["text"], *_place_lines(row["places"], is_whole)]
+    if plan != ships and not told["plans"]:
+        lines.append(f"{plan} was not measured beside {ships}.")
+    lines += told["remarks"]
     if plan == ships:
         return [*lines, f"Parts of plan {plan}, the dearest first:"]
-    if not told["plans"]:
-        lines.append(f"{plan} was not measured beside {ships}.")
     return [*lines, f"Parts of plan {plan}, the dearest first, and what {ships} has there:"]
 
 
@@ -77,7 +79,8 @@ def _parts_text(parts: list[dict[str, Any]]) -> str:
     total = sum(part["seconds"] or 0.0 for part in parts)
     names = Counter(part["backend"] for part in parts)
     shown = ", ".join(name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items()))
-    return f"{format_seconds(total)} ({shown})"
+    flags = dict.fromkeys(flag for part in parts for flag in part["flags"])
+    return f"{format_seconds(total)} ({', '.join([shown, *flags])})"
 
 
 def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: bool) -> list[str]:
@@ -101,9 +104,8 @@ def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
         lines.append(f"  {row['backend']}: {_state(row, node['is_kernel'])}")
         for each in _some(row["candidates"], 3, is_whole):
             lines.append(
-                f"    {format_seconds(each['seconds'])} for nodes "
+                f"    {time_text(each['seconds'], each['flags'])} for nodes "
                 + _nodes_text(each["nodes"], is_whole)
-                + (f" ({', '.join(each['flags'])})" if each["flags"] else "")
             )
         lines += [
             f"    {each['status']} for nodes {_nodes_text(each['nodes'], is_whole)}: "
@@ -121,8 +123,12 @@ def _place_text(part: dict[str, Any], is_whole: bool) -> str:
     """Where a node runs, with which others and how long."""
     nodes = part["nodes"]
     others = f", with nodes {_nodes_text(nodes, is_whole)}" if len(nodes) > 1 else ""
-    seconds = "" if part["seconds"] is None else f", {format_seconds(part['seconds'])}"
-    return f"{part['backend']}{others}{seconds}"
+    return f"{part['backend']}{others}, {_time(part)}"
+
+
+def _time(part: dict[str, Any]) -> str:
+    alone = " alone" * (part["seconds"] is None)
+    return time_text(part["seconds"], part["flags"]) + alone
 
 
 def _some(rows: list[Any], most: int, is_whole: bool) -> list[Any]:
@@ -142,10 +148,9 @@ def _part_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
     backend."""
     first = nodes[0]
     part = first["part"]
-    seconds = "not measured alone" if part["seconds"] is None else format_seconds(part["seconds"])
     ops = label_of([node["op"] or "call of a function" for node in nodes])
     indexes = _nodes_text([node["node"] for node in nodes], is_whole)
-    lines = [f"{part['backend']}: {ops} (nodes {indexes}), {seconds}"]
+    lines = [f"{part['backend']}: {ops} (nodes {indexes}), {_time(part)}"]
     if told["plan"] != told["ships"]:
         there = {tuple(n["ships"]["nodes"]): n["ships"] for n in nodes if n["ships"]}.values()
         dearest = sorted(there, key=lambda each: -(each["seconds"] or 0.0))

@@ -12,7 +12,7 @@ from typing import Any
 from ..function_report import FunctionGraph, GraphNode
 from ..placement import SeenPlans
 from ..plans import TVM_ALONE
-from .net import Known, Net
+from .net import Kernel, Known, Net
 
 # Where a placement has what launches no kernel.
 _FREE = "host"
@@ -20,11 +20,13 @@ _FREE = "host"
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Nodes that run together in a plan; seconds alone, None where nobody measured that."""
+    """Nodes that run together in a plan; seconds alone, None where nobody measured that, and what
+    makes them doubtful."""
 
     backend: str
     nodes: frozenset[int]
     seconds: float | None
+    flags: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +72,10 @@ class Layers:
             nodes = frozenset(part.nodes)
             if is_tvms and not (part.cost.is_usable and nodes & set(self._kernels)):
                 continue  # among TVM's kernels below
-            seconds = part.cost.seconds if part.cost.is_usable else None
             backend = TVM_ALONE if is_tvms else part.backend
-            found.append(Part(backend, nodes, seconds or self._known.seconds(backend, nodes)))
+            found.append(_part(backend, self._known.part(backend, part.nodes, vars(part.cost))))
             placed |= nodes
-        tvms = (
-            Part(TVM_ALONE, frozenset(kernel.nodes), kernel.seconds)
-            for kernel in self._known.tvms_kernels(placed)
-        )
+        tvms = (_part(TVM_ALONE, kernel) for kernel in self._known.tvms_kernels(placed))
         return [*found, *(part for part in tvms if part.nodes & set(self._kernels))]
 
     def differences(self, here: str, there: str) -> list[Difference]:
@@ -95,6 +93,10 @@ class Layers:
 
     def op_of(self, node: int) -> str:
         return self.node_of[node].op or "call of a function"
+
+
+def _part(backend: str, kernel: Kernel) -> Part:
+    return Part(backend, frozenset(kernel.nodes), kernel.seconds, kernel.flags)
 
 
 def _components(parts: Iterable[Part]) -> list[frozenset[int]]:

@@ -125,10 +125,12 @@ function drawTime(bar, tableRoot, note, graph, select) {
   const unknown = graph.plan.boxes.filter(
     (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
   ).length;
-  note.textContent = boxes.length
-    ? `${counted(boxes.length, "part")}, measured alone: ${formatSeconds(total)} in all` +
-      `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above.`
+  const words = boxes.length
+    ? `${counted(boxes.length, "part")}, measured alone: ` +
+      `${timeText({ seconds: total, flags: flagsOf(boxes) })} in all` +
+      `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above. ${graph.plan.remark}`
     : "No part of this plan has a time of its own.";
+  note.replaceChildren(...withCode(words));
   const sums = new Map();
   for (const box of boxes) sums.set(box.backend, (sums.get(box.backend) || 0) + box.seconds);
   boxes.sort((a, b) => sums.get(b.backend) - sums.get(a.backend) || b.seconds - a.seconds);
@@ -144,7 +146,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
         for (const box of boxes.filter((one) => one.backend === backend)) {
           const segment = html("div", {
             class: "time-segment",
-            title: `${box.label}: ${formatSeconds(box.seconds)}`,
+            title: `${box.label}: ${timeText(box)}`,
             onclick: () => select(box.k),
           });
           segment.style.flexGrow = box.seconds / sum;
@@ -176,7 +178,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
         ),
         chip(box.backend),
         shapeText(box.type),
-        formatSeconds(box.seconds),
+        timeText(box),
         formatShare(box.seconds / total),
       ]);
     tableRoot.replaceChildren(

@@ -164,19 +164,18 @@ class Facts {
       const here = instead_seconds
         ? `, the plan by operators ${formatSeconds(instead_seconds)} there`
         : "";
-      return `slower: a part of ${size} takes ${formatSeconds(cost.seconds)}${here}`;
+      return `slower: a part of ${size} takes ${timeText(cost)}${here}`;
     }
     const words = why.replaceAll("_", " ");
     return message ? `${words}: ${message}` : words;
   }
 
   _known(kind, { row, nodes }) {
-    const noisy = (row.cost.flags || []).includes("noisy");
     return {
       kind,
       seconds: row.cost.seconds,
       nodes,
-      noisy,
+      flags: row.cost.flags || [],
       rule: row.rule,
       text: row.cost.message || "",
     };

@@ -171,7 +171,7 @@ function showChoice(choice) {
   byId("workspace").classList.toggle("has-choice", Boolean(choice));
   if (!choice) return;
   const { box } = choice;
-  const time = box.seconds == null ? "" : `, ${formatSeconds(box.seconds)}`;
+  const time = box.backend ? `, ${timeText(box)}` : "";
   byId("said").textContent = `${box.label}${box.backend ? ` on ${box.backend}` : ""}${time}`;
 }
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ...costs.cost import format_seconds
 from ..net import Net, short_name
+from ..times import sum_remark, time_text
 from .arranged import lay_out_boxes
 from .layers import Layout
 from .palette import Look, looks_of
@@ -59,6 +60,7 @@ class Picture:
     heights: list[float]
     bottoms: list[float]
     title: str
+    remark: str
     width: float
     height: float
     aside: float
@@ -66,8 +68,10 @@ class Picture:
     def draw(self, pen: Pen) -> None:
         """All of it; edges lie below boxes."""
         looks = looks_of(box.backend for box in self.graph.boxes if box.backend)
-        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=self.width - 2 * _MARGIN)
+        room = self.width - 2 * _MARGIN
+        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=room)
         self._legend(pen, looks)
+        pen.text(_MARGIN, self.height - 10, self.remark, 11, MUTED, room=room)
         for points in self._edges():
             pen.curve(points)
         for k, box in enumerate(self.graph.boxes):
@@ -80,7 +84,8 @@ class Picture:
             if boxes:
                 seconds = sum(box.seconds or 0.0 for box in boxes)
                 words = f"{backend}: {len(boxes)} part{'s' if len(boxes) > 1 else ''}"
-                words += f", {format_seconds(seconds)}" if seconds else ""
+                flags = dict.fromkeys(flag for box in boxes for flag in box.flags)
+                words += f", {time_text(seconds, flags)}" if seconds else ""
                 pen.band(x, y - 9, 12, 12, look)
                 pen.text(x + 18, y + 1, words, 12, MUTED)
                 x += 34 + 6.3 * len(words)
@@ -114,9 +119,8 @@ class Picture:
         look = looks[box.backend]
         pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
         pen.band(x + 1, y + 1, 10, height - 2, look)
-        time = "" if box.seconds is None else format_seconds(box.seconds)
-        pen.text(x + width - 9, y + 18, time, 12, is_bold=True, anchor="end")
-        room = width - 32 - 7 * len(time)
+        pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end")
+        room = width - 32 - 7 * len(box.time)
         pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room)
         share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
         words = box.rule if box.seconds is None else f"{share:.1%} of the parts' time"
@@ -152,9 +156,10 @@ def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") 
         y += tall + _LAYER_GAP
     title = _title(report, function["function"], plan)
     width = max(layout.width, 480.0) + 2 * _MARGIN
-    height = y - _LAYER_GAP + _MARGIN
+    remark = sum_remark(report, plan, [box for box in graph.boxes if box.backend])
+    height = y - _LAYER_GAP + _MARGIN + (_ROW if remark else 0.0)
     aside = (width - layout.width) / 2
-    return Picture(graph, net, layout, tops, heights, bottoms, title, width, height, aside)
+    return Picture(graph, net, layout, tops, heights, bottoms, title, remark, width, height, aside)
 
 
 def _title(report: dict[str, Any], function: str, plan: str) -> str:
