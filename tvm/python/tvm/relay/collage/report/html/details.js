@@ -132,9 +132,10 @@ class Details {
       const found = facts.elsewhere(part, backend);
       if (isOperator && backend === part.backend)
         return { backend, isHere: true, kind: "within", text: this._within(box) };
-      return isHere && part.seconds != null
-        ? { backend, isHere, kind: "same", seconds: part.seconds, flags: part.flags, text: "" }
-        : { backend, isHere, ...found };
+      if (!isHere) return { backend, isHere, ...found };
+      return part.seconds == null
+        ? { backend, isHere, kind: "within", text: "nobody measured this part alone" }
+        : { backend, isHere, kind: "same", seconds: part.seconds, flags: part.flags, text: "" };
     });
     const same = rows.filter((row) => row.kind === "same");
     const longest = greatest([...same.map((row) => row.seconds), 1e-12]);

@@ -166,7 +166,7 @@ class Facts {
         : "";
       return `slower: a part of ${size} takes ${timeText(cost)}${here}`;
     }
-    const words = why.replaceAll("_", " ");
+    const words = whyText(why);
     return message ? `${words}: ${message}` : words;
   }
 
@@ -193,6 +193,11 @@ class Facts {
     }
     return seconds;
   }
+}
+
+/** A reason's name for people. */
+function whyText(why) {
+  return why === "not_measured" ? "its cost was not asked for" : why.replaceAll("_", " ");
 }
 
 /** JSON's value, whose numbers of one look are texts behind EXACT. */
