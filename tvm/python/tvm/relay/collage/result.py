@@ -33,6 +33,7 @@ from .report import (
     write_form,
     write_picture,
 )
+from .report.picture.palette import report_looks
 from .tuning import TuningRecords
 
 
@@ -168,7 +169,7 @@ class Result:
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
-        return to_dot(self.mod, TVM_ALONE)
+        return to_dot(self.mod, TVM_ALONE, report_looks(self.report))
 
     def save_html(self, path: str | os.PathLike) -> None:
         """Write the report as one page for a browser, which needs no network (docs/report.md)."""

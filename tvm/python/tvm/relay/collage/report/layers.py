@@ -12,11 +12,7 @@ from typing import Any
 from ..function_report import FunctionGraph, GraphNode
 from ..placement import SeenPlans
 from ..plans import TVM_ALONE
-from .net import Kernel, Known, Net
-
-# Where a placement has what launches no kernel.
-_FREE = "host"
-
+from .net import FREE, Kernel, Known, Net, host_kind
 
 @dataclasses.dataclass(frozen=True)
 class Part:
@@ -58,7 +54,7 @@ class Layers:
         self.graph = graph
         self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
         self._kernels = [node.index for node in graph.nodes if node.is_kernel]
-        self._host = report["host"].split()[0]
+        self._host = host_kind(report)
         self._seen, self._function = seen, function["function"]
         self._known = Known(Net(function["graph"]), function["graph"]["costed"])
 
@@ -68,7 +64,7 @@ class Layers:
         found: list[Part] = []
         placed: set[int] = set()
         for part in placement.function(self._function).parts:
-            is_tvms = part.backend in (self._host, _FREE)
+            is_tvms = part.backend in (self._host, FREE)
             nodes = frozenset(part.nodes)
             if is_tvms and not (part.cost.is_usable and nodes & set(self._kernels)):
                 continue  # among TVM's kernels below

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..plans import TVM_ALONE
 
+# As placements call who runs what launches no kernel.
+FREE = "host"
 _SHOWN = ("call", "call_other", "function", "other")
 _SEEN_THROUGH = ("tuple", "projection")
 _MOST_OPS = 4
@@ -79,6 +81,11 @@ class Net:
         shown = ", ".join(f"{n} {name}" if n > 1 else name for name, n in told[:_MOST_OPS])
         left = sum(n for _, n in told[_MOST_OPS:])
         return f"{shown}, {left} more" if left else shown
+
+
+def host_kind(report: dict[str, Any]) -> str:
+    """As placements call TVM: the kind of the host target, such as llvm."""
+    return str(report["host"]).split(" ", 1)[0]
 
 
 def short_name(node: dict[str, Any]) -> str:

@@ -15,10 +15,8 @@ from typing import Any
 from ...errors import CollageError
 from ...placement.seen import parts_at
 from ...plans import TVM_ALONE
-from ..net import Known, Net
+from ..net import FREE, Known, Net, host_kind
 from ..times import time_text
-
-_FREE = "host"  # as a placement calls who runs what launches no kernel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +129,7 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
     """A plan of a function. Precondition: the report has both."""
     net = Net(function["graph"])
     parts = _parts_of(report, function["function"], plan)
-    host = {str(report["host"]).split(" ", 1)[0], _FREE}
+    host = {host_kind(report), FREE}
     known = Known(net, function["graph"]["costed"])
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
