@@ -157,9 +157,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
           html(
             "span",
             { class: "time-label" },
-            backend,
-            " ",
-            html("b", {}, formatShare(sum / total)),
+            html("span", {}, backend, " ", html("b", {}, formatShare(sum / total))),
           ),
         );
         return group;
@@ -203,10 +201,7 @@ function drawSearch(root, drawable, pick) {
   for (const row of REPORT.functions) {
     if (row.skipped)
       root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
-    else root.append(html("p", {}, `@${row.function}: ${row.search}`));
-    root.append(
-      ...row.cuts.map((line) => html("p", { class: "muted" }, `Limit that cut: ${line}`)),
-    );
+    else root.append(html("p", {}, searchText(row)), searchFigures(row));
   }
   const phases = Object.entries(REPORT.seconds);
   if (phases.length) {
@@ -253,6 +248,27 @@ function drawSearch(root, drawable, pick) {
       ),
     );
   }
+}
+
+/** What the search of a function found, for people. */
+function searchText({ function: name, candidates, nodes, is_optimal }) {
+  const where = REPORT.functions.length > 1 ? ` of @${name}` : "";
+  const found = is_optimal
+    ? "No other choice among them has a smaller sum of times."
+    : "A limit ended the search: another choice among them may have a smaller sum of times.";
+  const choice = `${counted(candidates, "part")} that a backend could run`;
+  return `The plan by operators${where} was chosen among ${choice}, over ${counted(nodes, "node")}. ${found}`;
+}
+
+/** The search's own figures, for those who look into it. */
+function searchFigures({ search, cuts }) {
+  const lines = [search, ...cuts.map((line) => `Limit that cut: ${line}`)];
+  return html(
+    "details",
+    { class: "search-figures" },
+    html("summary", { class: "muted" }, "Figures of the search"),
+    ...lines.map((line) => html("p", { class: "muted" }, line)),
+  );
 }
 
 /** Trials of the search of whole plans: latency of each, the best so far, the plan by operators. */
