@@ -30,6 +30,7 @@ from .report import (
     print_result,
     result_to_json,
     to_dot,
+    with_search_of,
     write_form,
     write_picture,
 )
@@ -159,6 +160,14 @@ class Result:
         """Plan, measurements, parts, the graph with all that was known of each node, and the
         placements of all plans, as JSON values (docs/report.schema.json); times in seconds."""
         return full_report(self)
+
+    def told_by(self, source: dict[str, Any] | None, file: str) -> Result:
+        """A replay of this file's placement, whose report tells of the search that `source` tells
+        of."""
+        found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
+        if source:
+            vars(found)["report"] = with_search_of(found.report, source)
+        return found
 
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:
         """The same decision, with what was worked out of it, and this `make_built`."""

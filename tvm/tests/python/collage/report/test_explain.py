@@ -203,7 +203,9 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
     assert place["plan"] == "collage" and {part["backend"] for part in place["here"]} == {"tvm"}
     text = "\n".join(explain_lines(explain(shipped, "tvm", node=first["node"]), is_long=True))
     assert text.startswith("Why not another backend: beside the parts of tvm stands ")
-    assert f"  {NAME}: 11 s ({NAME}, tvm) in the plan by operators, 19 s (tvm) here, at nodes " in text
+    assert (
+        f"  {NAME}: 11 s ({NAME}, tvm) in the plan by operators, 19 s (tvm) here, at nodes " in text
+    )
     [exp] = explain(shipped, "tvm", op="exp")["nodes"]
     [row] = [row for row in exp["backends"] if row["backend"] == NAME]
     assert row["beside"] is None and row["reason"]["why"] == "refused", "is no matter of a plan"
@@ -278,7 +280,10 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     ("asked", "says"),
     [
         ({"node": 999}, "there is no node 999: the graph's nodes are 0 to 9"),
-        ({"node": 3}, "node 3 is the name of an operator or a function, no call; the nearest calls"),
+        (
+            {"node": 3},
+            "node 3 is the name of an operator or a function, no call; the nearest calls",
+        ),
         ({"node": -1}, "there is no node -1: the graph's nodes are 0 to 9"),
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),

@@ -75,7 +75,11 @@ def explain(
                 told = _node(function["function"], each, part, rows)
                 found.append({**told, "ships": _part(shipped.get(each.index))})
     if not report["functions"]:
-        raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
+        why = report["guard_skipped"] or "TVM was alone"
+        ask = "; `collage explain` of the report or library where that was decided tells why"
+        raise OptionError(
+            f"the report tells of no search: {why}{ask if report['guard_skipped'] else ''}"
+        )
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
         raise OptionError(f"no function was searched, so that there is no node: {why}")

@@ -19,8 +19,8 @@ _MOST_PLACES = 2
 _MOST_TOLD = 10
 # What reasons compare, where the plan is not the one that the search gave them for.
 _REFERS = (
-    "Why not another backend: beside the parts of {plan} stands what its own plan takes at the same "
-    "nodes, or where it has none the plan by operators, each part alone."
+    "Why not another backend: beside the parts of {plan} stands what its own plan takes at the "
+    "same nodes, or where it has none the plan by operators, each part alone."
 )
 
 

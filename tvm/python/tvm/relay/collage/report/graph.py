@@ -36,7 +36,7 @@ def to_dot(mod: tvm.IRModule, host: str, looks: Mapping[str, Look]) -> str:
     functions = [(var.name_hint, function) for var, function in mod.functions_items()]
     functions = [item for item in functions if isinstance(item[1], relay.Function)]
     parts = {name: function for name, function in functions if is_external_function(function)}
-    lines = ["digraph placement {", f"  node [shape=box, style=filled]"]
+    lines = ["digraph placement {", "  node [shape=box, style=filled]"]
     drawing = _Drawing(parts, host, looks)
     for name, function in sorted(functions, key=lambda item: (item[0] != "main", item[0])):
         if name not in parts:

@@ -14,6 +14,7 @@ from ..placement import SeenPlans
 from ..plans import TVM_ALONE
 from .net import FREE, Kernel, Known, Net, host_kind
 
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """Nodes that run together in a plan; seconds alone, None where nobody measured that, and what

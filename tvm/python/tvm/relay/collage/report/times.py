@@ -27,7 +27,7 @@ class Timed(Protocol):
 
 
 def time_text(seconds: float | None, flags: Iterable[str]) -> str:
-    """"1.23 ms (noisy, busy)", or that nobody measured it."""
+    """As "1.23 ms (noisy, busy)", or that nobody measured it."""
     if seconds is None:
         return NOT_MEASURED
     told = ", ".join(flags)

@@ -33,7 +33,10 @@ def to_trace(report: dict[str, Any], plan: str | None = None, function: str = ""
         events += _function(number, f"{name}: @{row['function']}", graph)
     whole = next((row for row in report["plans"] if row["name"] == name and row["seconds"]), None)
     if whole:
-        interval: dict[str, Any] = {"low_us": _micro(whole["low"]), "high_us": _micro(whole["high"])}
+        interval: dict[str, Any] = {
+            "low_us": _micro(whole["low"]),
+            "high_us": _micro(whole["high"]),
+        }
         if remark := sum_remark(report, name, [box for box in boxes if box.backend]):
             interval["parts"] = remark
         events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
