@@ -14,6 +14,7 @@ import fault_search
 import measure_fakes
 import numpy as np
 import pytest
+import tuning_nets
 import tvm
 from fault_runs import wait_until
 from measure_fakes import fake_options, measure
@@ -26,8 +27,17 @@ from tvm.relay.collage.rpc import DeviceRunner, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
 from tvm.relay.collage.timing.rounds import Further
+from tvm.relay.collage.tuning import read_log
 
 STEP = "rpc_fleet:fake_measure"
+# A build that measures little and keeps nothing.
+SHORT = {
+    "progress": "quiet",
+    "store": "none",
+    "workers": 1,
+    "measure_seconds": 0.02,
+    "guard_rounds": 3,
+}
 
 
 @pytest.fixture(scope="module")
@@ -245,20 +255,24 @@ def real_device(fleet):
     end(server)
 
 
-@pytest.mark.parametrize("asked", [{"tune": 2}, {"transfer_log": ["log.jsonl"]}])
-def test_schedules_are_not_looked_for_on_devices_which_one_line_says(fleet, asked):
-    fleet.start("tuned", 1)
-    x = tvm.relay.var("x", shape=(2, 8))
-    dense = tvm.relay.nn.dense(x, tvm.relay.const(np.ones((4, 8), "float32")))
-    mod = tvm.IRModule.from_expr(tvm.relay.Function([x], dense))
+@pytest.mark.parametrize("tuner", ["autotvm", "ansor", "metaschedule"])
+def test_kernels_are_tuned_on_a_device(tuner, fleet, forked, real_device, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     options = collage.CollageOptions(
-        rpc_tracker=fleet.tracker, rpc_key="tuned", progress="quiet", store="none", **asked
+        rpc_tracker=fleet.tracker,
+        rpc_key="real",
+        tune=2,
+        tuner=tuner,
+        tune_model="random",
+        **SHORT,
     )
-    with pytest.raises(OptionError) as error:
-        collage.optimize(mod, None, ["llvm", "dnnl"], options)
-    said = str(error.value)
-    assert said.startswith(f"{next(iter(asked))} tries schedules on this machine")
-    assert "name the log by the option tuning_log" in said and "\n" not in said
+    target = collage.host_target(device=real_device)
+    result = collage.optimize(tuning_nets.conv(4, 4), None, [target], options)
+    print(result.Summary())
+    [log] = (tmp_path / "tvm-collage" / "tuning").glob("*.jsonl")
+    print(log)
+    lines = read_log(log)
+    print(lines)
 
 
 def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):
