@@ -68,7 +68,7 @@ class DevicePool(WorkerPool):
         try:
             found = self._open_all(workers)
             infos = ([self._info] if self._info else []) + list(found.values())
-            if not infos:
+            if not found:
                 raise DeviceError(
                     f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
                     f"and none got free in {self._wait_seconds:g} s (relay.collage.rpc_wait)"
@@ -165,7 +165,7 @@ class DevicePool(WorkerPool):
                 worker.kill()
         for problem in problems:
             _logger.warning("a device of key %r cannot be used: %s", self._key, problem)
-        if problems and not found and self._info is None:
+        if problems and not found:
             raise DeviceError("; ".join(dict.fromkeys(problems)))
         return found
 
