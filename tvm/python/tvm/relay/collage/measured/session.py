@@ -19,7 +19,7 @@ from tvm.target import Target
 from ..backends import BUILTIN, find_backend
 from ..costs.kernel import KernelChoice
 from ..costs.options import MeasureOptions
-from ..costs.weights import bytes_in_turn
+from ..costs.weights import CACHE_BYTES, bytes_in_turn
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..logs import warn_once
@@ -73,10 +73,8 @@ def open_session(
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
     """
-    measuring = measure_options(options)
-    if network is not None:
-        measuring = dataclasses.replace(measuring, network_bytes=bytes_in_turn(network))
-    with _new_estimator(options, measuring, external_targets) as estimator:
+    network_bytes = CACHE_BYTES if network is None else bytes_in_turn(network)
+    with _new_estimator(options, network_bytes, external_targets) as estimator:
         try:
             yield Session(estimator)
         finally:
@@ -101,7 +99,7 @@ class OwnSession:
         options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
         if self._session is None or options != self._options:
             self.close()
-            self._session, self._options = Session(_new_estimator(current, options[0])), options
+            self._session, self._options = Session(_new_estimator(current)), options
         return self._session
 
     def close(self) -> None:
@@ -111,8 +109,11 @@ class OwnSession:
         self._session = None
 
 
-def measure_options(options: Any) -> MeasureOptions:
-    """How CollageOptions say that candidates are measured."""
+def measure_options(
+    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+) -> MeasureOptions:
+    """How CollageOptions say that candidates for these targets are measured, in a network of so
+    many bytes of weights."""
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,
@@ -120,6 +121,8 @@ def measure_options(options: Any) -> MeasureOptions:
         budget_seconds=options.measure_seconds,
         seed=options.seed,
         compiler=options.rpc_compiler,
+        imports=own_backend_modules(external_targets),
+        network_bytes=network_bytes,
     )
 
 
@@ -197,10 +200,9 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: Any, measuring: MeasureOptions, external_targets: Iterable[Target] = ()
+    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
 ) -> MeasuredCostEstimator:
-    imports = own_backend_modules(external_targets)
-    measuring = dataclasses.replace(measuring, imports=imports)
+    measuring = measure_options(options, network_bytes, external_targets)
     runner = _device_runner(options, measuring)
     try:
         return MeasuredCostEstimator(
