@@ -85,21 +85,29 @@ class OwnSession:
     """The session of a CostEstimator that was given none, as one of TVM's API is.
 
     Its options come with the PassContext of the pass that asks, so it is made when it is first
-    asked for; other measuring options make another. Its workers end with close(), with this object
-    and with the interpreter.
+    asked for; other measuring options, which the pass's network decides too, make another. Its
+    workers end with close(), with this object and with the interpreter.
     """
 
     def __init__(self) -> None:
         self._session: Session | None = None
         self._options: tuple[Any, ...] = ()
+        self._network_bytes = CACHE_BYTES
+
+    def set_network(self, network: tvm.IRModule) -> int:
+        """What candidates are parts of from now on; the bytes of weights that it reads in turn."""
+        self._network_bytes = bytes_in_turn(network)
+        return self._network_bytes
 
     def get(self) -> Session:
         """The session of the current PassContext's options."""
-        current = CollageOptions.current()
-        options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
+        current, network_bytes = CollageOptions.current(), self._network_bytes
+        measuring = measure_options(current, network_bytes)
+        options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
         if self._session is None or options != self._options:
             self.close()
-            self._session, self._options = Session(_new_estimator(current)), options
+            self._session = Session(_new_estimator(current, network_bytes))
+            self._options = options
         return self._session
 
     def close(self) -> None:
@@ -200,7 +208,7 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+    options: Any, network_bytes: int, external_targets: Iterable[Target] = ()
 ) -> MeasuredCostEstimator:
     measuring = measure_options(options, network_bytes, external_targets)
     runner = _device_runner(options, measuring)
