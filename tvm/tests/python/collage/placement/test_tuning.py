@@ -84,8 +84,8 @@ def test_records_of_which_builds_make_other_kernels_since_are_refused_with_the_c
     edited(path, lambda value: value["made_with"]["tuning"].update(digest=earlier))
     assert refused(path, str(log)) == (
         f"the placement was made for something else: its 1 tuning records (ansor {earlier}) are in "
-        "force, but builds make other kernels of them now (ansor, weights laid out) than those that "
-        "it was measured with; make it again, or allow it by the option "
+        "force, but builds make other kernels of them now (ansor, weights laid out) than those "
+        "that it was measured with; make it again, or allow it by the option "
         "relay.collage.placement_allow=['tuning']"
     )
     assert replay(path, str(log), placement_allow=["tuning"]).plan == "tvm"

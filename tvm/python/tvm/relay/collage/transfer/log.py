@@ -88,9 +88,9 @@ def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
                 earlier.add(key)
     if earlier - set(found):
         warn_once(
-            f"tuning log {path}: trials of transferred schedules in it do not count, because builds "
-            f"make other kernels now ({built_as(KIND)}): transfer to it again, by `collage tt "
-            "transfer` or the option transfer_log, which makes these trials anew"
+            f"tuning log {path}: trials of transferred schedules in it do not count, because "
+            f"builds make other kernels now ({built_as(KIND)}): transfer to it again, by `collage "
+            "tt transfer` or the option transfer_log, which makes these trials anew"
         )
     return found
 

@@ -12,7 +12,7 @@ import contextvars
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -84,22 +84,19 @@ class TuningRecords:
 
     def digest(self) -> str:
         """16 hex digits, equal for equal records; "" without any."""
-        return self._digest(built_as)
+        return self._digest({})
 
     def earlier_digests(self) -> set[str]:
         """Those of the same records where builds made something else of them."""
-        ways = [(kind, way) for kind, all_ways in _BUILT_AS.items() for way in all_ways[:-1]]
-        digests = {
-            self._digest(lambda k, kind=kind, way=way: way if k == kind else built_as(k))
-            for kind, way in ways
-        }
-        return digests - {self.digest()}
+        ways = [{kind: way} for kind, ways in _BUILT_AS.items() for way in ways[:-1]]
+        return {self._digest(earlier) for earlier in ways} - {self.digest()}
 
-    def _digest(self, way_of: Callable[[str], str]) -> str:
+    def _digest(self, earlier: Mapping[str, str]) -> str:
+        """earlier: by kind, what builds made of its records, if not what they make today."""
         if not self:
             return ""
-        text = json.dumps(sorted((way_of(record.kind), record.identity) for record in self))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        rows = [(earlier.get(r.kind, built_as(r.kind)), r.identity) for r in self]
+        return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()[:16]
 
     def of_module(self, mod: tvm.IRModule) -> TuningRecords:
         """Those that kernels of TVM's in `mod` (typed) may use; perhaps more, never fewer."""
