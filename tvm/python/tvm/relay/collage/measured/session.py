@@ -23,6 +23,7 @@ from ..costs.weights import CACHE_BYTES, bytes_in_turn
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..logs import warn_once
+from ..named_options import option
 from ..options import CollageOptions
 from ..rpc import DeviceInfo, DeviceRunner
 from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
@@ -230,7 +231,10 @@ def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | No
     if not options.rpc_tracker:
         if options.rpc_key:
             raise DeviceError(
-                "option relay.collage.rpc_key is set, relay.collage.rpc_tracker is not: give the "
+                option("rpc_key")
+                + " is set, "
+                + option("rpc_tracker", "relay.collage.rpc_tracker")
+                + " is not: give the "
                 "tracker's 'host:port' as well, or neither"
             )
         return None

@@ -16,6 +16,7 @@ import tvm_collage
 from ..backends import find_backend
 from ..compile.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
+from ..named_options import option
 from ..tuning import TRANSFERRED, TuningRecords, built_as, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning
 
@@ -101,17 +102,19 @@ def _tuning_difference(used: TuningRecords, then: Tuning) -> str:
     if then.digest in used.earlier_digests():
         ways = ", ".join(map(built_as, now.kinds))
         return (
-            f"its {then.Summary()} are in force, but builds make other kernels of them now ({ways}) "
-            "than those that it was measured with"
+            f"its {then.Summary()} are in force, but builds make other kernels of them now "
+            f"({ways}) than those that it was measured with"
         )
     if not then.records:
         return (
-            f"{now.Summary()} are in force, and it was made without: build without the option "
-            "relay.collage.tuning_log and outside of contexts with records"
+            f"{now.Summary()} are in force, and it was made without: build without "
+            + option("tuning_log", "the option relay.collage.tuning_log")
+            + " and outside of contexts with records"
         )
     return (
-        f"{now.Summary()} are in force, not its {then.Summary()}: name their logs by the option "
-        "relay.collage.tuning_log=[...], or build in the context that holds them"
+        f"{now.Summary()} are in force, not its {then.Summary()}: name their logs by "
+        + option("tuning_log", "the option relay.collage.tuning_log=[...]", value="...")
+        + ", or build in the context that holds them"
     )
 
 
