@@ -7,7 +7,7 @@
 
 namespace tvm::collage {
 
-/*! \brief Functions of Python's; all but the first give JSON. Questions and answers are in the same order. */
+/*! \brief Functions of Python's; all but the first give JSON, in the order of the questions. */
 struct EstimatorFunctions {
   /*!
    * \brief (the module, typed, that the next candidates are parts of) -> how many bytes of weights
