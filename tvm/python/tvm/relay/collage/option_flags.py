@@ -74,7 +74,8 @@ def parse_option(row: Option, value: Any, called: str) -> Any:
     try:
         check_options({key: parsed})
     except (TypeError, ValueError) as error:
-        raise OptionError(str(error).replace(f"option {key}", called)) from error
+        text: OptionText = error.args[0]
+        raise OptionError(text.with_options(lambda _: called)) from error
     return parsed
 
 
