@@ -16,6 +16,7 @@ import tvm
 from tvm.target import Target
 
 from ..errors import OptionError
+from ..named_options import option
 from ..tuner.session import Shipped, shipped_of, tuning_session
 from ..tuning import TuningRecords, records_in_force
 from .row import Row, build_options, written_down
@@ -39,7 +40,8 @@ def tuning(
         name = "tune" if options.tune else "transfer_log"
         raise OptionError(
             f"{name} tries schedules on this machine, but candidates run on devices: tune there "
-            "with TVM's own tools and name the log by the option tuning_log"
+            "with TVM's own tools and name the log by "
+            + option("tuning_log", "the option tuning_log")
         )
 
     workers = options.workers or default_workers()
