@@ -20,6 +20,7 @@ from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..messages import is_end_of_session
+from ..named_options import option
 from .device_info import DeviceInfo, check_alike
 from .session import SILENCE_SECONDS, call_with_device, open_device, run_on_device
 from .tracker import Address, Tracker
@@ -71,7 +72,9 @@ class DevicePool(WorkerPool):
             if not found:
                 raise DeviceError(
                     f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
-                    f"and none got free in {self._wait_seconds:g} s (relay.collage.rpc_wait)"
+                    f"and none got free in {self._wait_seconds:g} s ("
+                    + option("rpc_wait", "relay.collage.rpc_wait")
+                    + ")"
                 )
             check_alike(infos)
         except BaseException:
@@ -137,7 +140,9 @@ class DevicePool(WorkerPool):
         )
         raise DeviceError(
             f"no device of key {self._key!r} is registered at RPC tracker {self._tracker}; "
-            f"{known}. Set relay.collage.rpc_key, or start a server on the device: `python -m "
+            f"{known}. Set "
+            + option("rpc_key", "relay.collage.rpc_key")
+            + ", or start a server on the device: `python -m "
             f"tvm.relay.collage.rpc_server --tracker {self._tracker} --key {self._key}`"
         )
 

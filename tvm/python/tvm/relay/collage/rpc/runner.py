@@ -16,6 +16,7 @@ from ..exec.process import WorkerOptions
 from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
+from ..named_options import option
 from ..timing.comparison import Comparison
 from ..timing.interleave import Contestant
 from .comparison import compare_on_device
@@ -43,8 +44,10 @@ class DeviceRunner:
         no address or no key."""
         if not key:
             raise DeviceError(
-                "option relay.collage.rpc_tracker is set, relay.collage.rpc_key is not: give the "
-                "key under which the devices' servers registered"
+                option("rpc_tracker")
+                + " is set, "
+                + option("rpc_key", "relay.collage.rpc_key")
+                + " is not: give the key under which the devices' servers registered"
             )
         check_key(key)
         self._address, self._key, self._wait_seconds = Address.parse(tracker), key, wait_seconds

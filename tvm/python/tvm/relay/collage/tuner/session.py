@@ -26,6 +26,7 @@ from ..errors import BackendUnavailableError, OptionError, UnknownBackendError
 from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
+from ..named_options import option
 from ..progress import steps
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, sources_of
@@ -91,11 +92,15 @@ def tuning_session(
     if options.tune and kind != options.tuner:
         raise OptionError(
             f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
-            f"{options.tuner}: set the option tuner to ansor, or leave one of the two out"
+            f"{options.tuner}: set "
+            + option("tuner", "the option tuner")
+            + " to ansor, or leave one of the two out"
         )
     if options.tune:
         check_cost_model(
-            options.tune_model, f"tune={options.tune}", "set the option tune_model to random"
+            options.tune_model,
+            f"tune={options.tune}",
+            "set " + option("tune_model", "the option tune_model") + " to random",
         )
     # Where only shipped ones are judged nothing is written.
     log = Path(os.devnull)
@@ -138,7 +143,7 @@ def check_cost_model(model: str, what: str, otherwise: str) -> None:
     if model == "xgb" and importlib.util.find_spec("xgboost") is None:
         raise BackendUnavailableError(
             f"{what} searches by a cost model of xgboost, which is not installed: "
-            f"pip install 'tvm-collage[tune]', or {otherwise}"
+            "pip install 'tvm-collage[tune]', or " + otherwise
         )
 
 
