@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read out of others' messages is what they say: each of them is made to say it here.
 
-LLVM's is in compile/test_debug_lets.py, the end of a device's session in rpc/test_devices.py.
+The end of a device's session is in rpc/test_devices.py.
 """
 
 import os

@@ -16,8 +16,6 @@ _UNKNOWN_KIND = re.compile(r'Target kind "([^"]+)" is not (?:defined|found)')
 _AROUND = "The type inference pass was unable to infer a type for this expression."
 # TVM's RPC (rpc_endpoint.cc), when the other side has ended the session.
 _SHUTDOWN = "kShutdown"
-# LLVM 22 refuses the debug information of let-bound floats and vectors.
-_DEBUG_INFO = "#dbg_declare must be a pointer or int"
 # Linkers in the locale C: GNU's say "undefined reference to `f'", LLVM's "undefined symbol: f".
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
 # gcc, clang and linkers in the locale C.
@@ -55,11 +53,6 @@ def is_consequence(diagnostic: str) -> bool:
 def is_end_of_session(message: str) -> bool:
     """Whether TVM's RPC failed because the device has ended the session."""
     return _SHUTDOWN in message
-
-
-def is_debug_info_failure(error: BaseException) -> bool:
-    """Whether a build failed by the debug information of a hoisted vector expression."""
-    return _DEBUG_INFO in str(error)
 
 
 def undefined_symbols(output: str) -> set[str]:

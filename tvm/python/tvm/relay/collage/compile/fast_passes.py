@@ -9,7 +9,9 @@
   them apart (see `doubled`).
 - Around each ForwardFoldScaleAxis and BackwardFoldScaleAxis, products that would scale weights at
   run time are fenced in (see `scale_axis`).
-- After TVM's common sub-expression pass, bindings that LLVM rejects are undone (see `debug_lets`).
+- TVM's common sub-expression pass on kernels is left out: LLVM has one of its own, rejects the debug
+  information of some of the bindings that TVM's makes, and kernels whose loops are unrolled spend up
+  to a hundred times as long in TVM's as in all that follows (docs/measurements.md).
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that
@@ -38,7 +40,6 @@ from tvm.ir.instrument import pass_instrument
 from tvm.relay.backend import te_compiler
 
 from ..shared_patch import SharedPatch
-from .debug_lets import inline_undescribable_lets
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place
@@ -112,8 +113,12 @@ class FastPasses:
         self._vector_math = vector_math
 
     def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
-        """False for an InferType that has nothing to do."""
-        return not (self._is_active and info.name == "InferType" and self._typed.covers(mod))
+        """False for an InferType that has nothing to do, and for what LLVM does."""
+        if not self._is_active:
+            return True
+        if info.name == "InferType":
+            return not self._typed.covers(mod)
+        return info.name != "tir.CommonSubexprElimTIR"
 
     def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
         """Changes `mod` in place: a pass before, or the caller, has made it the build's own."""
@@ -138,8 +143,6 @@ class FastPasses:
             type_in_place(mod)
         if name in ("InferType", "DefuseOps") or (name in _FOLD_SCALE_AXIS and remove_fences(mod)):
             self._typed.add(mod)
-        elif name == "tir.CommonSubexprElimTIR":
-            inline_undescribable_lets(mod)
 
     def stop(self) -> None:
         """Ends the instrument's work and frees what it holds."""
@@ -148,20 +151,16 @@ class FastPasses:
 
 
 @contextlib.contextmanager
-def fast_passes(
-    opt_level: int | None = None, config: dict[str, Any] | None = None
-) -> Iterator[FastPasses]:
+def fast_passes(opt_level: int | None = None) -> Iterator[FastPasses]:
     """Context in which TVM's passes take the shortcuts of this module.
 
-    It is the current PassContext, with `opt_level` (None: unchanged) and `config` entries put on
-    top. A module that FoldConstant or SimplifyExpr is called on directly must not be shared: it is
+    It is the current PassContext, with `opt_level` (None: unchanged) in place of its own. A module that FoldConstant or SimplifyExpr is called on directly must not be shared: it is
     changed in place.
     """
     current = tvm.transform.PassContext.current()
     instrument = FastPasses(has_vector_math())
     inherited = list(current.instruments or [])
-    is_same = not config and opt_level in (None, current.opt_level)
-    if inherited and is_same:
+    if inherited and opt_level in (None, current.opt_level):
         # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
         # pass timing forgets its figures then).
         context: Any = joined(current, instrument)
@@ -171,7 +170,7 @@ def fast_passes(
             required_pass=list(current.required_pass),
             disabled_pass=list(current.disabled_pass),
             instruments=[*inherited, instrument],
-            config={**dict(current.config.items()), **(config or {})},
+            config=dict(current.config.items()),
         )
     try:
         with context, remembered_build_info(), exact_bytes(), matmul_axes():

@@ -2,30 +2,22 @@
 """The one way from a module, partitioned or not, to a library: for measuring and for deployment.
 
 TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
-needs them, constants are kept once, and the one failure of LLVM that TVM can be built around is.
+needs them, and constants are kept once.
 
 Test: compile/test_library.py
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import tvm
 
 from ..external import is_external_function
-from ..messages import is_debug_info_failure
 from .constants import mend_constants
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile
-
-_LOG = logging.getLogger(__name__)
-
-# LLVM 22 refuses the debug information of let-bound floats and vectors. `debug_lets` prevents the
-# ones seen; should another appear, a build without hoisting is the way round.
-_WITHOUT_HOISTING = {"tir.disable_cse_tir": True}
 
 
 def build_library(
@@ -89,12 +81,5 @@ def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
-    try:
-        with fast_passes(opt_level):
-            return mend_constants(build())
-    except tvm.TVMError as error:
-        if not is_debug_info_failure(error):
-            raise
-        _LOG.debug("building again without TIR common sub-expressions: LLVM refused debug info")
-    with fast_passes(opt_level, config=_WITHOUT_HOISTING):
+    with fast_passes(opt_level):
         return mend_constants(build())
