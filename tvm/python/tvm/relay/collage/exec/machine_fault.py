@@ -25,6 +25,7 @@ from .resolve import resolve
 
 MEMORY, KILLED = "memory", "killed"
 FOLDER, RESOURCES, COMPILER, LIBRARY = "folder", "resources", "compiler", "library"
+DEVICE = "device"
 
 # Kind of fault -> what to do about it.
 ADVICE = {
@@ -36,6 +37,7 @@ ADVICE = {
     RESOURCES: "end other programs, or raise the limits of open files and processes (ulimit)",
     COMPILER: "install g++, or set CXX to a C++ compiler that works",
     LIBRARY: "install what is missing, or leave the backend out of the target list",
+    DEVICE: "start the device's server again",
 }
 # Those that need not hit the next candidate as well.
 PASSING = (MEMORY, KILLED)

@@ -13,6 +13,7 @@ from ..costs.candidate import CandidateModule
 from ..errors import DeviceError
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.process import WorkerOptions
+from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
 from ..named_options import option
@@ -88,6 +89,10 @@ class DeviceRunner:
     def drive(self, builds: WorkerPool) -> None:
         with phase("build and measure"):
             drive(builds, self.pool)
+
+    def call_with_device(self, job: Job) -> Reply:
+        """See DevicePool."""
+        return self.pool.call_with_device(job)
 
     def compare(
         self, contestants: Sequence[Contestant], *args: Any, **options: Any
