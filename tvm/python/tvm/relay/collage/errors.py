@@ -11,6 +11,11 @@ from tvm._ffi.base import ERROR_TYPE, register_error
 class CollageError(Exception):
     """Base of the errors below."""
 
+    @property
+    def text(self) -> str:
+        """What it says: an OptionText (named_options.py) where that names an option."""
+        return self.args[0] if self.args else ""
+
 
 class UnknownBackendError(CollageError, ValueError):
     """A target or option names a backend that was never registered."""
