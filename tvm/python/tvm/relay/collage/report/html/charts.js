@@ -382,8 +382,7 @@ function drawReasons(root) {
 }
 
 function unplacedText(row) {
-  if (row.why !== "slower")
-    return `${whyText(row.why)}${row.message ? `: ${row.message}` : ""}`;
+  if (row.why !== "slower") return `${whyText(row.why)}${row.message ? `: ${row.message}` : ""}`;
   const ratio =
     row.instead_seconds > 0
       ? `, ${(row.backend_seconds / row.instead_seconds).toFixed(2)} times as long`

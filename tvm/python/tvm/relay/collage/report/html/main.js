@@ -7,8 +7,8 @@ const BUTTONS_HEIGHT = 48;
 
 function begin() {
   byId("made-for").textContent = REPORT.host;
-  ["line-ships", "line-latency", "line-next"].forEach(
-    (id, k) => byId(id).replaceChildren(...withCode(DATA.head[k])),
+  ["line-ships", "line-latency", "line-next"].forEach((id, k) =>
+    byId(id).replaceChildren(...withCode(DATA.head[k])),
   );
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
