@@ -129,7 +129,8 @@ def _optimize(
     samples: Mapping[str, Any],
 ) -> Result:
     """The phases, in order."""
-    placement = _placement_of(options.placement or None if placement is None else placement)
+    decision = options.placement or None if placement is None else placement
+    placement = _placement_of(decision)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
@@ -142,7 +143,7 @@ def _optimize(
     given, plans = given_records(options, targets.host), Plans(prepared, targets)
     job = Job(prepared, targets, options, build_options, samples, executor, given, plans, clock)
     if placement is not None:
-        return _replay(job, placement)
+        return _replay(job, placement, decision)
     if not targets.external:
         warn_host_alone(targets.host, options)
         if not options.tunes():
@@ -288,8 +289,10 @@ def _placement_of(given: Any) -> Placement | None:
     )
 
 
-def _replay(job: Job, placement: Placement) -> Result:
-    """What the placement says, without measuring."""
+def _replay(job: Job, placement: Placement, decision: Any) -> Result:
+    """What the placement says, without measuring; `decision` is it or its file."""
+    is_file = isinstance(decision, (str, os.PathLike))
+    file = f", {os.fspath(decision)}" if is_file else ""
     host, external = job.targets.host, [target.kind.name for target in job.targets.external]
     with job.clock.phase("replay"), job.records.in_force():
         mod = apply_placement(job.prepared, placement, host, external, job.options.placement_allow)
@@ -300,7 +303,7 @@ def _replay(job: Job, placement: Placement) -> Result:
         None,
         [],
         job.clock.seconds,
-        "it was built by a decision that was made before",
+        f"it was built by a decision that was made before{file}",
         makers={placement.plan: lambda: placement},
         records=job.records,
         kernels=placement.kernels,

@@ -31,9 +31,11 @@ from .report import (
     print_result,
     result_to_json,
     to_dot,
+    with_search_of,
     write_form,
     write_picture,
 )
+from .report.picture.palette import report_looks
 from .tuning import TuningRecords
 
 
@@ -160,6 +162,14 @@ class Result:
         placements of all plans, as JSON values (docs/report.schema.json); times in seconds."""
         return full_report(self)
 
+    def told_by(self, source: dict[str, Any] | None, file: str) -> Result:
+        """A replay of this file's placement, whose report tells of the search that `source` tells
+        of."""
+        found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
+        if source:
+            vars(found)["report"] = with_search_of(found.report, source)
+        return found
+
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:
         """The same decision, with what was worked out of it, and this `make_built`."""
         found = dataclasses.replace(self, make_built=make_built)
@@ -169,7 +179,7 @@ class Result:
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
-        return to_dot(self.mod, TVM_ALONE)
+        return to_dot(self.mod, TVM_ALONE, report_looks(self.report))
 
     def save_html(self, path: str | os.PathLike) -> None:
         """Write the report as one page for a browser, which needs no network (docs/report.md)."""

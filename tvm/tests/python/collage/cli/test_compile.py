@@ -55,6 +55,42 @@ def test_a_placement_is_replayed_without_measuring(folder, capsys):
     np.testing.assert_array_equal(outputs(replayed)[0], outputs(folder / "net.so")[0])
 
 
+@pytest.mark.parametrize("name", ["net.so", "report.json", "placement.json"])
+def test_a_replay_carries_what_the_source_told_of_its_search(folder, tmp_path, capsys, name):
+    replayed, report = tmp_path / "again.so", tmp_path / "again.json"
+    made = (folder / "net.onnx", folder / name, "-o", replayed, "--report", report)
+    assert call("replay", *made, "--backends", "dnnl") == 0
+    assert f"why: collage explain {replayed}" in capsys.readouterr().out
+    assert json.loads(report.read_text()) == collage.load(replayed).report
+    told = {}
+    for library in (folder / "net.so", replayed):
+        assert call("explain", library, "--op", "cos") == 0
+        told[library] = capsys.readouterr().out
+    assert told[replayed] == told[folder / "net.so"] and "runs on tvm" in told[replayed]
+    assert call("explain", replayed) == 0
+    assert f"a decision that was made before, {folder / name}." in capsys.readouterr().out
+
+
+def test_a_replay_of_a_placement_without_its_report_says_whom_to_ask(folder, tmp_path, capsys):
+    (tmp_path / "p.json").write_bytes((folder / "placement.json").read_bytes())
+    replayed = tmp_path / "again.so"
+    made = (folder / "net.onnx", tmp_path / "p.json", "-o", replayed)
+    assert call("replay", *made, "--backends", "dnnl") == 0
+    assert "why: collage explain" not in capsys.readouterr().out
+    assert call("explain", replayed) == 1
+    err = capsys.readouterr().err
+    assert f"it was built by a decision that was made before, {tmp_path / 'p.json'}; " in err
+    assert "`collage explain` of the report or library where that was decided" in err
+    # A placement that is another one than its report's is not explained by that.
+    placement = json.loads((tmp_path / "p.json").read_text())
+    for part in placement["functions"][0]["parts"]:
+        part["cost"]["message"] = "another search's"
+    (tmp_path / "p.json").write_text(json.dumps(placement))
+    (tmp_path / "p.json.report").write_bytes((folder / "placement.json.report").read_bytes())
+    assert call("replay", *made, "--backends", "dnnl") == 0
+    assert not collage.load(replayed).report["functions"]
+
+
 def test_replay_has_the_flags_of_what_it_does_alone(capsys):
     with pytest.raises(SystemExit):
         call("replay", "--help")
@@ -88,7 +124,8 @@ def test_what_is_next_is_what_can_be_done(folder, capsys, monkeypatch):
     made = (folder / "net.onnx", folder / "placement.json", "-o", folder / "next.so")
     assert call("replay", *made, "--backends", "dnnl") == 0
     out = capsys.readouterr().out
-    assert out.endswith(f"Next: collage run {folder / 'next.so'} --time\n")
+    why = f"why: collage explain {folder / 'next.so'}"
+    assert out.endswith(f"Next: collage run {folder / 'next.so'} --time; {why}\n")
     with_made_up_costs(monkeypatch)
     assert call("compile", folder / "net.onnx", "-o", folder / "next.so", *QUICK) == 0
     assert f"; why: collage explain {folder / 'next.so'}\n" in capsys.readouterr().out

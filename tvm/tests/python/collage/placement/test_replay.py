@@ -84,6 +84,7 @@ def test_the_option_names_a_file(result, path, nothing_is_measured):
     with tvm.transform.PassContext(config={"relay.collage.placement": str(path)}):
         again = collage.optimize(mod, params, TARGETS)
     assert tvm.ir.structural_equal(again.mod, result.mod)
+    assert again.guard_skipped.endswith(f"made before, {path}"), "whom to ask for the reasons"
 
 
 def test_the_pass_alone_replays_a_file(result, path):

@@ -116,7 +116,8 @@ def test_what_launches_no_kernel_says_so(report):
     assert told["nodes"][0]["part"] is None
     assert explain_lines(told, is_long=True)[-2:] == [
         "node 0 x: var float32[2, 4]",
-        "  launches no kernel and is in no part: there is nothing to decide for it",
+        "  launches no kernel and is in no part: there is nothing to decide for it; the nearest "
+        "calls are 5, 6, 7",
     ]
     free = json.loads(json.dumps(report))
     graph = free["functions"][0]["graph"]
@@ -184,10 +185,39 @@ def test_another_plan_is_told_beside_what_ships_alone(result):
     # A backend's reasons are told if they are asked for, and whose they are.
     lines = explain_lines(explain(report, "tvm", backend=NAME), is_long=False)
     assert any(line.startswith(f"  not {NAME}: ") for line in lines)
-    assert lines[-1].startswith("Reasons are those against the plan by operators")
+    told_first = next(k for k, line in enumerate(lines) if line.startswith("Why not another back"))
+    assert lines[told_first - 1].startswith("Parts of plan tvm")
     [first, _] = told["nodes"][:2]
     lines = explain_lines(explain(report, "tvm", node=first["node"]), is_long=True)
     assert any(line.startswith("  in collage, which ships: ") for line in lines)
+
+
+def test_reasons_are_about_the_plan_that_is_explained(result, report):
+    """Not about the parts that the plan by operators has there."""
+    shipped = compared(result, tvm=1.0, collage=1.1)
+    told = explain(shipped, "tvm")
+    assert not told["is_by_operators"] and explain(shipped, "collage")["is_by_operators"]
+    first = next(each for each in told["nodes"] if each["op"] == "nn.relu")
+    [row] = [row for row in first["backends"] if row["backend"] == NAME]
+    place = row["beside"]
+    assert place["plan"] == "collage" and {part["backend"] for part in place["here"]} == {"tvm"}
+    text = "\n".join(explain_lines(explain(shipped, "tvm", node=first["node"]), is_long=True))
+    assert text.startswith("Why not another backend: beside the parts of tvm stands ")
+    assert (
+        f"  {NAME}: 11 s ({NAME}, tvm) in the plan by operators, 19 s (tvm) here, at nodes " in text
+    )
+    [exp] = explain(shipped, "tvm", op="exp")["nodes"]
+    [row] = [row for row in exp["backends"] if row["backend"] == NAME]
+    assert row["beside"] is None and row["reason"]["why"] == "refused", "is no matter of a plan"
+    assert "has it in the plan by operators" not in text
+
+
+def test_a_cost_that_was_not_asked_for_is_said_to_be_that(report):
+    other = json.loads(json.dumps(report))
+    for reason in other["functions"][0]["graph"]["reasons"]:
+        reason.update(why="not_measured", message="even if it took no time")
+    lines = explain_lines(explain(other, "collage"), is_long=False)
+    assert f"  not {NAME}: its cost was not asked for: even if it took no time" in lines
 
 
 def test_a_plan_that_was_not_compared_says_so(result):
@@ -250,7 +280,10 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     ("asked", "says"),
     [
         ({"node": 999}, "there is no node 999: the graph's nodes are 0 to 9"),
-        ({"node": 3}, "node 3 names an operator"),
+        (
+            {"node": 3},
+            "node 3 is the name of an operator or a function, no call; the nearest calls",
+        ),
         ({"node": -1}, "there is no node -1: the graph's nodes are 0 to 9"),
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),

@@ -9,6 +9,9 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay.collage.report import to_dot
+from tvm.relay.collage.report.picture.palette import looks_of
+
+LOOKS = looks_of(["alpha", "beta"])
 
 TWO_BACKENDS = """
 #[version = "0.0.5"]
@@ -33,7 +36,7 @@ def @part_b(%x: Tensor[(8), float32], Compiler="beta", Primitive=1,
 
 def drawn(mod, host="tvm"):
     """Fill colours by label, and edges between labels, in the order of the text."""
-    text = to_dot(mod, host)
+    text = to_dot(mod, host, LOOKS)
     nodes = re.findall(r'^ *(\w+) \[label="([^"]*)".*fillcolor=([^\]]+)\]$', text, re.MULTILINE)
     names = {node: label for node, label, _ in nodes}
     edges = re.findall(r"^ *(\w+) -> (\w+)$", text, re.MULTILINE)
@@ -85,7 +88,7 @@ def test_other_functions_are_clusters_of_their_own():
         def @helper(%data: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.relu(%data) }
         """
     )
-    text = to_dot(mod, "tvm")
+    text = to_dot(mod, "tvm", LOOKS)
     assert text.index('"cluster_main"') < text.index('"cluster_helper"')
     assert 'label="call of helper"' in text
 
@@ -98,11 +101,11 @@ def test_an_identity_draws_its_input_into_the_output():
 def test_a_quote_in_a_name_is_escaped():
     data = relay.var('a"b\\', shape=(4,))
     mod = tvm.IRModule.from_expr(relay.Function([data], relay.nn.relu(data)))
-    assert r'label="a\"b\\"' in to_dot(mod, "tvm")
+    assert r'label="a\"b\\"' in to_dot(mod, "tvm", LOOKS)
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_graphviz_takes_it():
-    text = to_dot(relay.fromtext(TWO_BACKENDS), "tvm")
+    text = to_dot(relay.fromtext(TWO_BACKENDS), "tvm", LOOKS)
     done = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True)
     assert "alpha" in done.stdout

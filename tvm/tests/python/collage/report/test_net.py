@@ -55,7 +55,9 @@ def test_of_equal_candidates_the_faster_counts():
         {"backend": "b", "nodes": [1], "cost": {"seconds": seconds}} for seconds in (2.0, 1.0, None)
     ]
     known = Known(net_of([0]), costed)
-    assert known.seconds("b", [0, 1]) == 1.0 and known.seconds("tvm", [1]) is None
+    nobody = {"seconds": None}
+    assert known.part("b", [0, 1], nobody).seconds == 1.0
+    assert known.part("tvm", [1], nobody).seconds is None
 
 
 def test_labels_are_short():

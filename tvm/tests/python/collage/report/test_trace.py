@@ -48,7 +48,7 @@ def test_what_has_no_time_of_its_own_says_so():
         part["cost"] = {**part["cost"], "status": "unknown", "seconds": None}
     report["functions"][0]["graph"]["costed"] = []
     events = parts_of(to_trace(report))
-    assert all(e["dur"] == 0 and e["args"]["time"] == "not measured alone" for e in events)
+    assert all(e["dur"] == 0 and e["args"]["time"] == "not measured" for e in events)
 
 
 def test_nothing_to_draw_is_an_error():

@@ -12,13 +12,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..files import check_file_path, json_text, write_whole
+from ..files import check_file_path, json_text, write_report, write_whole
 from ..options import option_table
 from ..placement import Placement
 from ..report import doubt, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized
-from .decisions import placement_in, side_file
+from .decisions import placement_in, search_of, side_file
 
 # What a build by a decision depends on, which measures nothing.
 _OF_REPLAY = {
@@ -89,6 +89,8 @@ def _replay(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
     placement: Placement = placement_in(options.decision, options.plan)
     result: Result = optimized(options, placement)
+    result = result.told_by(search_of(options.decision, placement), options.decision)
+    write_report(result, _report_path(options) or "")
     result.save_library(options.output)
     written = {"report": _report_path(options), "library": options.output}
     _tell(options, result.report, written)
@@ -112,7 +114,7 @@ def _tell(
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
     print("\n".join([ships, latency, *filter(None, [doubt(report)]), *wrote]))
     if library := files.get("library"):
-        # Without a search there is nothing to explain.
+        # Without a search, and a report of one, there is nothing to explain.
         why = f"; why: collage explain {library}" if report["functions"] else ""
         print(f"Next: collage run {library} --time{why}")
     elif advice != doubt(report):

@@ -15,7 +15,7 @@ from ..loaded import read_placements
 from ..named_options import option
 from ..placement import Placement, load_placement
 from ..placement.json_form import FORMAT
-from ..report import check_has_ratios
+from ..report import check_has_ratios, check_is_full
 
 # What every report has; another file of JSON has none of it.
 _FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
@@ -80,6 +80,21 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
             f"the report {path} is of an older version and has no placements", "file"
         )
     return read_placements(value["placements"]).placement(plan or value["plan"])
+
+
+def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] | None:
+    """The report in or beside a decision, where it tells of the search that found just this
+    placement; None where there is none."""
+    path = os.fspath(path)
+    try:
+        value = _read(path)
+        if value.get("format") == FORMAT:
+            value = _read(side_file(path))
+        check_is_full(value)
+        found = read_placements(value["placements"]).placement(placement.plan)
+    except CollageError:
+        return None
+    return value if value["functions"] and found.functions == placement.functions else None
 
 
 def _read(path: str) -> dict[str, Any]:

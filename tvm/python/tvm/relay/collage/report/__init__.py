@@ -6,7 +6,7 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 
 from .facts import Summary, is_single, result_to_json
 from .forms import FORMS, check_has_ratios, check_is_full, write_form, write_picture
-from .full import full_report
+from .full import full_report, with_search_of
 from .graph import to_dot
 from .head import doubt, head_lines
 from .history import plot_history
@@ -43,6 +43,7 @@ __all__ = [
     "print_titled",
     "result_to_json",
     "to_dot",
+    "with_search_of",
     "write_form",
     "write_picture",
 ]

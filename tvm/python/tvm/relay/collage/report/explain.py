@@ -12,13 +12,18 @@ from ..errors import OptionError
 from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
 from ..named_options import option
 from ..placement import SeenPlans
-from ..plans import TVM_ALONE
+from ..plans import OP_LEVEL, TVM_ALONE
 from ..records import RecordError, read
 from .head import doubt, head_lines
 from .layers import Difference, Layers, Part
+from .times import sum_remark
 
 # From here on a plan takes so many times as long, and not so many percent longer.
 _FAR = 2.0
+# Reasons that are about the plan by operators, and not about the backend.
+_OF_A_PLAN = ("slower", "no_better_plan", "not_measured")
+# Calls that are named beside a node that is none.
+_MOST_CALLS = 3
 
 
 def explain(
@@ -37,6 +42,8 @@ def explain(
     there is none of them, or the report has no graph.
     """
     found = []
+    parts: dict[str, list[Part]] = {}
+    is_by_operators = True
     ships = report["plan"]
     names: set[str] = set()
     seen = _read(SeenPlans, report.get("placements"))
@@ -56,16 +63,24 @@ def explain(
                 lost = layers.differences(ships, row["plan"])
                 row["places"] += [_place(each) for each in lost if (each.loss or 0.0) > 0]
         names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
+        for name in dict.fromkeys([plan, *({ships} & {*seen.names()})]):
+            parts.setdefault(name, []).extend(layers.parts(name))
+        beside = _beside(layers, plan, graph, seen.names())
+        is_by_operators = is_by_operators and not beside
         part_of = _part_of(layers, plan)
         shipped = _part_of(layers, ships) if ships in {*seen.names()} - {plan} else {}
         for each in graph.nodes:
             if _is_asked(each, node, op):
                 part = part_of.get(each.index)
-                rows = _backends(each, part, graph, backend)
+                rows = _backends(each, part, graph, backend, beside)
                 told = _node(function["function"], each, part, rows)
                 found.append({**told, "ships": _part(shipped.get(each.index))})
     if not report["functions"]:
-        raise OptionError("the report tells of no search: it was a replay, or TVM was alone")
+        why = report["guard_skipped"] or "TVM was alone"
+        ask = "; `collage explain` of the report or library where that was decided tells why"
+        raise OptionError(
+            f"the report tells of no search: {why}{ask if report['guard_skipped'] else ''}"
+        )
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
         raise OptionError(f"no function was searched, so that there is no node: {why}")
@@ -79,8 +94,11 @@ def explain(
         "doubt": doubt(report),
         "ships": ships,
         "plan": plan,
+        "is_by_operators": is_by_operators,
         "plans": plans,
+        "remarks": [*filter(None, (sum_remark(report, *item) for item in parts.items()))],
         "backend": backend,
+        "nearest_calls": [] if node is None else _nearest_calls(node, report),
         "nodes": found,
     }
 
@@ -95,6 +113,23 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
 def _part_of(layers: Layers, plan: str) -> dict[int, Part]:
     """By a node's index, the part that holds it in a plan."""
     return {index: part for part in layers.parts(plan) for index in part.nodes}
+
+
+def _beside(
+    layers: Layers, plan: str, graph: FunctionGraph, seen: list[str]
+) -> dict[str, tuple[str, dict[int, Difference]]]:
+    """By backend the plan that says what it takes where `plan` has another: its own, else that by
+    operators; with the differences by node. {} for the plan by operators itself, which the search's
+    reasons are about."""
+    known = {*seen} - {plan}
+    if OP_LEVEL not in known or not layers.differences(plan, OP_LEVEL):
+        return {}
+    found = {}
+    for backend in graph.backends:
+        other = backend.name if backend.name in known else OP_LEVEL
+        lost = layers.differences(plan, other)
+        found[backend.name] = (other, {node: each for each in lost for node in each.nodes})
+    return found
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +181,12 @@ def _place(each: Difference) -> dict[str, Any]:
 def _part(part: Part | None) -> dict[str, Any] | None:
     if part is None:
         return None
-    return {"backend": part.backend, "nodes": sorted(part.nodes), "seconds": part.seconds}
+    return {
+        "backend": part.backend,
+        "nodes": sorted(part.nodes),
+        "seconds": part.seconds,
+        "flags": list(part.flags),
+    }
 
 
 def _node(
@@ -170,9 +210,13 @@ def _node(
 
 
 def _backends(
-    node: GraphNode, part: Part | None, graph: FunctionGraph, only: str | None
+    node: GraphNode,
+    part: Part | None,
+    graph: FunctionGraph,
+    only: str | None,
+    beside: dict[str, tuple[str, dict[int, Difference]]],
 ) -> list[dict[str, Any]]:
-    """What is known of a node on each backend."""
+    """What is known of a node on each backend; `beside`: see _beside."""
     rows = []
     for name in [
         each.name for each in graph.backends if each.is_external or each.name == TVM_ALONE
@@ -186,13 +230,19 @@ def _backends(
         reasons = [r for r in graph.reasons if r.backend == name and node.index in r.nodes]
         refused = [r for r in graph.refusals if r.backend == name and node.index in r.nodes]
         refused.sort(key=lambda r: len(r.nodes))
+        has_it = part is not None and part.backend == name
+        is_of_a_plan = not reasons or reasons[0].why in _OF_A_PLAN
+        other, lost = beside.get(name, ("", {}))
+        place = None if has_it or not is_of_a_plan else lost.get(node.index)
+        is_known = place is not None and place.loss is not None
         rows.append(
             {
                 "backend": name,
-                "has_it": part is not None and part.backend == name,
+                "has_it": has_it,
                 "candidates": [_candidate(r) for r in usable],
                 "failures": [_candidate(r) for r in costed if r.cost.seconds is None],
                 "reason": _reason(reasons[0], graph) if reasons else None,
+                "beside": {"plan": other, **_place(place)} if place and is_known else None,
                 "refusals": list(
                     {
                         (r.rule, r.reason): {
@@ -248,7 +298,11 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
     if node is not None and op is not None:
         return f"the graph has no node {node} that is {op}"
     if node is not None:
-        return f"node {node} names an operator: `collage explain --all` shows the nodes that run"
+        calls = ", ".join(map(str, _nearest_calls(node, report)))
+        return (
+            f"node {node} is the name of an operator or a function, no call; the nearest calls are "
+            f"{calls}: `collage explain --all` shows all"
+        )
     names = {each["op"] for each in nodes if each["is_kernel"]}
     known = ", ".join(sorted(filter(None, names))) or "none"
     if op is None:
@@ -257,6 +311,17 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
         f"the search; the operators are {known}"
     )
+
+
+def _nearest_calls(node: int, report: dict[str, Any]) -> list[int]:
+    """The nodes nearest to one of this index that launch a kernel, in order."""
+    calls = {
+        each["index"]
+        for row in report["functions"]
+        for each in (row.get("graph") or {"nodes": []})["nodes"]
+        if each["is_kernel"]
+    }
+    return sorted(sorted(calls, key=lambda call: (abs(call - node), call))[:_MOST_CALLS])
 
 
 def _read(kind: Any, value: Any) -> Any:

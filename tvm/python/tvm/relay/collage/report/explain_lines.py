@@ -8,14 +8,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..costs.cost import format_seconds
-from ..plans import OP_LEVEL
 from .placement import label_of
+from .times import time_text
+from .unplaced import why_text
 
 # Names of other nodes in a line at most.
 _MOST_NODES = 12
 # Where plans differ, and parts or nodes that are told in full, unless all are asked for.
 _MOST_PLACES = 2
 _MOST_TOLD = 10
+# What reasons compare, where the plan is not the one that the search gave them for.
+_REFERS = (
+    "Why not another backend: beside the parts of {plan} stands what its own plan takes at the "
+    "same nodes, or where it has none the plan by operators, each part alone."
+)
 
 
 def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -> list[str]:
@@ -28,6 +34,8 @@ def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -
     order = list(parts.values())
     shown = order if is_whole else order[:_MOST_TOLD]
     lines = [] if is_long else _plan_lines(told, is_whole)
+    if not told["is_by_operators"] and (is_long or _has_reasons(told)):
+        lines.append(_REFERS.format(plan=told["plan"]))
     for nodes in shown:
         lines += (_node_lines if is_long else _part_lines)(nodes, told, is_whole)
     if left := order[len(shown) :]:
@@ -35,8 +43,6 @@ def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -
         most = _seconds_of(left[0][0])
         dear = f", none of which takes longer than {format_seconds(most)} alone" if most else ""
         lines.append(f"There are {len(left)} other {what}{dear}: --all tells them too.")
-    if told["plan"] != OP_LEVEL and (is_long or _has_reasons(told)):
-        lines.append("Reasons are those against the plan by operators, by what parts take alone.")
     return [*lines, *filter(None, [told["doubt"]])]
 
 
@@ -46,10 +52,11 @@ def _plan_lines(told: dict[str, Any], is_whole: bool) -> list[str]:
     lines = [*told["head"]]
     for row in told["plans"]:
         lines += [row["text"], *_place_lines(row["places"], is_whole)]
+    if plan != ships and not told["plans"]:
+        lines.append(f"{plan} was not measured beside {ships}.")
+    lines += told["remarks"]
     if plan == ships:
         return [*lines, f"Parts of plan {plan}, the dearest first:"]
-    if not told["plans"]:
-        lines.append(f"{plan} was not measured beside {ships}.")
     return [*lines, f"Parts of plan {plan}, the dearest first, and what {ships} has there:"]
 
 
@@ -77,7 +84,8 @@ def _parts_text(parts: list[dict[str, Any]]) -> str:
     total = sum(part["seconds"] or 0.0 for part in parts)
     names = Counter(part["backend"] for part in parts)
     shown = ", ".join(name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items()))
-    return f"{format_seconds(total)} ({shown})"
+    flags = dict.fromkeys(flag for part in parts for flag in part["flags"])
+    return f"{format_seconds(total)} ({', '.join([shown, *flags])})"
 
 
 def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: bool) -> list[str]:
@@ -88,7 +96,9 @@ def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
     part = node["part"]
     what = node["op"] or node["kind"]
     if part is None:
+        calls = ", ".join(map(str, told["nearest_calls"]))
         why = "  launches no kernel and is in no part: there is nothing to decide for it"
+        why += f"; the nearest calls are {calls}" if calls else ""
         return [f"node {node['node']}{name}: {what} {node['type']}", why]
     lines = [
         f"node {node['node']}{name}: {what} {node['type']}",
@@ -98,12 +108,11 @@ def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
     if node["ships"]:
         lines.append(f"  in {told['ships']}, which ships: {_place_text(node['ships'], is_whole)}")
     for row in node["backends"]:
-        lines.append(f"  {row['backend']}: {_state(row, node['is_kernel'])}")
+        lines.append(f"  {row['backend']}: {_state(row, told, is_whole, node['is_kernel'])}")
         for each in _some(row["candidates"], 3, is_whole):
             lines.append(
-                f"    {format_seconds(each['seconds'])} for nodes "
+                f"    {time_text(each['seconds'], each['flags'])} for nodes "
                 + _nodes_text(each["nodes"], is_whole)
-                + (f" ({', '.join(each['flags'])})" if each["flags"] else "")
             )
         lines += [
             f"    {each['status']} for nodes {_nodes_text(each['nodes'], is_whole)}: "
@@ -121,8 +130,12 @@ def _place_text(part: dict[str, Any], is_whole: bool) -> str:
     """Where a node runs, with which others and how long."""
     nodes = part["nodes"]
     others = f", with nodes {_nodes_text(nodes, is_whole)}" if len(nodes) > 1 else ""
-    seconds = "" if part["seconds"] is None else f", {format_seconds(part['seconds'])}"
-    return f"{part['backend']}{others}{seconds}"
+    return f"{part['backend']}{others}, {_time(part)}"
+
+
+def _time(part: dict[str, Any]) -> str:
+    alone = " alone" * (part["seconds"] is None)
+    return time_text(part["seconds"], part["flags"]) + alone
 
 
 def _some(rows: list[Any], most: int, is_whole: bool) -> list[Any]:
@@ -142,10 +155,9 @@ def _part_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
     backend."""
     first = nodes[0]
     part = first["part"]
-    seconds = "not measured alone" if part["seconds"] is None else format_seconds(part["seconds"])
     ops = label_of([node["op"] or "call of a function" for node in nodes])
     indexes = _nodes_text([node["node"] for node in nodes], is_whole)
-    lines = [f"{part['backend']}: {ops} (nodes {indexes}), {seconds}"]
+    lines = [f"{part['backend']}: {ops} (nodes {indexes}), {_time(part)}"]
     if told["plan"] != told["ships"]:
         there = {tuple(n["ships"]["nodes"]): n["ships"] for n in nodes if n["ships"]}.values()
         dearest = sorted(there, key=lambda each: -(each["seconds"] or 0.0))
@@ -162,7 +174,7 @@ def _part_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
         if not row["has_it"]:
             states = list(
                 dict.fromkeys(
-                    _state(other)
+                    _state(other, told, is_whole)
                     for node in nodes
                     for other in node["backends"]
                     if other["backend"] == row["backend"]
@@ -175,19 +187,30 @@ def _part_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: boo
     return lines
 
 
-def _state(row: dict[str, Any], is_kernel: bool = True) -> str:
+def _state(
+    row: dict[str, Any], told: dict[str, Any], is_whole: bool, is_kernel: bool = True
+) -> str:
     """Why a backend does not have a node, or that it has."""
     if row["has_it"]:
         return "has it"
-    reason = row["reason"]
-    if reason is None:  # which kernels alone have
-        return "has it in the plan by operators" if is_kernel else "it launches no kernel"
+    reason, beside = row["reason"], row["beside"]
+    if beside is not None:
+        whose = "its own plan" if beside["plan"] == row["backend"] else "the plan by operators"
+        return (
+            f"{_parts_text(beside['there'])} in {whose}, {_parts_text(beside['here'])} here, at "
+            f"nodes {_nodes_text(beside['nodes'], is_whole)}"
+        )
+    if reason is None and not is_kernel:
+        return "it launches no kernel"
+    if reason is None:
+        return "it runs this in the plan by operators, and what both take there was not measured"
     if reason["why"] == "slower":
         there, here = reason["seconds"], reason["instead_seconds"]
         ratio = f", {there / here:.2f} times as long" if here else ""
-        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{ratio}"
+        place = "here" if told["is_by_operators"] else "in the plan by operators"
+        return f"slower: {format_seconds(there)} there, {format_seconds(here)} {place}{ratio}"
     rule = f"{reason['rule']}: " if reason["why"] == "refused" and reason["rule"] else ""
-    return f"{reason['why'].replace('_', ' ')}: {rule}{reason['message']}".removesuffix(": ")
+    return f"{why_text(reason['why'])}: {rule}{reason['message']}".removesuffix(": ")
 
 
 def _nodes_text(nodes: Iterable[int], is_whole: bool) -> str:

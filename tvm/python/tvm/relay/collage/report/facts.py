@@ -199,6 +199,7 @@ def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
         "total_seconds": sum(seconds),
         "share": sum(seconds) / total if total > 0 else 0.0,
         "noisy": sum("noisy" in row.cost.flags for row in group),
+        "busy": sum("busy" in row.cost.flags for row in group),
     }
 
 

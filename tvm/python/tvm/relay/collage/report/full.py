@@ -60,6 +60,13 @@ def full_report(result: Any) -> dict[str, Any]:
     return {**report, "placements": to_json(result.placements)}
 
 
+def with_search_of(report: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    """The report of a replay, which searched nothing, with what the report that its placement is of
+    tells of the functions and the plans: by that it is explained and drawn. What was measured end
+    to end stays with the other."""
+    return {**report, **{name: source[name] for name in ("functions", "placements")}}
+
+
 def _graph(graph: FunctionGraph, host: str) -> dict[str, Any]:
     values = to_json(graph)
     for row in values["backends"]:

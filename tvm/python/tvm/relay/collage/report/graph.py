@@ -7,6 +7,7 @@ Test: report/test_graph.py.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
@@ -14,27 +15,29 @@ from tvm import relay
 
 from ..external import is_external_function
 from ..relay_util.walk import nodes_of, operands_of
+from .picture.palette import Look, mixed
 from .placement import label_of, operators_of
 
-# Graphviz's Brewer scheme of twelve pastel colours; a thirteenth backend has the first one's again.
-_SCHEME, _COLOURS = "set312", 12
+# How much of a backend's colour a box has, so that its text is read.
+_TINT = 0.45
 _LABEL_WIDTH = 32
 # Nodes that only pass values on: what they take is drawn as if it came from there.
 _TRANSPARENT = (relay.Tuple, relay.TupleGetItem, relay.Let)
 _OTHERS = (relay.If, relay.Match, relay.RefCreate, relay.RefRead, relay.RefWrite)
 
 
-def to_dot(mod: tvm.IRModule, host: str) -> str:
+def to_dot(mod: tvm.IRModule, host: str, looks: Mapping[str, Look]) -> str:
     """The graph of `mod`, made for the host target, whose external parts are functions with a
-    Compiler attribute; `host` names what runs the other operators. Constants are left out.
+    Compiler attribute; `host` names what runs the other operators; `looks` those of all backends
+    (palette.report_looks). Constants are left out.
 
     Each function that is no part is a cluster, main the first. `dot -Tsvg` makes a picture of it.
     """
     functions = [(var.name_hint, function) for var, function in mod.functions_items()]
     functions = [item for item in functions if isinstance(item[1], relay.Function)]
     parts = {name: function for name, function in functions if is_external_function(function)}
-    lines = ["digraph placement {", f"  node [shape=box, style=filled, colorscheme={_SCHEME}]"]
-    drawing = _Drawing(parts, host)
+    lines = ["digraph placement {", "  node [shape=box, style=filled]"]
+    drawing = _Drawing(parts, host, looks)
     for name, function in sorted(functions, key=lambda item: (item[0] != "main", item[0])):
         if name not in parts:
             lines += [f"  subgraph {_quoted('cluster_' + name)} {{", f"    label={_quoted(name)}"]
@@ -44,13 +47,13 @@ def to_dot(mod: tvm.IRModule, host: str) -> str:
 
 
 class _Drawing:
-    """Numbers of nodes and colours of backends over all functions of a module."""
+    """Numbers of nodes over all functions of a module."""
 
-    def __init__(self, parts: dict[str, relay.Function], host: str) -> None:
-        self._parts, self._host = parts, host
+    def __init__(
+        self, parts: dict[str, relay.Function], host: str, looks: Mapping[str, Look]
+    ) -> None:
+        self._parts, self._host, self._looks = parts, host, looks
         self._count = 0
-        names = sorted({str(function.attrs["Compiler"]) for function in parts.values()})
-        self._colours = {name: i % _COLOURS + 1 for i, name in enumerate(names)}
 
     def draw(self, function: relay.Function) -> list[str]:
         """Lines for the nodes of one function and their edges."""
@@ -93,23 +96,17 @@ class _Drawing:
         return lines
 
     def _call(self, call: relay.Call) -> str:
-        colour: int | str
         name = call.op.name_hint if isinstance(call.op, relay.GlobalVar) else None
         if name in self._parts:
             part = self._parts[name]
             backend = str(part.attrs["Compiler"])
             text = textwrap.fill(label_of(operators_of(part)), _LABEL_WIDTH)
-            label, colour = f"{backend}\n{text}", self._colours[backend]
+            label, colour = f"{backend}\n{text}", mixed(self._looks[backend].colour, _TINT)
         elif isinstance(call.op, tvm.ir.Op):
             label, colour = f"{self._host}\n{call.op.name}", "gray92"
         else:
             label, colour = f"call of {name or type(call.op).__name__}", "white"
-        return f"label={_quoted(label)}, fillcolor={_colour(colour)}"
-
-
-def _colour(colour: int | str) -> str:
-    """A number of the scheme, or a name, which is of no scheme."""
-    return str(colour) if isinstance(colour, int) else f'"/x11/{colour}"'
+        return f"label={_quoted(label)}, fillcolor={_quoted(colour)}"
 
 
 def _taken(node: Any) -> list[Any]:

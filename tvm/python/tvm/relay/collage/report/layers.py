@@ -12,19 +12,18 @@ from typing import Any
 from ..function_report import FunctionGraph, GraphNode
 from ..placement import SeenPlans
 from ..plans import TVM_ALONE
-from .net import Known, Net
-
-# Where a placement has what launches no kernel.
-_FREE = "host"
+from .net import FREE, Kernel, Known, Net, host_kind
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Nodes that run together in a plan; seconds alone, None where nobody measured that."""
+    """Nodes that run together in a plan; seconds alone, None where nobody measured that, and what
+    makes them doubtful."""
 
     backend: str
     nodes: frozenset[int]
     seconds: float | None
+    flags: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Layers:
         self.graph = graph
         self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
         self._kernels = [node.index for node in graph.nodes if node.is_kernel]
-        self._host = report["host"].split()[0]
+        self._host = host_kind(report)
         self._seen, self._function = seen, function["function"]
         self._known = Known(Net(function["graph"]), function["graph"]["costed"])
 
@@ -66,18 +65,14 @@ class Layers:
         found: list[Part] = []
         placed: set[int] = set()
         for part in placement.function(self._function).parts:
-            is_tvms = part.backend in (self._host, _FREE)
+            is_tvms = part.backend in (self._host, FREE)
             nodes = frozenset(part.nodes)
             if is_tvms and not (part.cost.is_usable and nodes & set(self._kernels)):
                 continue  # among TVM's kernels below
-            seconds = part.cost.seconds if part.cost.is_usable else None
             backend = TVM_ALONE if is_tvms else part.backend
-            found.append(Part(backend, nodes, seconds or self._known.seconds(backend, nodes)))
+            found.append(_part(backend, self._known.part(backend, part.nodes, vars(part.cost))))
             placed |= nodes
-        tvms = (
-            Part(TVM_ALONE, frozenset(kernel.nodes), kernel.seconds)
-            for kernel in self._known.tvms_kernels(placed)
-        )
+        tvms = (_part(TVM_ALONE, kernel) for kernel in self._known.tvms_kernels(placed))
         return [*found, *(part for part in tvms if part.nodes & set(self._kernels))]
 
     def differences(self, here: str, there: str) -> list[Difference]:
@@ -95,6 +90,10 @@ class Layers:
 
     def op_of(self, node: int) -> str:
         return self.node_of[node].op or "call of a function"
+
+
+def _part(backend: str, kernel: Kernel) -> Part:
+    return Part(backend, frozenset(kernel.nodes), kernel.seconds, kernel.flags)
 
 
 def _components(parts: Iterable[Part]) -> list[frozenset[int]]:

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..plans import TVM_ALONE
 
+# As placements call who runs what launches no kernel.
+FREE = "host"
 _SHOWN = ("call", "call_other", "function", "other")
 _SEEN_THROUGH = ("tuple", "projection")
 _MOST_OPS = 4
@@ -81,6 +83,11 @@ class Net:
         return f"{shown}, {left} more" if left else shown
 
 
+def host_kind(report: dict[str, Any]) -> str:
+    """As placements call TVM: the kind of the host target, such as llvm."""
+    return str(report["host"]).split(" ", 1)[0]
+
+
 def short_name(node: dict[str, Any]) -> str:
     """An operator without its folder: nn.conv2d is conv2d."""
     return str(node["op"] or node["kind"]).rpartition(".")[2]
@@ -88,11 +95,12 @@ def short_name(node: dict[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """Nodes that TVM runs as one, as they were measured with all that is free among them; seconds
-    alone, None for a row of operators that nobody measured."""
+    """Nodes that run as one, as they were measured with all that is free among them; seconds alone,
+    None for a row of operators that nobody measured, and the flags of that cost."""
 
     nodes: tuple[int, ...]
     seconds: float | None
+    flags: tuple[str, ...] = ()
 
 
 class Known:
@@ -102,17 +110,24 @@ class Known:
         self._net = net
         self._best: dict[str, dict[frozenset[int], Kernel]] = {}
         for row in costed:
-            if (seconds := row["cost"]["seconds"]) is not None:
+            cost = row["cost"]
+            if (seconds := cost["seconds"]) is not None:
                 of_backend = self._best.setdefault(row["backend"], {})
                 operators = frozenset(net.shown(row["nodes"]))
                 best = of_backend.get(operators)
                 if best is None or seconds < (math.inf if best.seconds is None else best.seconds):
-                    of_backend[operators] = Kernel(tuple(row["nodes"]), seconds)
+                    of_backend[operators] = Kernel(
+                        tuple(row["nodes"]), seconds, tuple(cost.get("flags", ()))
+                    )
 
-    def seconds(self, backend: str, nodes: Iterable[int]) -> float | None:
-        """None where nobody measured just these operators there."""
+    def part(self, backend: str, nodes: Iterable[int], cost: dict[str, Any]) -> Kernel:
+        """A plan's part by its own cost; where nobody measured it as a part (0 is what is free, or
+        what TVM cannot fuse), by that of a candidate of just its operators there."""
+        nodes = tuple(nodes)
+        if cost["seconds"]:
+            return Kernel(nodes, cost["seconds"], tuple(cost.get("flags", ())))
         best = self._best.get(backend, {}).get(frozenset(self._net.shown(nodes)))
-        return best.seconds if best else None
+        return dataclasses.replace(best, nodes=nodes) if best else Kernel(nodes, None)
 
     def tvms_kernels(self, placed: Collection[int]) -> list[Kernel]:
         """The operators that no part holds, in order: the largest kernels that were measured, then

@@ -16,7 +16,6 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from ..costs.cost import format_seconds
 from .net import Net, short_name
 from .picture.parts import Box, BoxGraph, box_graph, chosen
 
@@ -85,8 +84,7 @@ class _Model:
                 )
             )
             node = helper.make_node(kind, comes, goes, name=f"part {k}", domain=box.backend)
-        time = "" if box.seconds is None else format_seconds(box.seconds)
-        for key, text in (("backend", box.backend), ("time alone", time), ("rule", box.rule)):
+        for key, text in (("backend", box.backend), ("time alone", box.time), ("rule", box.rule)):
             if text:
                 node.metadata_props.add(key=key, value=text)
         return node

@@ -172,8 +172,9 @@ def parts_table(function: dict[str, Any]) -> Table:
     for row in function["parts"][:_MOST_ROWS]:
         is_known = row["status"] in ("measured", "estimated")
         each = format_seconds(row["seconds"]) if is_known else row["status"]
-        if row["noisy"]:
-            each += " noisy" if row["noisy"] == row["count"] else f" {row['noisy']} noisy"
+        for flag in ("noisy", "busy"):
+            if count := row.get(flag):
+                each += f" {flag}" if count == row["count"] else f" {count} {flag}"
         table.add_row(
             escape(row["backend"]),
             escape(row["ops"]),

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CollageError
-from .picture.parts import BoxGraph, box_graph, functions_of, nothing_to_draw, plan_names
+from .picture.parts import Box, BoxGraph, box_graph, functions_of, nothing_to_draw, plan_names
+from .times import sum_remark
 
 _MICRO = 1e6
 _WHOLE = "end to end"
@@ -25,12 +26,19 @@ def to_trace(report: dict[str, Any], plan: str | None = None, function: str = ""
         raise CollageError(nothing_to_draw(report))
     name = plan or plan_names(report)[0]
     events: list[dict[str, Any]] = []
+    boxes: list[Box] = []
     for number, row in enumerate(rows, 1):
         graph = box_graph(report, row, name)
+        boxes += graph.boxes
         events += _function(number, f"{name}: @{row['function']}", graph)
     whole = next((row for row in report["plans"] if row["name"] == name and row["seconds"]), None)
     if whole:
-        interval = {"low_us": _micro(whole["low"]), "high_us": _micro(whole["high"])}
+        interval: dict[str, Any] = {
+            "low_us": _micro(whole["low"]),
+            "high_us": _micro(whole["high"]),
+        }
+        if remark := sum_remark(report, name, [box for box in boxes if box.backend]):
+            interval["parts"] = remark
         events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
         events.append(_event(f"plan {name}", 0, 0, 0.0, whole["seconds"], interval))
     return {
@@ -49,8 +57,8 @@ def _function(process: int, title: str, graph: BoxGraph) -> list[dict[str, Any]]
         box = graph.boxes[k]
         if box.backend:
             about = {"operators": list(box.nodes), "gives": box.type, "rule": box.rule}
-            if box.seconds is None:
-                about["time"] = "not measured alone"
+            if box.seconds is None or box.flags:
+                about["time"] = box.time
             length = box.seconds or 0.0
             events.append(_event(box.label, process, threads[box.backend], now, length, about))
             now += length

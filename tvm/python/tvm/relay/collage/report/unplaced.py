@@ -52,8 +52,13 @@ def reason_text(row: dict[str, Any]) -> str:
         times = f", {there / here:.2f} x as long" if here > 0 else ""
         each = f", each of {row['regions']} regions" if row["regions"] > 1 else ""
         return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{times}{each}"
-    name = row["why"].replace("_", " ")
+    name = why_text(row["why"])
     return f"{name}: {row['message']}" if row["message"] else name
+
+
+def why_text(why: str) -> str:
+    """A reason's name for people."""
+    return "its cost was not asked for" if why == "not_measured" else why.replace("_", " ")
 
 
 def _counted(op: str, count: int) -> str:

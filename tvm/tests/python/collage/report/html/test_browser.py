@@ -430,3 +430,57 @@ def test_a_page_without_a_graph_says_the_rest(chrome, show, folder):
     show(path.as_uri())
     assert "the module has open dimensions" in text_of(chrome, "#line-latency")
     assert not chrome.find_elements("css selector", "#graph, #time")
+
+
+def test_a_label_that_has_no_room_is_left_out(chrome, show, folder):
+    """And no letter of it is seen; what has room is."""
+    report = made_report(1)
+    parts = report["placements"]["functions"][0]["parts"]
+    for part in parts:
+        part["cost"]["seconds"] = 1.0 if part["backend"] == "alpha" else 1e-3
+    path = folder / "narrow.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    seen = chrome.execute_script("""
+        return [...document.querySelectorAll(".time-label")].map((label) => {
+            const [all, words] = [label, label.firstChild].map((e) => e.getBoundingClientRect());
+            return [words.top < all.bottom - 1, words.right <= all.right + 1];
+        });
+    """)
+    assert [True, True] in seen and any(not is_seen for is_seen, _ in seen)
+    assert all(has_room for is_seen, has_room in seen if is_seen)
+
+
+def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
+    report = made_report(1)
+    report["costs"]["busy"] = 3
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"].update(seconds=9 * (part["cost"]["seconds"] or 0.0), flags=["busy"])
+    path = folder / "busy.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    assert "`" not in text_of(chrome, "#line-next") and find(chrome, "#line-next code")
+    assert " (busy) in all" in text_of(chrome, "#time-note")
+    assert "measured beside other work" in text_of(chrome, "#time-note")
+    assert find(chrome, "#time-note code").text == "collage doctor"
+    assert "(busy)" in text_of(chrome, "#time-table")
+    box_named(chrome, "add").click()
+    assert "(busy)" in text_of(chrome, "#details .part-head")
+    find(chrome, "#search > summary").click()
+    words = text_of(chrome, "#search-body")
+    assert "No other choice among them has a smaller sum" in words and "4 rounds" not in words
+    find(chrome, ".search-figures summary").click()
+    assert "4 rounds" in text_of(chrome, "#search-body")
+
+
+def test_a_box_without_a_time_says_so(chrome, show, folder):
+    report = made_report(1)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"].update(seconds=None, status="unknown")
+    report["functions"][0]["graph"]["costed"] = []
+    path = folder / "unmeasured.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    assert "not measured" in box_named(chrome, "add").text
+    box_named(chrome, "add").click()
+    assert "nobody measured this part alone" in text_of(chrome, ".costs .here")

@@ -9,7 +9,8 @@ from made_reports import made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
-from tvm.relay.collage.report.picture.draw import mixed, shape_text
+from tvm.relay.collage.report.picture.draw import shape_text
+from tvm.relay.collage.report.picture.palette import mixed
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

@@ -8,7 +8,9 @@ from json_schema import errors
 from made_reports import BACKENDS, PLANS, made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
-from tvm.relay.collage.report.picture.palette import PATTERNS, looks_of
+from tvm.relay.collage.report.html import to_html
+from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture.palette import PATTERNS, looks_of, report_looks
 from tvm.relay.collage.report.picture.parts import box_graph, check_names, chosen, plan_names
 
 
@@ -150,3 +152,20 @@ def test_looks_differ_in_colour_and_pattern():
     many = looks_of(f"b{k}" for k in range(20))
     assert len({(look.colour, look.pattern) for look in many.values()}) == 21
     assert all(look.pattern in PATTERNS for look in many.values())
+
+
+def test_a_backend_looks_the_same_in_every_plan_and_form():
+    """Whatever other backends a plan has, and nobody takes what is free for one."""
+    report = made_report(1)
+    report["functions"][0]["graph"]["backends"].append(
+        {"name": "host", "is_external": False, "device": ""}
+    )
+    looks = report_looks(report)
+    assert looks == looks_of(BACKENDS)
+    for plan in PLANS:
+        assert picture_of(report, plan).looks == looks
+    page = to_html(report)
+    assert all(f'"{name}":{{"colour":"{look.colour}"' in page for name, look in looks.items())
+    # Of a plan without the first of them, too.
+    assert looks["beta"].colour in to_svg(picture_of(report, "beta"))
+    assert looks["alpha"].colour not in to_svg(picture_of(report, "beta"))

@@ -19,7 +19,7 @@ from typing import Any
 from ...placement.json_form import FORMAT, VERSION
 from ..head import MORE, head_lines
 from ..picture.arranged import arrange
-from ..picture.palette import looks_of
+from ..picture.palette import report_looks
 
 _MARK = re.compile(r"/\* (\w+\.(?:css|js)) \*/")
 _FRAME_HEIGHT = 900  # pixels, of a notebook's cell
@@ -29,11 +29,9 @@ _NEXT = "Click a part of the graph to see what it would cost elsewhere, and why 
 def to_html(report: dict[str, Any], plan: str | None = None, function: str = "") -> str:
     """The page of a full report; a plan or a function that is named is drawn first."""
     ships, latency, advice = head_lines(report)
-    backends = {row["name"] for f in report["functions"] for row in f["graph"]["backends"]}
-    backends |= {row["backend"] for row in report["placement"]}
     data = {
         "head": [ships, latency, _NEXT if advice == MORE else advice],
-        "looks": {name: dataclasses.asdict(look) for name, look in looks_of(backends).items()},
+        "looks": {name: dataclasses.asdict(look) for name, look in report_looks(report).items()},
         "functions": arrange(report, plan),
         "first": {"plan": plan, "function": function},
         "placement_format": {"format": FORMAT, "version": VERSION},

@@ -125,10 +125,12 @@ function drawTime(bar, tableRoot, note, graph, select) {
   const unknown = graph.plan.boxes.filter(
     (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
   ).length;
-  note.textContent = boxes.length
-    ? `${counted(boxes.length, "part")}, measured alone: ${formatSeconds(total)} in all` +
-      `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above.`
+  const words = boxes.length
+    ? `${counted(boxes.length, "part")}, measured alone: ` +
+      `${timeText({ seconds: total, flags: flagsOf(boxes) })} in all` +
+      `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above. ${graph.plan.remark}`
     : "No part of this plan has a time of its own.";
+  note.replaceChildren(...withCode(words));
   const sums = new Map();
   for (const box of boxes) sums.set(box.backend, (sums.get(box.backend) || 0) + box.seconds);
   boxes.sort((a, b) => sums.get(b.backend) - sums.get(a.backend) || b.seconds - a.seconds);
@@ -144,7 +146,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
         for (const box of boxes.filter((one) => one.backend === backend)) {
           const segment = html("div", {
             class: "time-segment",
-            title: `${box.label}: ${formatSeconds(box.seconds)}`,
+            title: `${box.label}: ${timeText(box)}`,
             onclick: () => select(box.k),
           });
           segment.style.flexGrow = box.seconds / sum;
@@ -155,9 +157,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
           html(
             "span",
             { class: "time-label" },
-            backend,
-            " ",
-            html("b", {}, formatShare(sum / total)),
+            html("span", {}, backend, " ", html("b", {}, formatShare(sum / total))),
           ),
         );
         return group;
@@ -176,7 +176,7 @@ function drawTime(bar, tableRoot, note, graph, select) {
         ),
         chip(box.backend),
         shapeText(box.type),
-        formatSeconds(box.seconds),
+        timeText(box),
         formatShare(box.seconds / total),
       ]);
     tableRoot.replaceChildren(
@@ -201,10 +201,7 @@ function drawSearch(root, drawable, pick) {
   for (const row of REPORT.functions) {
     if (row.skipped)
       root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
-    else root.append(html("p", {}, `@${row.function}: ${row.search}`));
-    root.append(
-      ...row.cuts.map((line) => html("p", { class: "muted" }, `Limit that cut: ${line}`)),
-    );
+    else root.append(html("p", {}, searchText(row)), searchFigures(row));
   }
   const phases = Object.entries(REPORT.seconds);
   if (phases.length) {
@@ -251,6 +248,27 @@ function drawSearch(root, drawable, pick) {
       ),
     );
   }
+}
+
+/** What the search of a function found, for people. */
+function searchText({ function: name, candidates, nodes, is_optimal }) {
+  const where = REPORT.functions.length > 1 ? ` of @${name}` : "";
+  const found = is_optimal
+    ? "No other choice among them has a smaller sum of times."
+    : "A limit ended the search: another choice among them may have a smaller sum of times.";
+  const choice = `${counted(candidates, "part")} that a backend could run`;
+  return `The plan by operators${where} was chosen among ${choice}, over ${counted(nodes, "node")}. ${found}`;
+}
+
+/** The search's own figures, for those who look into it. */
+function searchFigures({ search, cuts }) {
+  const lines = [search, ...cuts.map((line) => `Limit that cut: ${line}`)];
+  return html(
+    "details",
+    { class: "search-figures" },
+    html("summary", { class: "muted" }, "Figures of the search"),
+    ...lines.map((line) => html("p", { class: "muted" }, line)),
+  );
 }
 
 /** Trials of the search of whole plans: latency of each, the best so far, the plan by operators. */
@@ -364,8 +382,7 @@ function drawReasons(root) {
 }
 
 function unplacedText(row) {
-  if (row.why !== "slower")
-    return `${row.why.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`;
+  if (row.why !== "slower") return `${whyText(row.why)}${row.message ? `: ${row.message}` : ""}`;
   const ratio =
     row.instead_seconds > 0
       ? `, ${(row.backend_seconds / row.instead_seconds).toFixed(2)} times as long`

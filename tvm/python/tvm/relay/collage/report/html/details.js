@@ -73,6 +73,7 @@ class Details {
       label: node.op || node.kind,
       type: node.type,
       seconds: null,
+      flags: [],
     };
   }
 
@@ -94,7 +95,7 @@ class Details {
     const words = [];
     if (part.seconds != null)
       words.push(
-        `${formatSeconds(part.seconds)}, ${formatShare(part.seconds / graph.total)} of the sum of parts`,
+        `${timeText(part)}, ${formatShare(part.seconds / graph.total)} of the sum of parts`,
       );
     else if (part.kind === "rest") words.push("in no part: TVM fuses it with what is beside it");
     else if (node != null) words.push(`operator #${node} of this part`);
@@ -119,7 +120,7 @@ class Details {
   }
 
   _within(box) {
-    const time = box.seconds == null ? "" : `, which takes ${formatSeconds(box.seconds)}`;
+    const time = box.seconds == null ? "" : `, which takes ${timeText(box)}`;
     return `within this part of ${box.nodes.length} operators${time}`;
   }
 
@@ -131,9 +132,10 @@ class Details {
       const found = facts.elsewhere(part, backend);
       if (isOperator && backend === part.backend)
         return { backend, isHere: true, kind: "within", text: this._within(box) };
-      return isHere && part.seconds != null
-        ? { backend, isHere, kind: "same", seconds: part.seconds, text: "" }
-        : { backend, isHere, ...found };
+      if (!isHere) return { backend, isHere, ...found };
+      return part.seconds == null
+        ? { backend, isHere, kind: "within", text: "nobody measured this part alone" }
+        : { backend, isHere, kind: "same", seconds: part.seconds, flags: part.flags, text: "" };
     });
     const same = rows.filter((row) => row.kind === "same");
     const longest = greatest([...same.map((row) => row.seconds), 1e-12]);
@@ -155,7 +157,7 @@ class Details {
     if (row.isHere) line.append(html("span", { class: "tag" }, "runs here"));
     item.append(line);
     if (row.kind === "same") {
-      line.append(html("strong", { class: "figure" }, formatSeconds(row.seconds)));
+      line.append(html("strong", { class: "figure" }, timeText(row)));
       const bar = html("div", { class: "cost-bar" }, html("span", {}));
       bar.firstChild.style.cssText = `width: ${Math.max(1, (100 * row.seconds) / longest)}%; --c: ${colourOf(row.backend)}`;
       item.append(bar, html("p", { class: "why" }, this._whySame(row, part, fastest)));
@@ -180,14 +182,13 @@ class Details {
       else
         words.push(`faster alone, ${ratio.toFixed(2)} of the time, but not in the plan as a whole`);
     }
-    if (row.noisy) words.push("noisy: the machine was busy");
     if (row.text) words.push(row.text);
     return words.join("; ");
   }
 
   _whyLarger(row, plan) {
     const spent = this.graph.facts.spentOn(plan, row.nodes);
-    const whole = `only within a region of ${row.nodes.length} operators, which takes ${formatSeconds(row.seconds)}`;
+    const whole = `only within a region of ${row.nodes.length} operators, which takes ${timeText(row)}`;
     if (!spent) return whole;
     const ratio = row.seconds / spent;
     return `${whole}; this plan spends ${formatSeconds(spent)} there${ratio >= 1 ? `, so it lost: ${ratio.toFixed(2)} times as long` : ""}`;
@@ -269,7 +270,7 @@ class Details {
 
   _link(k) {
     const box = this.graph.plan.boxes[k];
-    const time = box.seconds == null ? "" : formatSeconds(box.seconds);
+    const time = box.backend ? timeText(box) : "";
     const button = html("button", {
       type: "button",
       class: "link",

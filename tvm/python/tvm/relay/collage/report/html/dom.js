@@ -23,6 +23,11 @@ function html(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+/** A text whose words between backticks are code. */
+function withCode(text) {
+  return text.split("`").map((words, k) => (k % 2 ? html("code", {}, words) : words));
+}
+
 /** An element of SVG. */
 function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
@@ -48,6 +53,19 @@ function formatSeconds(seconds) {
   ]) {
     if (seconds >= scale || unit === "ns") return `${threeDigits(seconds / scale)} ${unit}`;
   }
+}
+
+/** The time of a part or cost with what makes it doubtful, or that nobody measured it. */
+function timeText({ seconds, flags }) {
+  if (seconds == null) return "not measured";
+  return flags && flags.length
+    ? `${formatSeconds(seconds)} (${flags.join(", ")})`
+    : formatSeconds(seconds);
+}
+
+/** The flags of several, each once. */
+function flagsOf(boxes) {
+  return [...new Set(boxes.flatMap((box) => box.flags || []))];
 }
 
 function threeDigits(value) {

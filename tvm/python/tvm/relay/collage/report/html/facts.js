@@ -164,19 +164,18 @@ class Facts {
       const here = instead_seconds
         ? `, the plan by operators ${formatSeconds(instead_seconds)} there`
         : "";
-      return `slower: a part of ${size} takes ${formatSeconds(cost.seconds)}${here}`;
+      return `slower: a part of ${size} takes ${timeText(cost)}${here}`;
     }
-    const words = why.replaceAll("_", " ");
+    const words = whyText(why);
     return message ? `${words}: ${message}` : words;
   }
 
   _known(kind, { row, nodes }) {
-    const noisy = (row.cost.flags || []).includes("noisy");
     return {
       kind,
       seconds: row.cost.seconds,
       nodes,
-      noisy,
+      flags: row.cost.flags || [],
       rule: row.rule,
       text: row.cost.message || "",
     };
@@ -194,6 +193,11 @@ class Facts {
     }
     return seconds;
   }
+}
+
+/** A reason's name for people. */
+function whyText(why) {
+  return why === "not_measured" ? "its cost was not asked for" : why.replaceAll("_", " ");
 }
 
 /** JSON's value, whose numbers of one look are texts behind EXACT. */

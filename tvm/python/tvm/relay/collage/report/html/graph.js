@@ -248,12 +248,12 @@ class GraphView {
 
   /** Backend, shape and time of a closed box. */
   _figures(group, box, width) {
-    const time = formatSeconds(box.seconds);
-    const timeRoom = box.seconds == null ? 0 : measured(time, FONTS.time) + 10;
+    const time = timeText(box);
+    const timeRoom = measured(time, FONTS.time) + 10;
     const where = `${box.backend} · ${shapeText(box.type)}`;
     group.append(text(22, 43, fitted(where, width - 34 - timeRoom, FONTS.small), "small"));
-    if (box.seconds == null) return;
     group.append(text(width - 10, 43, time, "time right"));
+    if (box.seconds == null) return;
     const long = width - 32;
     group.append(svg("rect", { class: "track", x: 22, y: 51, width: long, height: 4, rx: 2 }));
     const share = Math.max(2, (long * box.seconds) / this.slowest);

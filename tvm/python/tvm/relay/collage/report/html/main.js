@@ -7,8 +7,8 @@ const BUTTONS_HEIGHT = 48;
 
 function begin() {
   byId("made-for").textContent = REPORT.host;
-  ["line-ships", "line-latency", "line-next"].forEach(
-    (id, k) => (byId(id).textContent = DATA.head[k]),
+  ["line-ships", "line-latency", "line-next"].forEach((id, k) =>
+    byId(id).replaceChildren(...withCode(DATA.head[k])),
   );
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
@@ -171,7 +171,7 @@ function showChoice(choice) {
   byId("workspace").classList.toggle("has-choice", Boolean(choice));
   if (!choice) return;
   const { box } = choice;
-  const time = box.seconds == null ? "" : `, ${formatSeconds(box.seconds)}`;
+  const time = box.backend ? `, ${timeText(box)}` : "";
   byId("said").textContent = `${box.label}${box.backend ? ` on ${box.backend}` : ""}${time}`;
 }
 

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ..net import Net
+from ..times import sum_remark
 from .layers import Layout, lay_out
 from .parts import Box, BoxGraph, box_graph, functions_of, plan_names
 
@@ -70,6 +71,7 @@ def _function(report: dict[str, Any], function: dict[str, Any], names: list[str]
                 for edge, bends in zip(graph.edges, layout.routes)
             ],
             **_places(layout),
+            "remark": sum_remark(report, name, [box for box in graph.boxes if box.backend]),
         }
     return {"function": function["function"], "plans": plans, "insides": insides.found}
 

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from ...costs.cost import format_seconds
 from ..net import Net, short_name
+from ..times import sum_remark, time_text
 from .arranged import lay_out_boxes
 from .layers import Layout
-from .palette import Look, looks_of
+from .palette import Look, mixed, report_looks
 from .parts import Box, BoxGraph, box_graph, chosen
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
@@ -54,33 +55,37 @@ class Picture:
 
     graph: BoxGraph
     net: Net
+    looks: dict[str, Look]
     layout: Layout
     tops: list[float]
     heights: list[float]
     bottoms: list[float]
     title: str
+    remark: str
     width: float
     height: float
     aside: float
 
     def draw(self, pen: Pen) -> None:
         """All of it; edges lie below boxes."""
-        looks = looks_of(box.backend for box in self.graph.boxes if box.backend)
-        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=self.width - 2 * _MARGIN)
-        self._legend(pen, looks)
+        room = self.width - 2 * _MARGIN
+        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=room)
+        self._legend(pen)
+        pen.text(_MARGIN, self.height - 10, self.remark, 11, MUTED, room=room)
         for points in self._edges():
             pen.curve(points)
         for k, box in enumerate(self.graph.boxes):
-            self._box(pen, k, box, looks)
+            self._box(pen, k, box)
 
-    def _legend(self, pen: Pen, looks: dict[str, Look]) -> None:
+    def _legend(self, pen: Pen) -> None:
         x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT
-        for backend, look in looks.items():
+        for backend, look in self.looks.items():
             boxes = [box for box in self.graph.boxes if box.backend == backend]
             if boxes:
                 seconds = sum(box.seconds or 0.0 for box in boxes)
                 words = f"{backend}: {len(boxes)} part{'s' if len(boxes) > 1 else ''}"
-                words += f", {format_seconds(seconds)}" if seconds else ""
+                flags = dict.fromkeys(flag for box in boxes for flag in box.flags)
+                words += f", {time_text(seconds, flags)}" if seconds else ""
                 pen.band(x, y - 9, 12, 12, look)
                 pen.text(x + 18, y + 1, words, 12, MUTED)
                 x += 34 + 6.3 * len(words)
@@ -102,7 +107,7 @@ class Picture:
     def _x(self, item: int) -> float:
         return self.aside + self.layout.x[item]
 
-    def _box(self, pen: Pen, k: int, box: Box, looks: dict[str, Look]) -> None:
+    def _box(self, pen: Pen, k: int, box: Box) -> None:
         width, height = self.layout.widths[k], self.heights[k]
         x, y = self._x(k) - width / 2, self.tops[k]
         if box.kind in ("input", "output"):
@@ -111,12 +116,11 @@ class Picture:
                 x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
             )
             return
-        look = looks[box.backend]
+        look = self.looks[box.backend]
         pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
         pen.band(x + 1, y + 1, 10, height - 2, look)
-        time = "" if box.seconds is None else format_seconds(box.seconds)
-        pen.text(x + width - 9, y + 18, time, 12, is_bold=True, anchor="end")
-        room = width - 32 - 7 * len(time)
+        pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end")
+        room = width - 32 - 7 * len(box.time)
         pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room)
         share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
         words = box.rule if box.seconds is None else f"{share:.1%} of the parts' time"
@@ -152,9 +156,12 @@ def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") 
         y += tall + _LAYER_GAP
     title = _title(report, function["function"], plan)
     width = max(layout.width, 480.0) + 2 * _MARGIN
-    height = y - _LAYER_GAP + _MARGIN
+    remark = sum_remark(report, plan, [box for box in graph.boxes if box.backend])
+    height = y - _LAYER_GAP + _MARGIN + (_ROW if remark else 0.0)
     aside = (width - layout.width) / 2
-    return Picture(graph, net, layout, tops, heights, bottoms, title, width, height, aside)
+    looks = report_looks(report)
+    places = (layout, tops, heights, bottoms)
+    return Picture(graph, net, looks, *places, title, remark, width, height, aside)
 
 
 def _title(report: dict[str, Any], function: str, plan: str) -> str:
@@ -186,9 +193,3 @@ def shape_text(types: str) -> str:
         shape = "x".join(dims.split(", ")) or "scalar"
         shapes.append(shape if kind in ("float32", "") else f"{kind} {shape}")
     return " ".join(shapes) if types else ""
-
-
-def mixed(colour: str, share: float) -> str:
-    """A colour thinned with white."""
-    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)

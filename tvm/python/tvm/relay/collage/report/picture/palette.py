@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from ...plans import TVM_ALONE
+from ..net import FREE, host_kind
 
 # Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM.
 _GREY = "#8a8f98"
@@ -24,6 +26,16 @@ class Look:
     pattern: str
 
 
+def report_looks(report: dict[str, Any]) -> dict[str, Look]:
+    """Of all backends of a report, so that every picture of any of its plans has the same."""
+    names = {row["backend"] for row in report["placement"]}
+    for function in report["functions"]:
+        names |= {row["name"] for row in function["graph"]["backends"] if row["is_external"]}
+    for function in report["placements"]["functions"]:
+        names |= {part["backend"] for part in function["parts"]}
+    return looks_of(names - {host_kind(report), FREE})
+
+
 def looks_of(backends: Iterable[str]) -> dict[str, Look]:
     """By backend, TVM first; the eighth backend beside it has the first one's colour and the second
     one's pattern."""
@@ -34,3 +46,9 @@ def looks_of(backends: Iterable[str]) -> dict[str, Look]:
         pattern = PATTERNS[1:][(k + turn) % (len(PATTERNS) - 1)]
         looks[name] = Look(_COLOURS[k % len(_COLOURS)], pattern)
     return looks
+
+
+def mixed(colour: str, share: float) -> str:
+    """A colour thinned with white."""
+    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)

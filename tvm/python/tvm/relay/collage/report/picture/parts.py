@@ -15,9 +15,8 @@ from typing import Any
 from ...errors import CollageError
 from ...placement.seen import parts_at
 from ...plans import TVM_ALONE
-from ..net import Known, Net
-
-_FREE = "host"  # as a placement calls who runs what launches no kernel
+from ..net import FREE, Known, Net, host_kind
+from ..times import time_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +26,7 @@ class Box:
     nodes: indexes of its operators, in order; of an input the variable.
     label: its operators in short, or the variable's name.
     type: of what it gives. seconds: what it was measured at alone, None where nobody did.
+    flags: what makes the seconds doubtful, as costs have it.
     """
 
     kind: str
@@ -36,6 +36,12 @@ class Box:
     type: str
     rule: str = ""
     seconds: float | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """For people: "1.23 ms (busy)"."""
+        return time_text(self.seconds, self.flags)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +129,7 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
     """A plan of a function. Precondition: the report has both."""
     net = Net(function["graph"])
     parts = _parts_of(report, function["function"], plan)
-    host = {str(report["host"]).split(" ", 1)[0], _FREE}
+    host = {host_kind(report), FREE}
     known = Known(net, function["graph"]["costed"])
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
@@ -140,13 +146,13 @@ def box_graph(report: dict[str, Any], function: dict[str, Any], plan: str) -> Bo
         nodes = net.shown(part["nodes"])
         if nodes:
             backend = TVM_ALONE if part["backend"] in host else part["backend"]
-            cost = part["cost"]
-            # 0 is what nobody measures: what is free, or what TVM cannot fuse.
-            seconds = cost["seconds"] or known.seconds(backend, nodes)
-            add("part", backend, nodes, net.label(nodes), rule=part["rule"], seconds=seconds)
+            alone = known.part(backend, nodes, part["cost"])
+            cost = {"seconds": alone.seconds, "flags": alone.flags}
+            add("part", backend, nodes, net.label(nodes), rule=part["rule"], **cost)
     for kernel in known.tvms_kernels(set(box_of)):
         nodes = net.shown(kernel.nodes)
-        add("rest", TVM_ALONE, nodes, net.label(nodes), seconds=kernel.seconds)
+        cost = {"seconds": kernel.seconds, "flags": kernel.flags}
+        add("rest", TVM_ALONE, nodes, net.label(nodes), **cost)
     edges: dict[tuple[int, int], dict[int, None]] = {}
     for index, target in box_of.items():
         if net.is_shown(index):

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The times of parts as people read them: with what makes them doubtful, and with a sentence where
+they contradict what the whole plan takes. Test: report/test_times.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from ..costs.cost import format_seconds
+
+NOT_MEASURED = "not measured"
+# From so many times on, either way, a plan's parts are said not to add up to it.
+_FAR = 1.5
+_BUSY = "busy"
+
+
+class Timed(Protocol):
+    """A part of a plan: seconds alone, None where nobody measured that, and its cost's flags."""
+
+    @property
+    def seconds(self) -> float | None: ...
+
+    @property
+    def flags(self) -> tuple[str, ...]: ...
+
+
+def time_text(seconds: float | None, flags: Iterable[str]) -> str:
+    """As "1.23 ms (noisy, busy)", or that nobody measured it."""
+    if seconds is None:
+        return NOT_MEASURED
+    told = ", ".join(flags)
+    return f"{format_seconds(seconds)} ({told})" if told else format_seconds(seconds)
+
+
+def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str:
+    """One sentence where all parts of a plan add up to something else than it takes end to end; ""
+    where they do not, where nobody measured that, and where some functions run several times."""
+    whole = next((row["seconds"] for row in report["plans"] if row["name"] == plan), None)
+    costs = list(parts)
+    known = [part for part in costs if part.seconds is not None]
+    total = sum(part.seconds or 0.0 for part in known)
+    searched = [row for row in report["functions"] if not row["skipped"]]
+    if not whole or not known or len(searched) != 1:
+        return ""
+    is_less = total * _FAR < whole and len(known) == len(costs)
+    if not is_less and total <= whole * _FAR:
+        return ""
+    busy = sum(_BUSY in part.flags for part in known)
+    some = f"{busy} of these {len(known)} costs {'was' if busy == 1 else 'were'}"
+    these = "these costs were" if busy == len(known) else some
+    why = (
+        f"{these} measured beside other work; search again on a quiet machine (`collage doctor`)"
+        if busy
+        else "a part takes another time alone than between its neighbours, so that the times of "
+        "parts tell which is dear, and not what the plan takes"
+    )
+    return (
+        f"The parts alone add up to {format_seconds(total)}, the plan takes "
+        f"{format_seconds(whole)}: {why}."
+    )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times of parts with what makes them doubtful, in every form of a report, and what is said where
+they contradict the plan's."""
+
+import json
+
+import onnx
+import pytest
+from made_reports import made_report
+from tvm.relay.collage.report.explain import explain
+from tvm.relay.collage.report.explain_lines import explain_lines
+from tvm.relay.collage.report.netron import to_netron
+from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture.arranged import arrange
+from tvm.relay.collage.report.picture.parts import box_graph
+from tvm.relay.collage.report.times import sum_remark, time_text
+from tvm.relay.collage.report.trace import to_trace
+
+BESIDE = "these costs were measured beside other work; search again on a quiet machine"
+
+
+def spoilt(factor=9, flags=("busy",)):
+    """A report each of whose parts was measured at so many times its cost, with these flags."""
+    report = made_report(1)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"] = {
+            **part["cost"],
+            "seconds": factor * part["cost"]["seconds"],
+            "flags": list(flags),
+        }
+    return report
+
+
+def boxes_of(report, plan="collage"):
+    graph = box_graph(report, report["functions"][0], plan)
+    return [box for box in graph.boxes if box.backend]
+
+
+def remark_of(report, plan="collage"):
+    return sum_remark(report, plan, boxes_of(report, plan))
+
+
+def test_a_time_says_what_makes_it_doubtful():
+    assert time_text(1.66e-3, ("busy",)) == "1.66 ms (busy)"
+    assert time_text(1.66e-3, ("noisy", "busy")) == "1.66 ms (noisy, busy)"
+    assert time_text(1.66e-3, ()) == "1.66 ms" and time_text(None, ()) == "not measured"
+
+
+def test_parts_that_contradict_the_plan_are_said_to_be_busy():
+    report = spoilt()
+    total = sum(box.seconds for box in boxes_of(report))
+    assert remark_of(report).startswith("The parts alone add up to ") and total > 0
+    assert BESIDE in remark_of(report) and "`collage doctor`" in remark_of(report)
+    one = spoilt(flags=())
+    part = one["placements"]["functions"][0]["parts"][0]
+    part["cost"]["flags"] = ["busy"]
+    assert "1 of these 7 costs was measured beside other work" in remark_of(one)
+
+
+@pytest.mark.parametrize("factor", [9, 0.1])
+def test_of_quiet_costs_it_is_said_what_they_are_good_for(factor):
+    told = remark_of(spoilt(factor, ()))
+    assert "a part takes another time alone than between its neighbours" in told
+    assert "beside other work" not in told
+
+
+def test_nothing_is_said_of_what_adds_up_or_is_not_known():
+    assert remark_of(made_report(1)) == ""
+    assert remark_of(spoilt(1.4)) == ""
+    assert remark_of(spoilt(), "alpha") != "" and remark_of({**spoilt(), "plans": []}) == ""
+    twice = spoilt()
+    twice["functions"] *= 2
+    assert remark_of(twice) == "", "one function may run several times"
+    some = spoilt(0.1)
+    costs = [row["cost"] for row in some["functions"][0]["graph"]["costed"]]
+    costs += [part["cost"] for part in some["placements"]["functions"][0]["parts"][:1]]
+    for cost in costs:
+        cost["seconds"] = None
+    assert remark_of(some) == "", "what was not measured may be what is missing"
+
+
+def test_every_form_marks_busy_parts_and_says_that_they_contradict_the_plan():
+    report = spoilt()
+    [plans] = [row["plans"] for row in arrange(report)]
+    parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
+    assert {box["flags"] for box in parts} == {("busy",)} and BESIDE in plans["collage"]["remark"]
+    drawn = to_svg(picture_of(report))
+    assert drawn.count(" (busy)</text>") >= 7 and BESIDE in drawn
+    trace = json.dumps(to_trace(report))
+    assert trace.count('(busy)"') == 7 and BESIDE in trace
+    nodes = onnx.load_from_string(to_netron(report)).graph.node
+    times = [prop.value for node in nodes for prop in node.metadata_props if "time" in prop.key]
+    assert len(times) == 7 and all(time.endswith(" (busy)") for time in times)
+    told = explain(report, "collage")
+    lines = explain_lines(told, is_long=False)
+    assert [line for line in lines if line.startswith("The parts alone")] == told["remarks"] != []
+    heads = [line for line in lines if " (nodes " in line and line[0] != " "]
+    assert heads and all(line.endswith(" (busy)") for line in heads)
+
+
+def test_a_box_without_a_time_says_so():
+    report = made_report(1)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"]["seconds"] = None
+    for row in report["functions"][0]["graph"]["costed"]:
+        row["cost"]["seconds"] = None
+    assert to_svg(picture_of(report)).count(">not measured</text>") == 7
