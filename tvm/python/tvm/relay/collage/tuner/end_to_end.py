@@ -25,6 +25,9 @@ from ..timing.interleave import Contestant
 from ..tuning import TuningRecords
 
 UNTUNED = "untuned"
+# A search's first schedules can be a hundred times slower than the best: the ratio of one that is
+# surely slower than this is known well enough after few rounds.
+_GIVE_UP_RATIO = 4.0
 _BUILD = f"{build_candidate.__module__}:{build_candidate.__name__}"
 _BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 _UNAVAILABLE = "tvm.relay.collage.backends:why_unavailable"
@@ -67,7 +70,9 @@ def compare_records(
             contestants.append(Contestant.of_library(name, library, str(inputs)))
         on_step(f"measuring {len(contestants)}", len(names), len(names) + 1)
         reference = [item.name for item in contestants if item.name == UNTUNED]
-        found = compare(contestants, reference, rounds, rtol=1e-3) if contestants else []
+        found = []
+        if contestants:
+            found = compare(contestants, reference, rounds, 1e-3, give_up_ratio=_GIVE_UP_RATIO)
     found = [*found, *failed]
     by_name = {item.name: item for item in found}
     equals = [
