@@ -16,18 +16,9 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm.relay.collage.costs.inputs import random_tensor
-from tvm.relay.collage.costs.weights import CACHE_BYTES
 from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.timing.borders import border_nodes, is_kernel
-from tvm.relay.collage.timing.in_network import (
-    ONE_COPY,
-    Copy,
-    copy_of,
-    lap_needed,
-    lap_timer,
-    pool_works,
-    seconds_in_turn,
-)
+from tvm.relay.collage.timing.in_network import Copy, Place, seconds_in_turn, timer_of_part
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.
@@ -41,8 +32,8 @@ class Library:
     """A library in the executor that can also run one kernel at a time.
 
     file: as exported. inputs: their descriptions (measure.inputs). has_borders: whether its border
-    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. weight_bytes,
-    network_bytes, has_own_threads: of a part, which is timed by them as candidates are.
+    transforms are no part of its cost, as with TVM's candidates. clock: of CLOCKS. place: the
+    fields of a part's Place, by which it is timed as candidates are.
     """
 
     def __init__(
@@ -52,9 +43,7 @@ class Library:
         seed: int,
         clock: str,
         has_borders: bool = False,
-        weight_bytes: int = 0,
-        network_bytes: int = CACHE_BYTES,
-        has_own_threads: bool = False,
+        **place: Any,
     ) -> None:
         generator = np.random.default_rng(seed)
         values = {d["name"]: random_tensor(d, generator) for d in inputs}
@@ -75,19 +64,11 @@ class Library:
         self._repeat = executor["run_individual_node"]
         # Node 0 is an input: to "execute" it is what a call takes besides the kernel.
         assert not is_kernel(graph["nodes"][0])
-        once = self._sample(self._run, 1)
-        self._number = _number_of(once)
-        lap = lap_needed(weight_bytes, once, network_bytes)
         by_itself = seconds_in_turn([Copy(self._run)], clock=self._clock)
-        as_measured = by_itself
-        if lap != ONE_COPY or has_own_threads:
-            as_measured = lap_timer(
-                copy_of(executor, values),
-                lambda: copy_of(opened()[1], values),
-                lap,
-                pool_works() if has_own_threads else None,
-                self._clock,
-            )
+        self._number = _number_of(*by_itself(1, 1))
+        as_measured = timer_of_part(
+            by_itself, executor, lambda: opened()[1], values, Place(**place), self._clock
+        )
         self._timers = as_measured, by_itself
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}
 

@@ -29,7 +29,7 @@ from collaging.judge import of_rounds
 from harness import arguments
 from harness.neighbour import busy
 from harness.records import machine_line
-from harness.sides import Files, files_of, print_each, ratio_of, usable_by_name
+from harness.sides import Files, PlanNames, files_of, print_each, ratio_of, usable_by_name
 from harness.tables import interval_text, text_table
 from tvm.relay import collage
 from tvm.relay.collage.costs.statistics import fewest_samples
@@ -94,7 +94,7 @@ class Builds:
         self.contestants: dict[str, Contestant] = {}
         self._files = files
         self._mod, self._params = models.to_relay(files.model)
-        self._mixes: dict[str, tvm.IRModule] = {}
+        self._mixes = PlanNames()
 
     def build(self, options: argparse.Namespace, is_counted: bool) -> str:
         """The name of what this build ships. RuntimeError where its guard measured nothing."""
@@ -109,24 +109,15 @@ class Builds:
             raise RuntimeError(f"no plan was measured whole: {result.guard_skipped}")
         if not is_counted:
             return result.plan
-        name = result.plan if is_single(result.plan) else self._name(result.plan, result.mod)
+        name = result.plan
+        if not is_single(name):
+            name = self._mixes.name(name, result.mod)  # whatever the guard called it
         self._add(name, result.guard.libraries[result.plan])
         self.shipped[name] += 1
         for item in result.guard.comparisons:
             if is_single(item.name) and item.cost.is_usable and not item.same_as:
                 self._add(item.name, result.guard.libraries[item.name])
                 self.singles += [item.name] * (item.name not in self.singles)
-        return name
-
-    def _name(self, plan: str, mod: tvm.IRModule) -> str:
-        """Equal mixes have one name, whatever the guard called them."""
-        for name, known in self._mixes.items():
-            if tvm.ir.structural_equal(known, mod):
-                return name
-        name = plan
-        while name in self._mixes:
-            name += "'"
-        self._mixes[name] = mod
         return name
 
     def _add(self, name: str, library: Any) -> None:

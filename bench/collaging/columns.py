@@ -12,13 +12,13 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import models
 import tvm
 from architectures.trial import prepare_net
 from harness.contestants import PEERS
-from harness.sides import files_of
+from harness.sides import PlanNames, files_of
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.compile import prepare
@@ -108,6 +108,14 @@ def trial(request: dict[str, Any]) -> Facts:
         yield judge(comparisons, columns, peers, ships, graph_level)
 
 
+class Wanted(NamedTuple):
+    """A column: the external targets of its plans, and the records that TVM's kernels have."""
+
+    name: str
+    external: Sequence[str]
+    records: TuningRecords = TuningRecords()
+
+
 @dataclasses.dataclass(frozen=True)
 class Found:
     """A column's plans, the seconds that they took to find, how many costs its backends made the
@@ -128,20 +136,18 @@ def column_plans(
     PassContext. The columns of a log, TVM alone and all backends with its records, come first; a
     log that has no record for the net has none."""
     options = collage.CollageOptions.current()
-    columns = [
-        (name, external, TuningRecords()) for name, external in targets_of_columns(backends).items()
-    ]
+    columns = [Wanted(name, external) for name, external in targets_of_columns(backends).items()]
     for name, log in reversed(logs.items()):
         records = load_records([log], collage.host_target()).of_module(prepared)
         if records:
-            columns[:0] = [(name, [], records), (f"+{name}", list(backends), records)]
+            columns[:0] = [Wanted(name, [], records), Wanted(f"+{name}", backends, records)]
     with open_session(options, _targets(backends).external, prepared) as session:
-        for name, external, records in columns:
+        for column in columns:
             began, known = time.monotonic(), session.estimator.misses
-            with records.in_force():
-                plans = _plans_of(prepared, external, session)
+            with column.records.in_force():
+                plans = _plans_of(prepared, column.external, session)
             seconds, measured = time.monotonic() - began, session.estimator.misses - known
-            yield Found(name, plans, seconds, measured, records)
+            yield Found(column.name, plans, seconds, measured, column.records)
 
 
 def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
@@ -173,7 +179,7 @@ class Libraries:
         self.files: dict[str, str] = {}
         self.failed: dict[str, str] = {}
         self._folder = folder
-        self._modules: dict[str, tuple[tvm.IRModule, str]] = {}  # with the digest of its records
+        self._names = PlanNames()
         self._compiled: dict[str, CompiledParts] = {}  # by digest
 
     def column(self, found: Found) -> Column:
@@ -197,10 +203,9 @@ class Libraries:
     def add(self, name: str, mod: tvm.IRModule, records: TuningRecords) -> str:
         """The name of the plan's library, which is built unless an equal one is there."""
         digest = records.digest()
-        for other, (known, same) in self._modules.items():
-            if digest == same and tvm.ir.structural_equal(known, mod):
-                return other
-        self._modules[name] = mod, digest
+        name = self._names.name(name, mod, digest)
+        if name in self.files or name in self.failed:
+            return name
         if digest not in self._compiled:
             self._compiled[digest] = CompiledParts(collage.host_target())
         try:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import models
 import onnx
@@ -71,6 +71,29 @@ class Files:
 
     def peer(self, name: str) -> Contestant:
         return PEERS[name].contestant(self.file, self.inputs, self.environment)
+
+
+class _Plan(NamedTuple):
+    mod: tvm.IRModule
+    records: str
+
+
+class PlanNames:
+    """Names of plans, of which equal ones have one."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, _Plan] = {}
+
+    def name(self, called: str, mod: tvm.IRModule, records: str = "") -> str:
+        """That of an equal plan; else what this one is called, unless another has that name.
+        records: the digest of the tuning records that it is built with."""
+        for name, plan in self._plans.items():
+            if plan.records == records and tvm.ir.structural_equal(plan.mod, mod):
+                return name
+        while called in self._plans:
+            called += "'"
+        self._plans[called] = _Plan(mod, records)
+        return called
 
 
 @contextlib.contextmanager

@@ -42,6 +42,7 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   clock->Enter("rules");
   const std::vector<TargetSpec> targets = GatherSpecs(compilation_config);
   clock->Enter("import");
+  if (estimator->network != nullptr) FromPython(estimator->network(mod));
   Placement placement = EmptyPlacement(mod);
   for (PlacedFunction& function : placement.functions) {
     const DataflowGraph& graph = function.imported->graph;

@@ -3,6 +3,7 @@
 
 import contextlib
 import sys
+import types
 
 import pytest
 import tvm
@@ -20,6 +21,8 @@ K = "interrupt_test"
 TEXT = "def @main(%x: $T) -> $T { exp(nn.relu(%x)) }"
 RELU = is_op("nn.relu")(wildcard())
 OP_ATTRIBUTE = f"target.{K}_op"
+# What the hook is given of what is lost, but for the function.
+GIVEN = ("exc_type", "exc_value", "exc_traceback", "err_msg")
 
 STOPS = pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, MemoryError])
 
@@ -207,6 +210,31 @@ def test_what_the_ffi_loses_is_raised_once_and_by_its_own_thread():
         lost()
     with interrupts_kept():
         assert True  # nothing is left over
+
+
+def test_what_the_ffi_loses_is_known_where_the_hook_is_not_given_its_function(monkeypatch):
+    """As by the ctypes of Python 3.13 and later."""
+
+    def without_function(unraisable):
+        ours(types.SimpleNamespace(**{name: getattr(unraisable, name) for name in GIVEN}))
+
+    with pytest.raises(KeyboardInterrupt), interrupts_kept():
+        ours = sys.unraisablehook
+        with monkeypatch.context() as patch, contextlib.suppress(Exception):
+            patch.setattr(sys, "unraisablehook", without_function)
+            tvm.runtime.convert(Stopper(KeyboardInterrupt))()
+
+
+def test_what_others_lose_goes_to_the_hook_before_ours(monkeypatch):
+    class Leaving:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_type))
+    with interrupts_kept():
+        Leaving()
+    assert seen == [KeyboardInterrupt]
 
 
 def test_what_is_lost_in_a_block_that_is_interrupted_does_not_come_out_of_the_next():

@@ -30,6 +30,12 @@ def text_of(node):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(text_of(part) or GAP for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [text_of(part) for part in (node.left, node.right)]
+        return "".join(part or GAP for part in parts) if any(parts) else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "option":
+        name, *written = map(text_of, node.args)
+        return written[0] if written else f"option relay.collage.{name}"
     return ""
 
 

@@ -7,6 +7,7 @@ its own, with workers that are forked as well. All end with stdin. Used by rpc/t
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -125,6 +126,48 @@ def fake_measure(library, build, **_):
             time.sleep(0.01)
         deed = 1e-3
     return {"samples": perform(deed)}
+
+
+def tune(**arguments):
+    """tuner/step.py's, with trials that do on the device what the log's name says."""
+    from tvm.relay.collage.tuner import step
+
+    _time_by(arguments["log"])
+    return step.tune_task(**arguments)
+
+
+def transfer(**arguments):
+    """tuner/transfer_trial.py's, likewise."""
+    from tvm.relay.collage.tuner import transfer_trial
+
+    _time_by(arguments["log"])
+    return transfer_trial.transfer(**arguments)
+
+
+def _time_by(log):
+    from tvm.relay.collage.tuner import trial
+
+    deed = Path(log).stem
+    trial.time_kernel = {"kill": time_twice_then_kill, "freeze": time_and_freeze, "crash": crash}[
+        deed
+    ]
+
+
+_trials = itertools.count()
+
+
+def time_twice_then_kill(kernels, arguments):
+    if next(_trials) == 2:
+        kill_server()
+    return [1e-3]
+
+
+def time_and_freeze(kernels, arguments):
+    freeze_server()
+
+
+def crash(kernels, arguments):
+    perform("segfault")
 
 
 def serve_tracker(port):

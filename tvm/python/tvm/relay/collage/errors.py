@@ -20,6 +20,11 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 class CollageError(Exception):
     """Base of the errors below."""
 
+    @property
+    def text(self) -> str:
+        """What it says: an OptionText (named_options.py) where that names an option."""
+        return self.args[0] if self.args else ""
+
 
 class UnknownBackendError(CollageError, ValueError):
     """A target or option names a backend that was never registered."""

@@ -103,6 +103,8 @@ class CostEstimator(Object):
             functions["price"] = twin._estimate_prices
         if self.has_transitions:
             functions["transition"] = twin._transitions
+            if session is None:
+                functions["network"] = twin._set_network
         if self.least_seconds is not None:
             functions["bound"] = twin._bounds
         self.__init_handle_by_constructor__(get_global_func("collage.MakeCostEstimator"), functions)
@@ -131,6 +133,10 @@ class CostEstimator(Object):
         """
         with self._measuring() as session:
             return measure_batch(session, mods, targets, labels)
+
+    @_carried
+    def _set_network(self, network: tvm.IRModule) -> int:
+        return self._own.set_network(network)
 
     @_carried
     def _estimate(self, mods: Any, targets: Any, labels: Any) -> str:

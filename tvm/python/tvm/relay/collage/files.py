@@ -15,6 +15,7 @@ import tempfile
 from typing import Any
 
 from .errors import OptionError
+from .named_options import option
 
 _logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ _TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
 
 def check_report_path(path: str) -> None:
     """check_file_path of the option `report`."""
-    check_file_path(path, "option relay.collage.report")
+    check_file_path(path, option("report"))
 
 
 def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
@@ -56,7 +57,7 @@ def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
         except OSError as error:
             reason = f"files cannot be made in {folder!r} ({error.strerror})"
     raise OptionError(
-        f"{called}: {path!r} cannot be written: {reason}; name a file in a "
+        called + f": {path!r} cannot be written: {reason}; name a file in a "
         "folder that exists and can be written to"
     )
 

@@ -12,6 +12,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any
 
 from tvm._ffi import register_func
@@ -20,6 +21,16 @@ from .shared_patch import SharedPatch
 
 # Where the function is from that ctypes calls for C++: TVM's FFI makes one for each callback.
 _FFI = "tvm._ffi."
+
+
+def _has_left_ffi(traceback: TracebackType | None) -> bool:
+    """Was it the FFI's function that C++ called? The outermost frame says so with every Python;
+    since 3.13 ctypes no longer gives the hook that function.
+    """
+    if traceback is None:
+        return False
+    module = traceback.tb_frame.f_globals.get("__name__") or ""
+    return module.startswith(_FFI)
 
 
 class _Scope(threading.local):
@@ -72,8 +83,7 @@ def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Ca
 def _keep(before: Callable) -> Callable:
     def hook(unraisable: Any) -> None:
         error = unraisable.exc_value
-        module = getattr(unraisable.object, "__module__", None) or ""
-        is_ours = _scope.depth > 0 and module.startswith(_FFI)
+        is_ours = _scope.depth > 0 and _has_left_ffi(unraisable.exc_traceback)
         if is_ours and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
             _scope.lost = error
         else:

@@ -8,11 +8,11 @@ Test: cli/test_compile.py, tvmc/test_tvmc.py.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Container
 from typing import Any
 
 from .errors import OptionError
+from .named_options import OptionName, OptionText
 from .options import PREFIX, Option, check_options, option_table
 
 _METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", list: "A,B"}
@@ -74,22 +74,21 @@ def parse_option(row: Option, value: Any, called: str) -> Any:
     try:
         check_options({key: parsed})
     except (TypeError, ValueError) as error:
-        raise OptionError(str(error).replace(f"option {key}", called)) from error
+        text: OptionText = error.args[0]
+        raise OptionError(text.with_options(lambda _: called)) from error
     return parsed
 
 
 def as_flags(text: str, given: Container[str]) -> str:
     """An error's text with the options that it names as the flags of a command, which are among the
     names of its parsed arguments."""
-    for row in option_table():
-        if f"{_DEST}{row.name}" in given or row.name in given:
-            prefix = re.escape(PREFIX)
-            called = rf"(?:the )?(?:option (?:{prefix})?|{prefix}){row.name}"
-            # Neither a piece of a path or of a longer name; a sentence may end behind it.
-            called = rf"(?<![\w./]){called}(?![\w-]|\.\w)"
-            text = re.sub(rf"{called}=\['?(.*?)'?\]", rf"{flag('', row.name)} \1", text)
-            text = re.sub(called, flag("", row.name), text)
-    return text
+
+    def called(option: OptionName) -> str:
+        if option.name not in given and f"{_DEST}{option.name}" not in given:
+            return option.written
+        return f"{flag('', option.name)} {option.value}".rstrip()
+
+    return text.with_options(called) if isinstance(text, OptionText) else text
 
 
 def flag(prefix: str, name: str) -> str:

@@ -19,6 +19,7 @@ from tvm._ffi import get_global_func
 
 from .errors import did_you_mean
 from .interrupts import carried
+from .named_options import option
 
 PREFIX = "relay.collage."
 
@@ -331,7 +332,7 @@ def check_options(config: Any) -> dict[str, Any]:
 def _checked(key: str, field: dataclasses.Field[Any], value: Any) -> Any:
     plain, values = _typed(key, value), field.metadata["values"]
     if values and not values.holds(plain):
-        raise ValueError(f"option {key} takes {values.takes}, got {plain!r}")
+        raise ValueError(option(field.name) + f" takes {values.takes}, got {plain!r}")
     return plain
 
 
@@ -346,7 +347,8 @@ def _typed(key: str, value: Any) -> Any:
     if not is_of_kind:
         is_plain = plain is None or type(plain) in _TYPES
         shown = repr(plain) if is_plain else f"a {type(plain).__name__}"
-        raise TypeError(f"option {key} takes {_TYPES[kind][0]}, got {shown}")
+        takes = f" takes {_TYPES[kind][0]}, got {shown}"
+        raise TypeError(option(_FIELDS[key].name) + takes)
     return plain
 
 

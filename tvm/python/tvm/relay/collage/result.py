@@ -20,6 +20,7 @@ from .errors import ExecutorError, MachineError, OptionError, PlacementError
 from .files import check_file_path, write_whole
 from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
+from .named_options import option
 from .placement import Placement, SeenPlans
 from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
@@ -192,8 +193,9 @@ class Result:
         picture (`.png`, `.svg`). OptionError without such a search; needs matplotlib."""
         if self.search is None:
             raise OptionError(
-                "there is no search to draw: set option relay.collage.graph_search to one of "
-                "evolutionary, local, random"
+                "there is no search to draw: set "
+                + option("graph_search")
+                + " to one of evolutionary, local, random"
             )
         plot_history(self.search.to_json(), path)
 

@@ -15,9 +15,10 @@ import numpy as np
 import tvm
 
 from .errors import OptionError
+from .named_options import option
 
 _OPTION = "sample_inputs"
-_CALLED = f"option relay.collage.{_OPTION}"
+_CALLED = option(_OPTION)
 # What to do where inputs that were made up do not suit a model.
 ADVICE = (
     "its inputs were made up: give real ones by the option sample_inputs, an .npz file of arrays "
@@ -64,7 +65,7 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
         said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip()
         reason = said.splitlines()[0] if said else repr(error)
         raise OptionError(
-            f"{called}: {path!r} is no .npz file of arrays ({reason}); write "
+            called + f": {path!r} is no .npz file of arrays ({reason}); write "
             "one by numpy.savez(path, **arrays by input name)"
         ) from error
 
@@ -84,12 +85,12 @@ def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
         if name not in params:
             inputs = ", ".join(params) or "none"
             raise OptionError(
-                f"{_CALLED}: {name!r} is no input of the model (inputs: {inputs}); parameters that "
-                "are bound are none"
+                _CALLED + f": {name!r} is no input of the model (inputs: {inputs}); parameters "
+                "that are bound are none"
             )
         wanted = params[name]
         if not isinstance(wanted, tvm.ir.TensorType):
-            raise OptionError(f"{_CALLED}: input {name!r} is no tensor: leave it out")
+            raise OptionError(_CALLED + f": input {name!r} is no tensor: leave it out")
         shape = [int(d) if isinstance(d, tvm.tir.IntImm) else None for d in wanted.shape]
         fits = len(shape) == array.ndim and all(
             dim in (None, size) for dim, size in zip(shape, array.shape, strict=True)
@@ -97,6 +98,6 @@ def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
         if not fits or array.dtype.name != wanted.dtype:
             text = ", ".join("any" if dim is None else str(dim) for dim in shape)
             raise OptionError(
-                f"{_CALLED}: input {name!r} takes {wanted.dtype} of shape ({text}), got "
+                _CALLED + f": input {name!r} takes {wanted.dtype} of shape ({text}), got "
                 f"{array.dtype.name} of shape ({', '.join(map(str, array.shape))})"
             )

@@ -87,11 +87,11 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
 def host_named(text: str, called: str) -> Target:
     """The host target of a command line, this CPU for "". OptionError, naming the flag that it is
     `called`, for what is none."""
-    kind = text.strip().partition(" ")[0]
-    is_kind = kind in Target.list_kinds() and find_backend(kind) is None
-    if is_kind and kind not in _CPU_KINDS:  # TVM would look for its device, and warn of it
+    named = text.strip().partition(" ")[0]
+    is_kind = named in Target.list_kinds() and find_backend(named) is None
+    if is_kind and named not in _CPU_KINDS:  # TVM would look for its device, and warn of it
         raise OptionError(
-            f"{called}: {kind!r} is no CPU, and Collage places parts on the CPU so far; give e.g. "
+            f"{called}: {named!r} is no CPU, and Collage places parts on the CPU so far; give e.g. "
             "'llvm -mcpu=znver4', or leave it out for this CPU"
         )
     try:

@@ -39,6 +39,7 @@ from .job import Job, OpLevel
 from .measured import build_options, own_backend_modules, stored_version
 from .measured.runner import Runner
 from .measured.session import measure_options, open_store
+from .named_options import option
 from .placement.describe import describe_functions
 from .plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from .progress import steps
@@ -57,9 +58,12 @@ def check_search(options: Any) -> None:
     """OptionError for a search of whole plans without the guard."""
     if options.graph_search != NONE and not options.guard:
         raise OptionError(
-            "option relay.collage.graph_search searches whole plans, of which the guard ships one: "
-            "leave option relay.collage.guard on, or set option relay.collage.graph_search to "
-            "'none'"
+            option("graph_search")
+            + " searches whole plans, of which the guard ships one: leave "
+            + option("guard")
+            + " on, or set "
+            + option("graph_search")
+            + " to 'none'"
         )
 
 

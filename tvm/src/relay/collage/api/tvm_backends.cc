@@ -23,8 +23,8 @@ CostEstimator MakeCostEstimator(Map<String, PackedFunc> functions) {
   const auto named = [&](const char* name) {
     return functions.Get(name).value_or(PackedFunc(nullptr));
   };
-  return CostEstimator(
-      {named("estimate"), named("price"), named("observe"), named("transition"), named("bound")});
+  return CostEstimator({named("network"), named("estimate"), named("price"), named("observe"),
+                        named("transition"), named("bound")});
 }
 
 TVM_REGISTER_GLOBAL("collage.MakeCostEstimator").set_body_typed(MakeCostEstimator);

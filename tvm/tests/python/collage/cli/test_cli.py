@@ -14,6 +14,7 @@ from store_rows import row
 from tree import ROOT
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
+from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
@@ -170,16 +171,21 @@ def test_what_follows_two_dashes_is_no_flag(tmp_path, capsys):
     assert "--file cannot be read" in capsys.readouterr().err
 
 
+LOG = option("tuning_log", "the option relay.collage.tuning_log=['a']", value="a")
+WORKERS = option("workers", "option workers")
+STORE = option("store", "relay.collage.store")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text", "says"),
     [
-        (["search", "n"], "by the option relay.collage.tuning_log=['a']", "by --tuning-log a"),
-        (["search", "n"], "option relay.collage.guard on; option workers", "--guard on; --workers"),
-        (["search", "n"], "(relay.collage.store); tune_model", "(--store); tune_model"),
-        (["search", "n"], "option relay.collage.placement_allow", "option relay.collage.placement"),
-        (["store", "check"], "name another file (relay.collage.store)", "another file (--store)"),
-        (["store", "check"], "set relay.collage.store.", "set --store."),
-        (["doctor"], "option workers", "option workers"),
+        (["search", "n"], "by " + LOG, "by --tuning-log a"),
+        (["search", "n"], option("guard") + " on; " + WORKERS, "--guard on; --workers"),
+        (["search", "n"], "(" + STORE + "); tune_model", "(--store); tune_model"),
+        (["search", "n"], option("placement_allow"), "option relay.collage.placement_allow"),
+        (["store", "check"], "name another file (" + STORE + ")", "another file (--store)"),
+        (["store", "check"], "set " + STORE + ".", "set --store."),
+        (["doctor"], WORKERS, "option workers"),
     ],
 )
 def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, arguments, text, says):
@@ -198,6 +204,9 @@ def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, argumen
         CollageError("no file /tmp/relay.collage.store"),
         CollageError("no target with the option store-path"),
         CollageError("no target with the option stores"),
+        CollageError("no target with the option store"),
+        CollageError("no file named (relay.collage.store)"),
+        CollageError(),
         OSError("no file relay.collage.store"),
         tvm.TVMError("no file relay.collage.store"),
     ],

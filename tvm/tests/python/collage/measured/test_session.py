@@ -16,7 +16,7 @@ from tvm.relay import collage
 from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator, logs
 from tvm.relay.collage.backends import Backend, greedy_partition, registry
 from tvm.relay.collage.collage import _estimator, estimate_seconds
-from tvm.relay.collage.measure import MeasureOptions, WorkerProcess
+from tvm.relay.collage.measure import Cost, MeasureOptions, WorkerProcess
 from tvm.relay.collage.measured import (
     default_workers,
     open_session,
@@ -158,6 +158,33 @@ def test_costs_are_of_parts_of_a_network_of_so_many_weights(monkeypatch):
     assert measuring.network_bytes == 1 << 20
     assert "network_bytes" in measuring_text(measuring)
     assert "network_bytes" not in measuring_text(MeasureOptions()), "unknown: more than caches hold"
+
+
+def test_a_pass_without_a_session_measures_parts_of_the_module_that_it_is_given(monkeypatch):
+    """Estimators of TVM's API in a pipeline of one's own; nothing is run here."""
+    asked = []
+
+    def cost(session, mods, targets, labels):
+        asked.append((session.estimator, session.estimator.options.network_bytes))
+        return [Cost.given(1.0)] * len(mods)
+
+    estimators = import_module("tvm.relay.collage.estimators")
+    monkeypatch.setattr(estimators, "measure_batch", cost)
+    monkeypatch.setattr(
+        estimators, "measure_transitions", lambda session, types, _: [0] * len(types)
+    )
+    estimator = CostEstimator()
+    for side in (256, 256, 512, 4096):
+        asked.clear()
+        weight = relay.const(np.ones((side, 256), "float32"))
+        x = relay.var("x", shape=(1, 256))
+        mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.dense(x, weight)))
+        with quick() as context:
+            config = make_compilation_config(context, [LLVM, DNNL])
+            tvm.transform.Sequential([CollagePartition(config, estimator)])(mod)
+        assert {network_bytes for _, network_bytes in asked} == {side * 1024}
+        assert len({id(session) for session, _ in asked}) == 1
+    estimator.close()
 
 
 @pytest.fixture

@@ -74,6 +74,24 @@ def test_other_records_are_refused(log, tmp_path):
     assert f"not its 2 tuning records (autotvm {noted.digest})" in text
 
 
+def test_records_of_which_builds_make_other_kernels_since_are_refused_with_the_cause(tmp_path):
+    log, path = tmp_path / "ansor.log", tmp_path / "net.json"
+    log.write_text("\n".join(some_lines("ansor", dense())))
+    noted = optimized(path, str(log))
+    assert replay(path, str(log)).placement.made_with.tuning == noted
+    # As a version wrote it whose builds left weights as they were.
+    [earlier] = load_records([log], TARGET).earlier_digests()
+    edited(path, lambda value: value["made_with"]["tuning"].update(digest=earlier))
+    assert refused(path, str(log)) == (
+        f"the placement was made for something else: its 1 tuning records (ansor {earlier}) are in "
+        "force, but builds make other kernels of them now (ansor, weights laid out) than those "
+        "that it was measured with; make it again, or allow it by the option "
+        "relay.collage.placement_allow=['tuning']"
+    )
+    assert replay(path, str(log), placement_allow=["tuning"]).plan == "tvm"
+    assert "name their logs" in refused(path), "those of another log, or none, are another matter"
+
+
 def test_records_that_came_later_are_refused_where_it_was_made_without(log, tmp_path):
     path = tmp_path / "net.json"
     noted = optimized(path)

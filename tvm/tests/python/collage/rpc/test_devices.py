@@ -3,6 +3,7 @@
 
 import dataclasses
 import functools
+import json
 import os
 import signal
 import subprocess
@@ -14,18 +15,29 @@ import fault_search
 import measure_fakes
 import numpy as np
 import pytest
+import transfer_nets
+import tuning_nets
 import tvm
 from fault_runs import wait_until
 from measure_fakes import fake_options, measure
 from rpc_fleet import Fleet, free_port
+from tuning_nets import TARGET
 from tvm.relay import collage
-from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.exec import launch
+from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.graph_search.decide import in_question
-from tvm.relay.collage.rpc import DeviceRunner, find_device, session
+from tvm.relay.collage.measure import Cost, candidate_module
+from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
 from tvm.relay.collage.timing.rounds import Further
+from tvm.relay.collage.transfer.log import trials_of
+from tvm.relay.collage.tuner.budget import Budget
+from tvm.relay.collage.tuner.device import DeviceTrials
+from tvm.relay.collage.tuner.session import default_log
+from tvm.relay.collage.tuner.transfer import Transfer
+from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
+from tvm.relay.collage.tuning import load_records, read_log
 
 STEP = "rpc_fleet:fake_measure"
 
@@ -245,20 +257,150 @@ def real_device(fleet):
     end(server)
 
 
-@pytest.mark.parametrize("asked", [{"tune": 2}, {"transfer_log": ["log.jsonl"]}])
-def test_schedules_are_not_looked_for_on_devices_which_one_line_says(fleet, asked):
-    fleet.start("tuned", 1)
-    x = tvm.relay.var("x", shape=(2, 8))
-    dense = tvm.relay.nn.dense(x, tvm.relay.const(np.ones((4, 8), "float32")))
-    mod = tvm.IRModule.from_expr(tvm.relay.Function([x], dense))
+def trials_on(runner):
+    info = runner.info
+    return DeviceTrials(runner.call_with_device, info.cpu, info.threads, info.num_threads)
+
+
+def tune(runner, kind, log, trials=2, **more):
+    """A tuner that has tuned a convolution on the runner's device, with costs by a fake."""
+    plain = candidate_module(tuning_nets.conv(4, 4), "tvm", TARGET, {"opt_level": 3}, "conv")
+
+    def with_records(records):
+        options = {**plain.build_options, "tuning": records.digest()}
+        return dataclasses.replace(plain, build_options=options, records=records.to_json())
+
+    options = TuneOptions(kind, trials, log, model="random", **more)
+    with WorkerPool(1) as workers:
+        tuner = Tuner(options, TARGET, workers, device=trials_on(runner))
+        tuner.tune(
+            [(plain, with_records)],
+            lambda candidates: [Cost.estimated(1.0 if c.records else 2.0) for c in candidates],
+        )
+    return tuner
+
+
+@pytest.fixture(scope="module")
+def tuned(fleet):
+    """The key of a device with one thread, for all tests that lose none."""
+    fleet.start("tuned", threads="1")
+    return "tuned"
+
+
+@pytest.fixture
+def runner_on(fleet, forked):
+    runners = []
+
+    def make(key):
+        runners.append(DeviceRunner(fleet.tracker, key, wait_seconds=1.0))
+        return runners[-1]
+
+    yield make
+    for runner in runners:
+        runner.close()
+
+
+META_SCHEDULE = pytest.param("metaschedule", marks=pytest.mark.slow("MetaSchedule searches long"))
+
+
+@pytest.mark.parametrize("kind", ["autotvm", "ansor", META_SCHEDULE])
+def test_kernels_are_tuned_on_a_device(kind, tuned, runner_on, tmp_path):
+    log = tmp_path / "log.jsonl"
+    tuner = tune(runner_on(tuned), kind, log)
+    lines = read_log(log)
+    assert len(lines) == 2 and all(line.seconds for line in lines)
+    assert len(tuner.searched) == 1 and not tuner.failed
+    assert len(tuner.records) == 1
+    if kind == "ansor":  # it searches for the device's threads
+        assert {json.loads(line.text)["i"][0][2][0] for line in lines} == {1}
+
+
+def test_a_kernel_that_crashes_on_a_device_is_a_failed_trial(tuned, runner_on, tmp_path):
+    runner, log = runner_on(tuned), tmp_path / "crash.jsonl"
+    tuner = tune(runner, "autotvm", log, tune_step="rpc_fleet:tune")
+    assert [line.seconds for line in read_log(log)] == [None, None]
+    assert tuner.searched and not tuner.failed and not tuner.records and not runner.pool.lost
+
+
+@pytest.mark.parametrize("kind", ["autotvm", "ansor", META_SCHEDULE, "autotvm frozen"])
+def test_a_device_that_is_lost_is_no_trial(kind, fleet, runner_on, tmp_path, monkeypatch, caplog):
+    kind, _, is_frozen = kind.partition(" ")
+    deed = "freeze" if is_frozen else "kill"
+    why = "it did not answer for 5 s" if is_frozen else "its session ended"
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    monkeypatch.setattr(device_pool, "SILENCE_SECONDS", 5)
+    key, log = f"{kind}_{deed}", tmp_path / f"{deed}.jsonl"
+    fleet.start(key)
+    runner = runner_on(key)
+    tuner = tune(runner, kind, log, trials=4, tune_step="rpc_fleet:tune")
+    lines = read_log(log) if log.exists() else []
+    # Only AutoTVM writes each trial at once.
+    assert len(lines) in {"autotvm": [0 if is_frozen else 2]}.get(kind, [0, 1, 2])
+    assert {line.seconds for line in lines} <= {1e-3}
+    [reason] = tuner.failed.values()
+    assert "lost: device 127.0.0.1:" in reason and f"({why}) is lost" in reason
+    [warning] = [entry for entry in caplog.records if entry.levelname == "WARNING"]
+    assert reason in warning.getMessage()
+    # What there is by now counts, and the next that needs a device says that there is none.
+    assert len(tuner.records) == bool(lines)
+    with pytest.raises(collage.DeviceError, match=f"all devices of key '{key}' are lost.*{why}"):
+        tune(runner, kind, tmp_path / "other.jsonl")
+
+
+# Of a dense layer, whose weight is laid out anew for it: the columns in blocks.
+BLOCKS = [["SP", 2, 1, 24, [8], 1], ["RE", 2, [1, 0, 3, 2]], ["AN", 2, 3, 2]]
+
+
+def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
+    fleet, tuned, runner_on, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    mod = transfer_nets.dense(outputs=48)
+    net = candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
+    kernel = transfer_nets.kernel(transfer_nets.dense, outputs=48)
+    sources = [
+        transfer_nets.source(steps, transfer_nets.dense) for steps in (BLOCKS, [["AN", 2, 40, 3]])
+    ]
+
+    def trials(log, key, **more):
+        transfer = Transfer(sources, tmp_path / log, trials_on(runner_on(key)), **more)
+        return transfer.to_kernel(net, kernel, Budget(200.0))
+
+    found = trials("log.jsonl", tuned)
+    assert [trial.outcome for trial in found] == ["adapted", "invalid"]
+    assert found[0].seconds > 0 and found[0].reason == ""
+    fleet.start("transferring")
+    assert trials("freeze.jsonl", "transferring", trial_step="rpc_fleet:transfer") == []
+    assert not trials_of(tmp_path / "freeze.jsonl")
+    [warning] = [entry for entry in caplog.records if entry.levelname == "WARNING"]
+    assert "no more schedules are tried on" in warning.getMessage()
+
+
+def test_a_net_is_tuned_on_a_device_in_a_log_of_its_own(
+    fleet, tuned, forked, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     options = collage.CollageOptions(
-        rpc_tracker=fleet.tracker, rpc_key="tuned", progress="quiet", store="none", **asked
+        rpc_tracker=fleet.tracker,
+        rpc_key=tuned,
+        tune=1,
+        tune_model="random",
+        progress="quiet",
+        store="none",
+        workers=1,
+        measure_seconds=0.02,
+        guard_rounds=2,
     )
-    with pytest.raises(OptionError) as error:
-        collage.optimize(mod, None, ["llvm", "dnnl"], options)
-    said = str(error.value)
-    assert said.startswith(f"{next(iter(asked))} tries schedules on this machine")
-    assert "name the log by the option tuning_log" in said and "\n" not in said
+    result = collage.optimize(tuning_nets.conv(4, 4), None, [TARGET], options)
+    runner = DeviceRunner(fleet.tracker, tuned)
+    log = default_log("autotvm", trials_on(runner))
+    runner.close()
+    assert log.is_relative_to(tmp_path) and len(read_log(log)) == 1
+    assert result.records.digest() in ("", load_records([log], TARGET).digest())
+    with pytest.raises(collage.HostTargetError, match="it is for aarch64"):
+        other = "llvm -mtriple=aarch64-linux-gnu"
+        collage.optimize(tuning_nets.conv(4, 4), None, [other], options)
+    assert len(read_log(log)) == 1
 
 
 def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):

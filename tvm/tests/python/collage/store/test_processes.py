@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from measure_fakes import fake_candidate, fake_options, measure
 from store_files import make_version_1
 from store_rows import row
 from tvm.relay.collage.store import CostStore, StoredCosts
+from tvm.relay.collage.store.schema import check_version
 
 # Forked children start at once; nothing of SQLite is open in the parent when they are made.
 FORK = multiprocessing.get_context("fork")
@@ -53,6 +55,25 @@ def test_many_processes_open_a_new_store_at_the_same_moment(tmp_path):
         run_all(write_rows, [(path, writer, 1) for writer in range(8)])
         with CostStore(path) as store:
             assert len(store.rows()) == 8
+
+
+def test_a_file_that_another_process_makes_meanwhile_is_not_taken_for_another_programs(tmp_path):
+    """Between the two numbers by which a store is known."""
+    path = tmp_path / "costs.sqlite"
+
+    class Overtaken(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if statement == "PRAGMA user_version":
+                other = sqlite3.connect(path, timeout=0, isolation_level=None)
+                with contextlib.closing(other), contextlib.suppress(sqlite3.OperationalError):
+                    check_version(other, path, True)
+            return super().execute(statement, *values)
+
+    slow = sqlite3.connect(path, isolation_level=None, factory=Overtaken)
+    with contextlib.closing(slow):
+        check_version(slow, path, True)
+    with CostStore(path) as store:
+        assert store.rows() == [] and store.problems() == []
 
 
 def test_many_processes_migrate_one_store(tmp_path):

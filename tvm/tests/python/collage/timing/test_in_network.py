@@ -233,7 +233,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
     its parts are other objects each time."""
     opened = []
     monkeypatch.setattr(
-        timing, "lap_needed", lambda size, *_: in_network.Lap(8 if size == MB else 1, 0)
+        in_network, "lap_needed", lambda size, *_: in_network.Lap(8 if size == MB else 1, 0)
     )
 
     def load(path, fmt=""):
@@ -261,7 +261,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     """Half of a run again and again is borders: half of the samples on one copy; on many, whose
     runs take a second here, still the half of a run on one."""
     monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
-    monkeypatch.setattr(timing, "lap_timer", lambda *_: lambda number, repeat: [1.0] * repeat)
+    monkeypatch.setattr(in_network, "lap_timer", lambda *_: lambda number, repeat: [1.0] * repeat)
     file = str(tmp_path / "part.so")
     candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
     build = build_step.build_candidate(
@@ -269,7 +269,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     )
 
     def measured(copies):
-        monkeypatch.setattr(timing, "lap_needed", lambda *_: in_network.Lap(copies, 0))
+        monkeypatch.setattr(in_network, "lap_needed", lambda *_: in_network.Lap(copies, 0))
         return timing.measure_library(
             file, build, None, (), True, False, MB, 0, 0.02, 0.1, 1e-3, ""
         )
@@ -285,7 +285,7 @@ def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_pa
         pytest.skip("onnxruntime is not installed")
     worked = []
     work = in_network.Work(lambda: worked.append(1), 1.0)
-    monkeypatch.setattr(timing, "pool_works", lambda: work)
+    monkeypatch.setattr(in_network, "pool_works", lambda: work)
     mod = collage.backends.greedy_partition(tvm.IRModule.from_expr(dense(8)), "onnxruntime")
     candidate = candidates.candidate_module(mod, "onnxruntime", "llvm")
     file = str(tmp_path / "part.so")

@@ -79,6 +79,27 @@ def test_how_trials_ended_is_kept_beside_the_log(log):
     assert len(found) == 2 and len(read_ansor(log)) == 4
 
 
+def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_not_count(
+    log, caplog, monkeypatch
+):
+    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    facts = {"outcome": "invalid", "seconds": None, "reason": "no such loop"}
+    for key in ("one", "other"):  # as versions wrote it whose builds left weights as they were
+        append_line(log, "# trial " + json.dumps({**facts, "key": key}))
+    for _ in range(2):
+        assert trials_of(log) == {}
+    [record] = caplog.records
+    assert str(log) in record.getMessage() and "ansor, weights laid out" in record.getMessage()
+    assert "collage tt transfer" in record.getMessage()
+    # Once each was made anew there is nothing to tell.
+    caplog.clear()
+    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    for key in ("one", "other"):
+        note_trial(log, key, {**facts, "reason": "another"})
+    assert [trials_of(log)[key]["reason"] for key in ("one", "other")] == ["another"] * 2
+    assert not caplog.records
+
+
 def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
     sources_of([log])
     assert "1 of 2 kernels" in caplog.text and str(log) in caplog.text

@@ -12,8 +12,10 @@ from tuning_fakes import TARGET, WAIT, waiting_clock, workload
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.errors import BackendUnavailableError
 from tvm.relay.collage.exec.pool import WorkerPool
+from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.tuner import budget, session
+from tvm.relay.collage.tuner.device import DeviceTrials
 from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
 from tvm.relay.collage.tuning import TuningRecords, load_records
 from tvm.relay.collage.tuning.logs import read_log
@@ -256,6 +258,12 @@ def test_a_session_has_a_tuner_only_where_it_is_asked_for(tmp_path, monkeypatch)
     default = session.default_log("autotvm")
     assert default.is_relative_to(tmp_path) and default != session.default_log("ansor")
     assert default.parent.is_dir()
+    # A device's log is its own, and the same that a search on the device itself would have.
+    device = DeviceTrials(None, cpu_model(), thread_text(), 1)
+    assert session.default_log("autotvm", device) == default
+    for other in ({"cpu": "another"}, {"threads": "another"}):
+        log = session.default_log("autotvm", dataclasses.replace(device, **other))
+        assert log != default and log.parent == default.parent
     monkeypatch.setenv("TVM_NUM_THREADS", "17")
     assert default != session.default_log("autotvm")
     assert not TuningRecords()

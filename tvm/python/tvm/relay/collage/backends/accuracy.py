@@ -14,10 +14,11 @@ from tvm.target import Target
 
 from ..errors import OptionError
 from ..external import is_external_function
+from ..named_options import option
 from .registry import find_backend
 from .target_options import options_in, options_of
 
-OPTION = "relay.collage.accuracy_budget"
+_OPTION = "accuracy_budget"
 
 
 def trades_accuracy(target: Target) -> str:
@@ -59,14 +60,15 @@ def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool =
         name = target.kind.name
         if not options.accuracy_budget:
             raise OptionError(
-                f"backend {name!r} trades accuracy (it computes in {kind}): set option {OPTION} to "
-                "the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or leave "
-                f"{name!r} out of the target list"
+                f"backend {name!r} trades accuracy (it computes in {kind}): set "
+                + option(_OPTION)
+                + " to the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or "
+                f"leave {name!r} out of the target list"
             )
         if is_guarded and not options.guard:
             raise OptionError(
                 f"backend {name!r} trades accuracy (it computes in {kind}), and only the guard "
-                "compares a model's outputs: leave option relay.collage.guard on, or leave "
+                "compares a model's outputs: leave " + option("guard") + " on, or leave "
                 f"{name!r} out of the target list"
             )
 
@@ -87,4 +89,4 @@ def limits(
 
 def _remark(found: Mapping[str, str]) -> str:
     who = ", ".join(f"{name} computes in {kind}" for name, kind in sorted(found.items()))
-    return f"the limit is option {OPTION}, since {who}"
+    return "the limit is " + option(_OPTION) + f", since {who}"

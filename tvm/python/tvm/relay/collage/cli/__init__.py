@@ -84,9 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted", options)
         return INTERRUPTED
     except (CollageError, OSError, tvm.TVMError) as error:
-        text = str(error) if isinstance(error, (CollageError, OSError)) else last_line(error)
         if isinstance(error, CollageError):
-            text = as_flags(text, vars(options))
+            text = as_flags(error.text, vars(options))
+        else:
+            text = str(error) if isinstance(error, OSError) else last_line(error)
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:

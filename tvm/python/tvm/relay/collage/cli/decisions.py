@@ -12,6 +12,7 @@ from ..attached import attached_report, is_library, no_report
 from ..errors import CollageError, PlacementError
 from ..files import parse_json, why_no_file
 from ..loaded import read_placements
+from ..named_options import option
 from ..placement import Placement, load_placement
 from ..placement.json_form import FORMAT
 from ..report import check_has_ratios
@@ -19,7 +20,9 @@ from ..report import check_has_ratios
 # What every report has; another file of JSON has none of it.
 _FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
 _SHOULD_BE = (
-    "name what `collage compile`, or a build with the option report or tvmc --collage-report, wrote"
+    "name what `collage compile`, or a build with "
+    + option("report", "the option report")
+    + " or tvmc --collage-report, wrote"
 )
 
 
@@ -88,7 +91,7 @@ def _read(path: str) -> dict[str, Any]:
     except CollageError:
         raise
     except ValueError as error:
-        raise CollageError(f"{error}; {_SHOULD_BE}") from error
+        raise CollageError(f"{error}; " + _SHOULD_BE) from error
     if value is None and is_library(path):
         raise CollageError(no_report(path))
     try:
@@ -96,12 +99,11 @@ def _read(path: str) -> dict[str, Any]:
             with open(path, "rb") as file:
                 value = parse_json(file.read())
     except ValueError as error:
-        raise CollageError(
-            f"{path} is cut off or no JSON ({error}): make the placement again, or {_SHOULD_BE}"
-        ) from error
+        text = f"{path} is cut off or no JSON ({error}): make the placement again, or "
+        raise CollageError(text + _SHOULD_BE) from error
     is_known = isinstance(value, dict) and (
         value.get("format") == FORMAT or value.keys() >= _FIELDS
     )
     if not is_known:
-        raise CollageError(f"{path} is neither a placement nor a report: {_SHOULD_BE}")
+        raise CollageError(f"{path} is neither a placement nor a report: " + _SHOULD_BE)
     return value

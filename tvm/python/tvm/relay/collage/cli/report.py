@@ -57,7 +57,7 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
     try:
         check_is_full(report)
     except CollageError as error:
-        raise CollageError(f"{options.file}: {error}") from error
+        raise CollageError(f"{options.file}: " + error.text) from error
     for form, path in wanted.items():
         write_form(report, form, path, options.plan, options.function)
         if not options.json:

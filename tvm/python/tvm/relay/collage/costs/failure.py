@@ -50,6 +50,7 @@ class FaultCount:
         if self._in_a_row >= MOST_IN_A_ROW:
             raise MachineError(
                 f"{self._in_a_row} candidates in a row could not be measured by no fault of theirs "
-                f"({cost.message}): {ADVICE[reply.fault]}, and run again; costs known by now are "
-                "kept"
+                f"({cost.message}): "
+                + ADVICE[reply.fault]
+                + ", and run again; costs known by now are kept"
             )

@@ -19,20 +19,25 @@ from collections.abc import Iterator
 from ..errors import MachineError
 from ..machine.compiler import why_it_does_not_link
 from ..messages import describe
+from ..named_options import option
 from .reply import Unsupported
 from .resolve import resolve
 
 MEMORY, KILLED = "memory", "killed"
 FOLDER, RESOURCES, COMPILER, LIBRARY = "folder", "resources", "compiler", "library"
+DEVICE = "device"
 
 # Kind of fault -> what to do about it.
 ADVICE = {
-    MEMORY: "end other programs, set the option workers to 1, or use a machine with more memory",
+    MEMORY: "end other programs, set "
+    + option("workers", "the option workers")
+    + " to 1, or use a machine with more memory",
     KILLED: "see who ends processes here: the kernel where memory is short, a limit, a person",
     FOLDER: "make room in the temporary folder, or set TMPDIR to one that can be written to",
     RESOURCES: "end other programs, or raise the limits of open files and processes (ulimit)",
     COMPILER: "install g++, or set CXX to a C++ compiler that works",
     LIBRARY: "install what is missing, or leave the backend out of the target list",
+    DEVICE: "start the device's server again",
 }
 # Those that need not hit the next candidate as well.
 PASSING = (MEMORY, KILLED)
@@ -153,7 +158,7 @@ def machine_errors(what: str) -> Iterator[None]:
     except Exception as error:
         kind = fault_of(error, kills_before)
         if kind:
-            raise MachineError(f"{what} ({describe(error)}): {ADVICE[kind]}") from error
+            raise MachineError(f"{what} ({describe(error)}): " + ADVICE[kind]) from error
         raise
 
 

@@ -29,6 +29,7 @@ import tvm
 from ..costs.cost import Cost, CostStatus
 from ..errors import OptionError
 from ..external import is_external_function
+from ..named_options import joined, option
 from ..timing.comparison import Comparison, paired_ratio
 
 # Less than this is no difference: what processes of one library differ by.
@@ -69,8 +70,10 @@ class Limits(NamedTuple):
         judged = [self._judged(item) for item in comparisons]
         kept = [item for item in judged if item.cost.is_usable]
         if not kept and any(item.cost.is_usable for item in comparisons):
-            reasons = "; ".join(f"{item.name}: {item.cost.message}" for item in judged)
-            raise OptionError(f"no plan of the model is within its limits: {reasons}; raise them")
+            reasons = joined("; ", (f"{item.name}: " + item.cost.message for item in judged))
+            raise OptionError(
+                "no plan of the model is within its limits: " + reasons + "; raise them"
+            )
         return kept + [item for item in judged if not item.cost.is_usable]
 
     def _judged(self, item: Comparison) -> Comparison:
@@ -79,14 +82,13 @@ class Limits(NamedTuple):
             ("its library has {} MB", item.library_bytes, "guard_library_mb", self.library_mb),
         )
         texts = [
-            f"{text.format(round(size / 1e6))}, more than option relay.collage.{option} allows "
-            f"({limit})"
-            for text, size, option, limit in taken
+            f"{text.format(round(size / 1e6))}, more than " + option(name) + f" allows ({limit})"
+            for text, size, name, limit in taken
             if limit and size > 1e6 * limit
         ]
         if not texts or not item.cost.is_usable:
             return item
-        cost = Cost.failed(CostStatus.UNSUPPORTED, "; ".join(texts))
+        cost = Cost.failed(CostStatus.UNSUPPORTED, joined("; ", texts))
         return dataclasses.replace(item, cost=cost, ratio_to_best=None)
 
 

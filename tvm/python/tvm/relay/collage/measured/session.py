@@ -19,10 +19,11 @@ from tvm.target import Target
 from ..backends import BUILTIN, find_backend
 from ..costs.kernel import KernelChoice
 from ..costs.options import MeasureOptions
-from ..costs.weights import bytes_in_turn
+from ..costs.weights import CACHE_BYTES, bytes_in_turn
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..logs import warn_once
+from ..named_options import option
 from ..options import CollageOptions
 from ..rpc import DeviceInfo, DeviceRunner
 from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
@@ -73,10 +74,8 @@ def open_session(
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
     """
-    measuring = measure_options(options)
-    if network is not None:
-        measuring = dataclasses.replace(measuring, network_bytes=bytes_in_turn(network))
-    with _new_estimator(options, measuring, external_targets) as estimator:
+    network_bytes = CACHE_BYTES if network is None else bytes_in_turn(network)
+    with _new_estimator(options, network_bytes, external_targets) as estimator:
         try:
             yield Session(estimator)
         finally:
@@ -87,21 +86,29 @@ class OwnSession:
     """The session of a CostEstimator that was given none, as one of TVM's API is.
 
     Its options come with the PassContext of the pass that asks, so it is made when it is first
-    asked for; other measuring options make another. Its workers end with close(), with this object
-    and with the interpreter.
+    asked for; other measuring options, which the pass's network decides too, make another. Its
+    workers end with close(), with this object and with the interpreter.
     """
 
     def __init__(self) -> None:
         self._session: Session | None = None
         self._options: tuple[Any, ...] = ()
+        self._network_bytes = CACHE_BYTES
+
+    def set_network(self, network: tvm.IRModule) -> int:
+        """What candidates are parts of from now on; the bytes of weights that it reads in turn."""
+        self._network_bytes = bytes_in_turn(network)
+        return self._network_bytes
 
     def get(self) -> Session:
         """The session of the current PassContext's options."""
-        current = CollageOptions.current()
-        options = (measure_options(current), *(getattr(current, name) for name in _OF_SESSION))
+        current, network_bytes = CollageOptions.current(), self._network_bytes
+        measuring = measure_options(current, network_bytes)
+        options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
         if self._session is None or options != self._options:
             self.close()
-            self._session, self._options = Session(_new_estimator(current, options[0])), options
+            self._session = Session(_new_estimator(current, network_bytes))
+            self._options = options
         return self._session
 
     def close(self) -> None:
@@ -111,8 +118,11 @@ class OwnSession:
         self._session = None
 
 
-def measure_options(options: Any) -> MeasureOptions:
-    """How CollageOptions say that candidates are measured."""
+def measure_options(
+    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+) -> MeasureOptions:
+    """How CollageOptions say that candidates for these targets are measured, in a network of so
+    many bytes of weights."""
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,
@@ -120,6 +130,8 @@ def measure_options(options: Any) -> MeasureOptions:
         budget_seconds=options.measure_seconds,
         seed=options.seed,
         compiler=options.rpc_compiler,
+        imports=own_backend_modules(external_targets),
+        network_bytes=network_bytes,
     )
 
 
@@ -197,10 +209,9 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: Any, measuring: MeasureOptions, external_targets: Iterable[Target] = ()
+    options: Any, network_bytes: int, external_targets: Iterable[Target] = ()
 ) -> MeasuredCostEstimator:
-    imports = own_backend_modules(external_targets)
-    measuring = dataclasses.replace(measuring, imports=imports)
+    measuring = measure_options(options, network_bytes, external_targets)
     runner = _device_runner(options, measuring)
     try:
         return MeasuredCostEstimator(
@@ -220,7 +231,10 @@ def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | No
     if not options.rpc_tracker:
         if options.rpc_key:
             raise DeviceError(
-                "option relay.collage.rpc_key is set, relay.collage.rpc_tracker is not: give the "
+                option("rpc_key")
+                + " is set, "
+                + option("rpc_tracker", "relay.collage.rpc_tracker")
+                + " is not: give the "
                 "tracker's 'host:port' as well, or neither"
             )
         return None

@@ -15,10 +15,12 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
-from ..errors import OptionError
+from ..rpc import DeviceRunner
+from ..tuner.device import DeviceTrials
 from ..tuner.session import Shipped, shipped_of, tuning_session
 from ..tuning import TuningRecords, records_in_force
 from .row import Row, build_options, written_down
+from .runner import Runner
 from .session import Session, default_workers, own_backend_modules
 
 
@@ -31,22 +33,13 @@ def tuning(
     external_targets: Sequence[Target],
 ) -> Iterator[Session]:
     """The session with the tuner that the options ask for, which tunes TVM's candidates of `mod`
-    before they are measured in the block.
-
-    OptionError where they run on another machine.
-    """
-    if options.tunes() and not session.runner.is_here:
-        name = "tune" if options.tune else "transfer_log"
-        raise OptionError(
-            f"{name} tries schedules on this machine, but candidates run on devices: tune there "
-            "with TVM's own tools and name the log by the option tuning_log"
-        )
-
+    before they are measured in the block, and where they are."""
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
     is_here = session.runner.is_here
     shipped = shipped_of(options, mod, target) if is_here else Shipped()
-    with tuning_session(options, target, workers, imports, shipped) as tuner:
+    device = _device_of(session.runner, options)
+    with tuning_session(options, target, workers, imports, shipped, device) as tuner:
         yield dataclasses.replace(session, tuner=tuner)
 
 
@@ -66,12 +59,23 @@ def tune_rows(session: Session, rows: Sequence[Row]) -> None:
             candidates.append(
                 (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
             )
+    session.runner.check(plain for plain, _ in candidates)
     tuner.tune(candidates, session.estimator.estimate)
 
 
 def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
     """Let the session's tuner tune a whole module, as one candidate of TVM's."""
     tune_rows(session, [Row(mod, target, "whole module")])
+
+
+def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
+    """Where trials run, if not here. DeviceError."""
+    if not isinstance(runner, DeviceRunner) or not options.tunes():
+        return None
+    info = runner.info
+    return DeviceTrials(
+        runner.call_with_device, info.cpu, info.threads, info.num_threads, options.rpc_compiler
+    )
 
 
 def _with_records(

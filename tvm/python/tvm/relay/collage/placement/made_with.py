@@ -16,7 +16,8 @@ import tvm_collage
 from ..backends import find_backend
 from ..compile.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
-from ..tuning import TRANSFERRED, TuningRecords, records_in_force
+from ..named_options import option
+from ..tuning import TRANSFERRED, TuningRecords, built_as, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning
 
 
@@ -43,7 +44,10 @@ def made_with_now(
 
 def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
     """What a placement of `mod` (typed) notes of records: those that its kernels may use."""
-    used = records.of_module(mod)
+    return _noted(records.of_module(mod))
+
+
+def _noted(used: TuningRecords) -> Tuning:
     transferred = used.origins().get(TRANSFERRED, 0)
     return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), transferred)
 
@@ -86,21 +90,31 @@ def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[
     if now.target != then.target:
         yield "target", f"the host target is {now.target!r}, not {then.target!r}"
     if then.tuning is not None:
-        tuning = tuning_of(records_in_force(host)[0], mod)
+        used = records_in_force(host)[0].of_module(mod)
         # Whose they are is for people; equal records are equal.
-        if dataclasses.replace(tuning, transferred=then.tuning.transferred) != then.tuning:
-            yield "tuning", _tuning_difference(tuning, then.tuning)
+        tuning = dataclasses.replace(_noted(used), transferred=then.tuning.transferred)
+        if tuning != then.tuning:
+            yield "tuning", _tuning_difference(used, then.tuning)
 
 
-def _tuning_difference(now: Tuning, then: Tuning) -> str:
+def _tuning_difference(used: TuningRecords, then: Tuning) -> str:
+    now = _noted(used)
+    if then.digest in used.earlier_digests():
+        ways = ", ".join(map(built_as, now.kinds))
+        return (
+            f"its {then.Summary()} are in force, but builds make other kernels of them now "
+            f"({ways}) than those that it was measured with"
+        )
     if not then.records:
         return (
-            f"{now.Summary()} are in force, and it was made without: build without the option "
-            "relay.collage.tuning_log and outside of contexts with records"
+            f"{now.Summary()} are in force, and it was made without: build without "
+            + option("tuning_log", "the option relay.collage.tuning_log")
+            + " and outside of contexts with records"
         )
     return (
-        f"{now.Summary()} are in force, not its {then.Summary()}: name their logs by the option "
-        "relay.collage.tuning_log=[...], or build in the context that holds them"
+        f"{now.Summary()} are in force, not its {then.Summary()}: name their logs by "
+        + option("tuning_log", "the option relay.collage.tuning_log=[...]", value="...")
+        + ", or build in the context that holds them"
     )
 
 

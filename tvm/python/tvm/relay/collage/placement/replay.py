@@ -19,6 +19,7 @@ from tvm._ffi import get_global_func
 from ..costs.kernel import KernelChoice, with_kernels
 from ..errors import PlacementError
 from ..external import is_external, mark_lone_part
+from ..named_options import option
 from ..options import CollageOptions
 from ..tuner.session import given_records
 from .describe import describe_functions
@@ -188,8 +189,12 @@ def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
         _logger.warning("a placement is used although %s", text)
         return
     raise PlacementError(
-        f"the placement was made for something else: {text}; make it again, or allow it by the "
-        f"option relay.collage.placement_allow=[{kind!r}]",
+        "the placement was made for something else: "
+        + text
+        + "; make it again, or allow it by "
+        + option(
+            "placement_allow", f"the option relay.collage.placement_allow=[{kind!r}]", value=kind
+        ),
         kind,
     )
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ..costs.kernel import KernelChoice
 from ..errors import PlacementError
+from ..named_options import option
 from ..records import described
 from .json_form import from_json, to_json
 from .types import KEY, MadeWith, Node, PlacedFunction, PlacedPart, Placement
@@ -90,7 +91,7 @@ def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str)
     if wrong:
         raise PlacementError(
             f"the report is damaged: plan {plan!r} has part {wrong[0]} of @{name}, of which there "
-            f"are {len(parts)}: build again with the option report",
+            f"are {len(parts)}: build again with " + option("report", "the option report"),
             "file",
         )
     return [parts[place] for place in places]

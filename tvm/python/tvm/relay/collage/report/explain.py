@@ -10,6 +10,7 @@ from typing import Any
 from ..costs.statistics import Interval
 from ..errors import OptionError
 from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
+from ..named_options import option
 from ..placement import SeenPlans
 from ..plans import TVM_ALONE
 from ..records import RecordError, read
@@ -224,7 +225,8 @@ def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
         if reason.candidate >= len(graph.costed):
             raise OptionError(
                 f"the report is damaged: a reason names candidate {reason.candidate}, of which "
-                f"there are {len(graph.costed)}: build again with the option report"
+                f"there are {len(graph.costed)}: build again with "
+                + option("report", "the option report")
             )
         there = graph.costed[reason.candidate].cost.seconds
     return {

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CollageError, OptionError
 from ..files import check_file_path, write_whole
+from ..named_options import option
 from .html import to_html
 from .netron import to_netron
 from .picture import picture_of, to_pdf, to_svg
@@ -61,8 +62,8 @@ def check_is_full(report: dict[str, Any]) -> None:
     """CollageError for a report of before graphs were in it."""
     if "placements" not in report or any("graph" not in row for row in report["functions"]):
         raise CollageError(
-            "it was written by an older version and has no graph to draw; build again with the "
-            "option report"
+            "it was written by an older version and has no graph to draw; build again with "
+            + option("report", "the option report")
         )
 
 

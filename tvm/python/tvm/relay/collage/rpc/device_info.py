@@ -22,6 +22,7 @@ from ..compile.target import host_target as local_host_target
 from ..costs.options import MEASURING_VERSION
 from ..errors import DeviceError, HostTargetError
 from ..machine.environment import cpu_model, read_cpu_flags, thread_text
+from ..named_options import option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,14 +135,17 @@ def check_compiler(device: DeviceInfo, compiler: str) -> None:
     here, there = architecture(str(codegen.llvm_get_system_triple())), architecture(device.triple)
     if compiler and shutil.which(compiler) is None:
         raise DeviceError(
-            f"the compiler {compiler!r} of option relay.collage.rpc_compiler is not found: install "
-            "it, or give its path"
+            f"the compiler {compiler!r} of "
+            + option("rpc_compiler")
+            + " is not found: install it, or give its path"
         )
     if here != there and not compiler:
         raise DeviceError(
             f"device {device.address} is {there}, and this {here} machine's compiler cannot link "
-            "for it: set option relay.collage.rpc_compiler to a C++ cross compiler, e.g. "
-            f"'{there}-linux-gnu-g++' (export_library's cc)"
+            "for it: set "
+            + option("rpc_compiler")
+            + " to a C++ cross compiler, e.g. "
+            + f"'{there}-linux-gnu-g++' (export_library's cc)"
         )
 
 

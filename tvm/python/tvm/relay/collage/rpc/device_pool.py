@@ -14,13 +14,15 @@ import time
 from typing import Any
 
 from ..errors import DeviceError
+from ..exec.machine_fault import DEVICE
 from ..exec.pool import ATTEMPTS, Job, Task, WorkerPool
 from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..messages import is_end_of_session
+from ..named_options import option
 from .device_info import DeviceInfo, check_alike
-from .session import SILENCE_SECONDS, open_device, run_on_device
+from .session import SILENCE_SECONDS, call_with_device, open_device, run_on_device
 from .tracker import Address, Tracker
 
 _logger = logging.getLogger(__name__)
@@ -62,14 +64,17 @@ class DevicePool(WorkerPool):
     def take_devices(self) -> None:
         """Take the free devices of the key, or wait for one when this pool has none."""
         count = self._count_free()
-        workers = [WorkerProcess(WorkerOptions()) for _ in range(count)]
+        options = WorkerOptions(imports=self._options.imports)
+        workers = [WorkerProcess(options) for _ in range(count)]
         try:
             found = self._open_all(workers)
             infos = ([self._info] if self._info else []) + list(found.values())
-            if not infos:
+            if not found:
                 raise DeviceError(
                     f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
-                    f"and none got free in {self._wait_seconds:g} s (relay.collage.rpc_wait)"
+                    f"and none got free in {self._wait_seconds:g} s ("
+                    + option("rpc_wait", "relay.collage.rpc_wait")
+                    + ")"
                 )
             check_alike(infos)
         except BaseException:
@@ -80,6 +85,32 @@ class DevicePool(WorkerPool):
         self._devices.update(found)
         self._idle += found
         _logger.info("measuring on %s", "; ".join(device.Summary() for device in found.values()))
+
+    def call_with_device(self, job: Job) -> Reply:
+        """The reply to a call here, in the worker that has a device's session (see
+        session.call_with_device), while no other job runs.
+
+        "lost" where the device was lost meanwhile; a call that ends its worker otherwise gives the
+        device back.
+        """
+        self._need_devices()
+        worker = self._idle.pop()
+        device = self._devices.pop(worker)
+        try:
+            reply = worker.call("call", _call(call_with_device, job.arguments), job.seconds)
+        except BaseException:
+            worker.kill()
+            raise
+        is_lost = reply.fault == DEVICE or reply.code == -signal.SIGALRM
+        if worker.is_alive and not is_lost:
+            self._devices[worker] = device
+            self._idle.append(worker)
+            return reply
+        worker.kill()
+        if not is_lost:
+            return reply
+        self.lost.append(f"{device.address} ({_why_lost(reply)})")
+        return Reply("lost", message=f"device {self.lost[-1]} is lost")
 
     def close(self) -> None:
         super().close()
@@ -109,7 +140,9 @@ class DevicePool(WorkerPool):
         )
         raise DeviceError(
             f"no device of key {self._key!r} is registered at RPC tracker {self._tracker}; "
-            f"{known}. Set relay.collage.rpc_key, or start a server on the device: `python -m "
+            f"{known}. Set "
+            + option("rpc_key", "relay.collage.rpc_key")
+            + ", or start a server on the device: `python -m "
             f"tvm.relay.collage.rpc_server --tracker {self._tracker} --key {self._key}`"
         )
 
@@ -137,13 +170,13 @@ class DevicePool(WorkerPool):
                 worker.kill()
         for problem in problems:
             _logger.warning("a device of key %r cannot be used: %s", self._key, problem)
-        if problems and not found and self._info is None:
+        if problems and not found:
             raise DeviceError("; ".join(dict.fromkeys(problems)))
         return found
 
     def _start(self, concurrency: int | None) -> None:
-        if self._waiting and not self._devices:
-            self.take_devices()
+        if self._waiting:
+            self._need_devices()
         self.size = max(1, len(self._devices))
         super()._start(concurrency)
 
@@ -171,6 +204,12 @@ class DevicePool(WorkerPool):
         else:
             task.on_reply(Reply("lost", message=f"{ATTEMPTS} devices were lost while it ran"))
 
+    def _need_devices(self) -> None:
+        if not self._devices and self.lost:
+            self._replace()
+        elif not self._devices:
+            self.take_devices()
+
     def _replace(self) -> None:
         """Take other devices after all are lost."""
         try:
@@ -196,7 +235,10 @@ def _reply_of(reply: Reply) -> Reply:
     """A job's reply on the device, or "lost" with the reason why there is none."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
+    return Reply("lost", message=_why_lost(reply))
+
+
+def _why_lost(reply: Reply) -> str:
     if reply.code == -signal.SIGALRM:
-        return Reply("lost", message=f"it did not answer for {SILENCE_SECONDS} s")
-    message = "its session ended" if is_end_of_session(reply.message) else reply.message
-    return Reply("lost", message=message)
+        return f"it did not answer for {SILENCE_SECONDS} s"
+    return "its session ended" if is_end_of_session(reply.message) else reply.message

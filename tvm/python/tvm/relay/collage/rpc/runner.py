@@ -13,8 +13,10 @@ from ..costs.candidate import CandidateModule
 from ..errors import DeviceError
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.process import WorkerOptions
+from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
+from ..named_options import option
 from ..timing.comparison import Comparison
 from ..timing.interleave import Contestant
 from .comparison import compare_on_device
@@ -42,8 +44,10 @@ class DeviceRunner:
         no address or no key."""
         if not key:
             raise DeviceError(
-                "option relay.collage.rpc_tracker is set, relay.collage.rpc_key is not: give the "
-                "key under which the devices' servers registered"
+                option("rpc_tracker")
+                + " is set, "
+                + option("rpc_key", "relay.collage.rpc_key")
+                + " is not: give the key under which the devices' servers registered"
             )
         check_key(key)
         self._address, self._key, self._wait_seconds = Address.parse(tracker), key, wait_seconds
@@ -85,6 +89,10 @@ class DeviceRunner:
     def drive(self, builds: WorkerPool) -> None:
         with phase("build and measure"):
             drive(builds, self.pool)
+
+    def call_with_device(self, job: Job) -> Reply:
+        """See DevicePool."""
+        return self.pool.call_with_device(job)
 
     def compare(
         self, contestants: Sequence[Contestant], *args: Any, **options: Any

@@ -17,8 +17,10 @@ from typing import Any
 from tvm import rpc
 
 from ..errors import DeviceError
+from ..exec.machine_fault import DEVICE, MachineFault
 from ..exec.pool import Job
-from ..exec.resolve import path_of
+from ..exec.reply import Reply
+from ..exec.resolve import path_of, resolve
 from .device_info import describe_this_device
 from .service import PREFIX
 from .tracker import Address, Tracker
@@ -78,3 +80,16 @@ def run_on_device(job: dict[str, Any]) -> dict[str, Any]:
         session.remove(name)
     signal.alarm(0)
     return json.loads(reply)
+
+
+def call_with_device(function: str, arguments: dict[str, Any]) -> Any:
+    """Call a function in this process that gets, as `run`, what has the device reply to a job;
+    that raises MachineFault where it does not."""
+    return resolve(function)(run=_run, **arguments)
+
+
+def _run(job: Job) -> Reply:
+    try:
+        return Reply(**run_on_device(dataclasses.asdict(job)))
+    except Exception as error:  # of TVM's RPC
+        raise MachineFault(DEVICE, str(error)) from error

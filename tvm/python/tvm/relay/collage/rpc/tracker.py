@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tvm.rpc import base
 
 from ..errors import DeviceError
+from ..named_options import option
 
 _ANSWER_SECONDS = 10.0
 
@@ -34,7 +35,7 @@ class Address(NamedTuple):
         host, colon, port = text.rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
             raise DeviceError(
-                f"option relay.collage.rpc_tracker takes 'host:port', got {text!r}: give the "
+                option("rpc_tracker") + f" takes 'host:port', got {text!r}: give the "
                 "address of a tracker, e.g. '192.168.0.2:9190'"
             )
         return cls(host.strip("[]"), int(port))
@@ -67,7 +68,7 @@ class Tracker:
             raise DeviceError(
                 f"no RPC tracker answers at {address} ({error}): start one there with "
                 f"`python -m tvm.exec.rpc_tracker --host {address.host} {ports}`, or correct "
-                "relay.collage.rpc_tracker"
+                + option("rpc_tracker", "relay.collage.rpc_tracker")
             ) from error
         try:
             self._socket.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))

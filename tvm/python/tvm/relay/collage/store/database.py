@@ -16,6 +16,7 @@ from .connect import connect
 from .errors import StoreReadOnlyError, reported
 from .key import CostKey
 from .row import COLUMNS, StoredCost
+from .schema import transaction
 
 _KEY_IS = " AND ".join(f"{name} = ?" for name in CostKey._fields)
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM cost"
@@ -116,14 +117,8 @@ class CostStore:
         self._must_write()
         with reported(self.path):
             before = self._connection.total_changes
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._connection):
                 self._connection.executemany(sql, values)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
             return self._connection.total_changes - before
 
     def _must_write(self) -> None:

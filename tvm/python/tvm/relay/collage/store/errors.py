@@ -12,15 +12,19 @@ import sqlite3
 from collections.abc import Iterator
 
 from ..errors import CollageError
+from ..named_options import option
+
+_OPTION = option("store", "relay.collage.store")
+_THE_OPTION = option("store", "the option relay.collage.store")
 
 
 class StoreError(CollageError, RuntimeError):
     """The store cannot be used. Nothing in it was changed or deleted."""
 
-    advice = "name another file with the option relay.collage.store, or 'none' for no store"
+    advice: str = "name another file with " + _THE_OPTION + ", or 'none' for no store"
 
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
-        super().__init__(f"cost store {os.fspath(path)}: {reason}: {self.advice}")
+        super().__init__(f"cost store {os.fspath(path)}: {reason}: " + self.advice)
 
 
 class StoreCorruptError(StoreError):
@@ -41,19 +45,23 @@ class StoreMissingError(StoreError):
 class StoreFolderError(StoreError):
     """A file that somebody named lies in no folder."""
 
-    advice = "make the folder, or correct the name (option store, variable COLLAGE_STORE)"
+    advice = (
+        "make the folder, or correct the name ("
+        + option("store", "option store")
+        + ", variable COLLAGE_STORE)"
+    )
 
 
 class StoreForeignError(StoreError):
     """Another program's file, or no SQLite file at all."""
 
-    advice = "it was left as it is; name another file with the option relay.collage.store"
+    advice = "it was left as it is; name another file with " + _THE_OPTION
 
 
 class StoreNewerError(StoreError):
     """A file of a later version of this tool."""
 
-    advice = "use that version of tvm-collage, or name another file (relay.collage.store)"
+    advice = "use that version of tvm-collage, or name another file (" + _OPTION + ")"
 
 
 class StoreOlderError(StoreError):
@@ -77,7 +85,7 @@ class StoreFullError(StoreError):
 class StoreBusyError(StoreError):
     """Another process holds the file for longer than BUSY_SECONDS."""
 
-    advice = "end the process that holds it, or name another file (relay.collage.store)"
+    advice = "end the process that holds it, or name another file (" + _OPTION + ")"
 
 
 _BY_CODE = {

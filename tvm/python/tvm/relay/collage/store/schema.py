@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 
 from .errors import StoreForeignError, StoreNewerError, StoreReadOnlyError
 from .row import message_of, was_unverified
@@ -69,14 +71,16 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
     Raises StoreForeignError, StoreNewerError, StoreReadOnlyError (an older file that cannot be
     migrated) and SQLite's own errors.
     """
-    if _is_current(connection, path):
+    # Another process may make the table between two readings.
+    with transaction(connection, "BEGIN"):
+        is_current = _is_current(connection, path)
+    if is_current:
         return
     if not writable:
         raise StoreReadOnlyError(path, "it has an older layout, or none yet, and is read-only")
     for function in (message_of, was_unverified):
         connection.create_function(function.__name__, 2, function)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         # Another process may have been faster.
         while not _is_current(connection, path):
             version = _pragma(connection, "user_version")
@@ -84,6 +88,15 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {version + 1 if version else VERSION}")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Statements in the block see one state of the file, and all of them count or, on any error,
+    none."""
+    connection.execute(begin)
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -135,6 +135,36 @@ def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
     return Copy(executor["run"], reading([slot for slot in slots if slot is not None]))
 
 
+class Place(NamedTuple):
+    """What tells how a part runs in its network: its bytes of weights, those that its network reads
+    between two runs of it, and whether other threads than TVM's compute, which have to wake."""
+
+    weight_bytes: int = 0
+    network_bytes: int = CACHE_BYTES
+    has_own_threads: bool = False
+
+
+def timer_of_part(
+    plain: Timer,
+    executor: tvm.runtime.Module,
+    another: Callable[[], tvm.runtime.Module],
+    inputs: Iterable[str],
+    place: Place,
+    clock: Clock = time.perf_counter,
+) -> Timer:
+    """A timer of a part as its network runs it: `plain`, of runs one after the other, where nothing
+    else tells. another: opens its graph executor once more, on weights of its own."""
+    plain(1, 1)
+    lap = lap_needed(place.weight_bytes, min(plain(1, 3)), place.network_bytes)
+    if lap == ONE_COPY and not place.has_own_threads:
+        return plain
+    names = list(inputs)
+    between = pool_works() if place.has_own_threads else None
+    return lap_timer(
+        copy_of(executor, names), lambda: copy_of(another(), names), lap, between, clock
+    )
+
+
 def lap_timer(
     first: Copy,
     another: Callable[[], Copy],

@@ -63,21 +63,13 @@ class Contestant:
         name: str,
         library: str,
         inputs: str,
-        device: str = "llvm",
-        mod_name: str = "default",
-        weights: str = "",
-        sets: int = 0,
-        **keywords: Any,
+        environment: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Contestant:
-        """A library file on the inputs in an .npz file (arrays by name); `weights` and `sets` as
-        library_contestant takes them."""
-        arguments: dict[str, Any] = {"library": library, "inputs": inputs}
-        arguments |= {"device": device, "mod_name": mod_name}
-        if weights:
-            arguments["weights"] = weights
-        if sets:
-            arguments["sets"] = sets
-        return cls(name, path_of(library_contestant), arguments, **keywords)
+        """A library file on the inputs in an .npz file (arrays by name); `options` are those of
+        library_contestant."""
+        arguments = {"library": library, "inputs": inputs, **options}
+        return cls(name, path_of(library_contestant), arguments, environment or {})
 
 
 @dataclasses.dataclass

@@ -21,15 +21,7 @@ from ..exec.arrays import numbers_of, set_inputs
 from ..exec.machine_fault import blaming_the_library
 from ..exec.spent import phase
 from .borders import border_share
-from .in_network import (
-    MOST_TURNS,
-    ONE_COPY,
-    Timer,
-    copy_of,
-    lap_needed,
-    lap_timer,
-    pool_works,
-)
+from .in_network import MOST_TURNS, Place, timer_of_part
 
 MIN_SAMPLES = fewest_samples()
 # In one sample.
@@ -86,20 +78,11 @@ def measure_library(
             timer = executor.module.time_evaluator("run", device, number=number, repeat=repeat)
             return list(timer().results)
 
-        def timer() -> Timer:
-            run(1, 1)
-            lap = lap_needed(build["weight_bytes"], min(run(1, 3)), network_bytes)
-            if lap == ONE_COPY and not has_own_threads:
-                return run
-            return lap_timer(
-                copy_of(executor.module, values),
-                lambda: copy_of(opened()[1].module, values),
-                lap,
-                pool_works() if has_own_threads else None,
-            )
-
         with phase("time"):
-            in_network = timer()
+            place = Place(build["weight_bytes"], network_bytes, has_own_threads)
+            in_network = timer_of_part(
+                run, executor.module, lambda: opened()[1].module, values, place
+            )
             samples = sample_until_narrow(
                 in_network,
                 budget_seconds,

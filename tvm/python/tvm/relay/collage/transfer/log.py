@@ -17,13 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..logs import warn_once
 from ..tuning.logs import Line, append_line, read_log
+from ..tuning.records import built_as
 from .adapt import Step
 from .kernel import Kernel, kernels_in, to_comment
 
 KIND = "ansor"
-# A comment to other readers, as that of transfer/kernel.py.
-_TRIAL = "# trial "
+# A comment to other readers, as that of transfer/kernel.py, and what it says of the kernel; trials
+# of versions whose builds had nothing to tell apart say nothing.
+_TRIAL, _BUILT_AS = "# trial ", "built_as"
 _logger = logging.getLogger(__name__)
 
 
@@ -63,19 +66,32 @@ def trial_key(target: str, kernel: Kernel, source: Source) -> str:
 
 def note_trial(path: str | os.PathLike[str], key: str, facts: Mapping[str, Any]) -> None:
     """Have a log tell how a trial ended, also one that left no line."""
-    append_line(path, _TRIAL + json.dumps({**facts, "key": key}))
+    append_line(path, _TRIAL + json.dumps({**facts, _BUILT_AS: built_as(KIND), "key": key}))
 
 
 def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """How the trials that a log tells of ended, by trial_key; the last of each."""
-    found = {}
+    """How the trials that a log tells of ended, by trial_key; the last of each.
+
+    Those of kernels as builds no longer make them do not count, of which a warning tells.
+    """
+    found, earlier = {}, set()
     for line in _texts(path):
         if line.startswith(_TRIAL):
             try:
                 facts = json.loads(line[len(_TRIAL) :])
-                found[facts.pop("key")] = facts
+                key, made = facts.pop("key"), facts.pop(_BUILT_AS, KIND)
             except (ValueError, TypeError, KeyError, AttributeError):
                 continue  # cut off by a killed writer
+            if made == built_as(KIND):
+                found[key] = facts
+            else:
+                earlier.add(key)
+    if earlier - set(found):
+        warn_once(
+            f"tuning log {path}: trials of transferred schedules in it do not count, because "
+            f"builds make other kernels now ({built_as(KIND)}): transfer to it again, by `collage "
+            "tt transfer` or the option transfer_log, which makes these trials anew"
+        )
     return found
 
 

@@ -20,10 +20,12 @@ from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallbac
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
 from ..compile.matmul_axes import matmul_axes, traced_alone
+from ..exec.machine_fault import MachineFault
 from ..transfer.kernel import kernel_of
 from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
 from ..tuning.logs import Line, append_line
+from .device import threads_there
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Trials that are chosen at once, by one fit of the cost model.
@@ -39,9 +41,10 @@ def tasks_of(mod: tvm.IRModule, target: tvm.target.Target) -> dict[str, tuple[st
 
 def tasks_with_calls(mod: tvm.IRModule, target: tvm.target.Target) -> list[tuple[str, Any, int]]:
     """Workload, task, and how often the module calls it."""
+    machine = auto_scheduler.HardwareParams(num_cores=threads_there(), target=target)
     # Also outside of a build: the weights of these can be laid out.
     with traced_alone(), matmul_axes():
-        found, calls = auto_scheduler.extract_tasks(mod, {}, target)
+        found, calls = auto_scheduler.extract_tasks(mod, {}, target, hardware_params=machine)
     return [
         (flat_key(task.workload_key), task, int(count))
         for task, count in zip(found, calls, strict=True)
@@ -127,6 +130,8 @@ def _measure(entry: Any) -> Any:
         )
         function = build_kernel(entry.task.target, schedule, arguments)
         costs = seconds_of_kernel(function, tensor_arguments(arguments))
+    except MachineFault:
+        raise
     except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
         number = MeasureErrorNo.RUNTIME_DEVICE
         return result([1e10], number, str(error)[-300:], time.time() - start, start)

@@ -14,6 +14,7 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
 from ..compile.exact_bytes import exact_bytes
+from ..exec.machine_fault import MachineFault
 from ..tuning.logs import Line, append_line, read_log
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
@@ -76,6 +77,8 @@ def _measure(entry: Any) -> Any:
                 raise ValueError(str(entry.config.errors))
             function = build_kernel(entry.target, schedule, arguments)
         costs = seconds_of_kernel(function, tensor_arguments(arguments))
+    except MachineFault:
+        raise
     except Exception as error:  # noqa: BLE001 - one bad configuration among many: data
         failure = (str(type(error).__name__), str(error)[-300:])
         return autotvm.MeasureResult(failure, number.RUNTIME_DEVICE, time.time() - start, start)

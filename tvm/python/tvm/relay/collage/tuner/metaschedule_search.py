@@ -15,6 +15,7 @@ from tvm.meta_schedule.builder import BuilderResult
 from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
 from tvm.meta_schedule.utils import derived_object
 
+from ..exec.machine_fault import MachineFault
 from ..tuning.logs import Line, append_line
 from ..tuning.metaschedule_records import read_pairs, write_pairs
 from .trial import build_kernel, seconds_of_kernel
@@ -154,6 +155,8 @@ class _Runner(ms.runner.PyRunner):
             packed = tvm.tir.transform.RemoveWeightLayoutRewriteBlock(skip_ndarray_rewrite=True)
             function = build_kernel(self._target, packed(_waiting[int(entry.artifact_path)]))
             return LocalRunnerFuture(res=seconds_of_kernel(function, arguments))
+        except MachineFault:
+            raise
         except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
             print(error)
             return LocalRunnerFuture(error_message=str(error)[-300:])

@@ -26,12 +26,14 @@ from ..errors import BackendUnavailableError, OptionError, UnknownBackendError
 from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
 from ..machine.environment import cpu_model, thread_text, tvm_build
+from ..named_options import option
 from ..progress import steps
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, sources_of
 from ..transfer.shipped import log_named, may_serve, shipped_kernels, shipped_lines
 from ..tuning.logs import Line, load_records, read_log
 from ..tuning.records import TuningRecords, mode, records_in_force
+from .device import DeviceTrials
 from .tuner import TuneOptions, Tuner
 
 _logger = logging.getLogger(__name__)
@@ -73,9 +75,11 @@ def tuning_session(
     workers: int,
     imports: Sequence[str] = (),
     shipped: Shipped = Shipped(),
+    device: DeviceTrials | None = None,
 ) -> Iterator[Tuner | None]:
     """The tuner that the CollageOptions ask for while the block measures; None for none. With
-    `shipped` it judges these where nothing else is asked for.
+    `shipped` it judges these where nothing else is asked for. `device`: where kernels run, if not
+    here.
 
     Raises BackendUnavailableError when its cost model is not installed, TuningLogError for a
     `transfer_log` that is none, OptionError where that goes with another tuner than Ansor, and
@@ -88,16 +92,21 @@ def tuning_session(
     if options.tune and kind != options.tuner:
         raise OptionError(
             f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
-            f"{options.tuner}: set the option tuner to ansor, or leave one of the two out"
+            f"{options.tuner}: set "
+            + option("tuner", "the option tuner")
+            + " to ansor, or leave one of the two out"
         )
     if options.tune:
         check_cost_model(
-            options.tune_model, f"tune={options.tune}", "set the option tune_model to random"
+            options.tune_model,
+            f"tune={options.tune}",
+            "set " + option("tune_model", "the option tune_model") + " to random",
         )
     # Where only shipped ones are judged nothing is written.
     log = Path(os.devnull)
     if options.tunes():
-        log = Path(options.tune_log).expanduser() if options.tune_log else default_log(kind)
+        named = options.tune_log
+        log = Path(named).expanduser() if named else default_log(kind, device)
         log.parent.mkdir(parents=True, exist_ok=True)
     tune_options = TuneOptions(
         kind=kind,
@@ -114,7 +123,7 @@ def tuning_session(
     given, _ = records_in_force(target)
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
     progress = functools.partial(steps, "tuning", options.progress)
-    tuner = Tuner(tune_options, target, pool, given, progress)
+    tuner = Tuner(tune_options, target, pool, given, progress, device)
     try:
         # All candidates in one mode: a build has one. Where only shipped records are judged it is
         # the user's own until one of them is used, and the guard has the last word.
@@ -134,13 +143,15 @@ def check_cost_model(model: str, what: str, otherwise: str) -> None:
     if model == "xgb" and importlib.util.find_spec("xgboost") is None:
         raise BackendUnavailableError(
             f"{what} searches by a cost model of xgboost, which is not installed: "
-            f"pip install 'tvm-collage[tune]', or {otherwise}"
+            "pip install 'tvm-collage[tune]', or " + otherwise
         )
 
 
-def default_log(kind: str) -> Path:
-    """The user's own log of a kind for this CPU, number of threads and TVM."""
-    machine = "|".join((cpu_model(), thread_text(), tvm_build()))
+def default_log(kind: str, device: DeviceTrials | None = None) -> Path:
+    """The user's own log of a kind for the CPU and number of threads, of the device or else here,
+    and for this TVM."""
+    runs_on = (device.cpu, device.threads) if device else (cpu_model(), thread_text())
+    machine = "|".join((*runs_on, tvm_build()))
     digest = hashlib.sha256(machine.encode()).hexdigest()[:12]
     folder = Path(platformdirs.user_cache_dir("tvm-collage", appauthor=False), "tuning")
     return folder / f"{kind}-{digest}.jsonl"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -16,16 +17,19 @@ from pathlib import Path
 
 from ..costs.candidate import CandidateModule
 from ..errors import CollageError
-from ..exec.pool import Job, WorkerPool
+from ..exec.pool import Job
 from ..machine.cpu_lock import OnWait
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source, note_trial, trial_key, trials_of
 from .budget import Budget
+from .device import Workers
 
+_logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.transfer_trial"
 DIED = "died"
-# What is stopped after less says nothing of the schedule.
-_TELLING_SECONDS = 20.0
+TRIAL_SECONDS = 30.0
+# What is stopped after less of a trial's seconds says nothing of the schedule.
+_TELLING = 2 / 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +56,8 @@ class Transfer:
         self,
         sources: Sequence[Source],
         log: Path,
-        workers: WorkerPool,
-        trial_seconds: float = 30.0,
+        workers: Workers,
+        trial_seconds: float = TRIAL_SECONDS,
         most: int | None = None,
         list_step: str = f"{_STEP}:list_kernels",
         trial_step: str = f"{_STEP}:transfer",
@@ -110,9 +114,11 @@ class Transfer:
                     self.kernels(candidate)
                 start = time.monotonic()
                 trial = self._try(candidate, kernel, source, left)
+                if trial is None:
+                    break
                 trial = dataclasses.replace(trial, took=time.monotonic() - start)
                 is_warm = trial.outcome != DIED
-                if is_warm or left >= _TELLING_SECONDS:
+                if is_warm or left >= _TELLING * self._trial_seconds:
                     facts = dataclasses.asdict(trial)
                     del facts["source"]
                     note_trial(self._log, key, facts)
@@ -121,7 +127,8 @@ class Transfer:
 
     def _try(
         self, candidate: CandidateModule, kernel: Kernel, source: Source, left: float
-    ) -> Trial:
+    ) -> Trial | None:
+        """None where the device was lost, which is no fact about the schedule."""
         arguments = {
             "candidate": _text(candidate),
             "workload": kernel.workload,
@@ -133,6 +140,9 @@ class Transfer:
         [reply] = self._workers.run([job], concurrency=1)
         if reply.outcome == "ok":
             return Trial(source, **reply.value)
+        if reply.outcome == "lost":
+            _logger.warning("no more schedules are tried on %s: %s", kernel.name, reply.message)
+            return None
         if reply.outcome == "failed":
             raise CollageError(f"a trial on {kernel.name}: {reply.message}")
         return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")

@@ -22,6 +22,7 @@ from ..compile import fast_passes
 from ..compile.layout import transform_loops
 from ..costs.candidate import CandidateModule
 from ..costs.tolerance import RELATIVE, Tolerance, mismatch
+from ..exec.machine_fault import MachineFault
 from ..messages import last_line
 from ..transfer.adapt import Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
@@ -29,6 +30,7 @@ from ..transfer.log import Source, note_kernel, read_ansor, steps_of
 from ..tuning.ansor_records import TRANSFERRED_VERSION, VERSION
 from ..tuning.logs import append_line
 from .ansor_search import tasks_with_calls
+from .device import run_kernels
 from .step import in_candidates_context
 from .trial import build_kernel, random_arrays, seconds_of_kernel, tensor_arguments
 
@@ -49,10 +51,6 @@ _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 # What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
 _WEIGHTS = "layout_free_placeholders"
 _OLD_LAYOUT, _NEW_LAYOUT = "ori_placeholder_layout", "new_placeholder_layout"
-
-
-class UnknownLayout(Exception):
-    """A schedule reads a weight in an order that arguments cannot be put in."""
 
 
 def list_kernels(candidate: str) -> list[dict[str, Any]]:
@@ -105,6 +103,8 @@ class _Trials:
         )
         # By steps. What other logs' tools measured is not measured again either.
         self._known: dict[str, tuple[str, list[float] | None, str]] = {}
+        self._reference: Any = None
+        self._arguments: list[tuple[list[int], str]] = []
         for line in read_ansor(log):
             # One that was measured with its weights as they were tells nothing of a build.
             is_as_built = not has_weights or _layout_of(line.text) != LayoutRewriteOption.NO_REWRITE
@@ -113,9 +113,6 @@ class _Trials:
                 costs = None if line.seconds is None else [line.seconds]
                 known = (ADAPTED if costs else FAILED, costs, "in the log already")
                 self._known[json.dumps(steps_of(line.text))] = known
-        self._arguments: list[tuple[list[int], str]] = []
-        self._arrays: list[np.ndarray] = []
-        self._truth: list[np.ndarray] = []
 
     def of(self, source: Source) -> dict[str, Any]:
         try:
@@ -151,12 +148,12 @@ class _Trials:
         arguments = tensor_arguments(tensors)
         try:
             costs = seconds_of_kernel(function, arguments)
-            wrong = self._wrong(function, laid_out)
-        except UnknownLayout as error:
-            return INVALID, None, str(error)
+            outcome, reason = self._check(function, laid_out)
+        except MachineFault:
+            raise
         except Exception as error:  # noqa: BLE001
             return FAILED, None, last_line(error)
-        return (WRONG, None, wrong) if wrong else (ADAPTED, costs, "")
+        return (outcome, None, reason) if outcome else (ADAPTED, costs, "")
 
     def _racing(self, state: Any) -> str:
         """Which loop of a state sums into one number by several threads or lanes; "" for none.
@@ -195,34 +192,58 @@ class _Trials:
         is_same = self._layout == LayoutRewriteOption.NO_REWRITE
         return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
-    def _wrong(self, function: Any, laid_out: Any) -> str:
-        """How outputs differ from the reference's, "" where they do not."""
-        if not self._truth:
+    def _check(self, function: Any, laid_out: Any) -> Sequence[str]:
+        """See compare()."""
+        if self._reference is None:
             schedule, tensors = self._dag.apply_steps_from_state(self._dag.get_init_state())
+            self._reference = build_kernel(self._task.target, schedule, tensors)
             self._arguments = tensor_arguments(tensors)
-            self._arrays = random_arrays(self._arguments)
-            reference = build_kernel(self._task.target, schedule, tensors)
-            self._truth = _outputs(reference, self._arrays)
-        found = _outputs(function, self._in_layout(self._arrays, laid_out))
-        expected = self._in_layout(self._truth, laid_out)
-        return mismatch(found, expected, _tolerance(self._arguments))
+        return run_kernels(
+            compare,
+            [function, self._reference],
+            arguments=self._arguments,
+            layouts=self._layouts(laid_out),
+        )
 
-    def _in_layout(self, arrays: Sequence[np.ndarray], laid_out: Any) -> list[np.ndarray]:
-        """The kernel's arguments for the computation that _laid_out gave. UnknownLayout."""
-        found = list(arrays)
+    def _layouts(self, laid_out: Any) -> list[tuple[int, str, str]]:
+        """Of each argument that the computation which _laid_out gave reads in another layout: its
+        place, its layout and that one."""
+        found = []
         for operation in laid_out.ops:
             attrs = operation.attrs or {}
             if _NEW_LAYOUT in attrs:
                 [weight] = attrs[_WEIGHTS]
                 place = [tensor.op for tensor in self._dag.tensors].index(weight.op)
-                layouts = str(attrs[_OLD_LAYOUT]), str(attrs[_NEW_LAYOUT])
-                changed = transform_loops(found[place], *layouts)
-                if changed is None:
-                    raise UnknownLayout(
-                        "a weight cannot be laid out from {} to {}".format(*layouts)
-                    )
-                found[place] = np.ascontiguousarray(changed)
+                found.append((place, str(attrs[_OLD_LAYOUT]), str(attrs[_NEW_LAYOUT])))
         return found
+
+
+def compare(
+    kernels: Sequence[Any],
+    arguments: Sequence[tuple[Sequence[int], str]],
+    layouts: Sequence[tuple[int, str, str]],
+) -> tuple[str, str]:
+    """INVALID or WRONG with the reason if the first kernel, some arguments of which are in other
+    layouts, does not give what the second gives, the reference; "" twice if it does."""
+    function, reference = kernels
+    arrays, truth = _truth(reference, json.dumps(arguments))
+    given, expected = list(arrays), list(truth)
+    for place, *pair in layouts:
+        for values in (given, expected):
+            changed = transform_loops(values[place], *pair)
+            if changed is None:
+                return INVALID, "a weight cannot be laid out from {} to {}".format(*pair)
+            values[place] = np.ascontiguousarray(changed)
+    wrong = mismatch(_outputs(function, given), expected, _tolerance(arguments))
+    return (WRONG, wrong) if wrong else ("", "")
+
+
+# Schedules of one kernel are tried one after the other.
+@functools.lru_cache(maxsize=1)
+def _truth(reference: Any, arguments: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Arguments (the text of their JSON form), before and after the reference has run."""
+    arrays = random_arrays(json.loads(arguments))
+    return arrays, _outputs(reference, arrays)
 
 
 def _layout_of(text: str) -> int:

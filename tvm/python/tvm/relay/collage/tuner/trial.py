@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial of tuning: a kernel is built and timed in this process. Test: tuner/test_search.py."""
+"""One trial of tuning: a kernel is built in this process, and timed here or on a device.
+
+Test: tuner/test_search.py.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import tvm
 
 from ..compile import fast_passes
+from .device import run_kernels
 
 # TVM's tuners compare means: each of some repeats spans at least so long.
 _REPEATS, _LEAST_MS = 3, 20
@@ -22,6 +26,14 @@ def seconds_of_kernel(function: Any, arguments: Sequence[tuple[Sequence[int], st
 
     A kernel that takes a second or more is not repeated.
     """
+    return run_kernels(time_kernel, [function], arguments=arguments)
+
+
+def time_kernel(
+    kernels: Sequence[Any], arguments: Sequence[tuple[Sequence[int], str]]
+) -> list[float]:
+    """seconds_of_kernel, of one kernel in this process."""
+    [function] = kernels
     device = tvm.cpu()
     values = [tvm.nd.array(array, device) for array in random_arrays(arguments)]
     first = function.time_evaluator(function.entry_name, device, number=1)(*values).results[0]

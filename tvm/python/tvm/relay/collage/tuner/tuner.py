@@ -28,8 +28,9 @@ from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords
 from .budget import Budget
+from .device import DEVICE_SECONDS, DeviceTrials, Workers
 from .step import is_idle
-from .transfer import Transfer, Trial, best_of, outcomes
+from .transfer import TRIAL_SECONDS, Transfer, Trial, best_of, outcomes
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"
@@ -78,9 +79,10 @@ class Tuner:
         workers: WorkerPool,
         given: TuningRecords | None = None,
         progress: Callable[[], AbstractContextManager[OnStep]] = steps_untold,
+        device: DeviceTrials | None = None,
     ) -> None:
         """`given` are records in force already: what they serve is not tuned. `progress` gives what
-        is told of each task of a call of tune()."""
+        is told of each task of a call of tune(). `device`: where kernels run, if not in workers."""
         self.kind = options.kind
         self.records = TuningRecords()
         self.searched: dict[str, str] = {}
@@ -89,7 +91,9 @@ class Tuner:
         self.slower: dict[str, str] = {}
         self.transferred: dict[str, list[Trial]] = {}
         self._options, self._workers = options, workers
-        self._transfer = Transfer(options.sources, options.log, workers)
+        self._searchers: Workers = device or workers
+        seconds = DEVICE_SECONDS if device else TRIAL_SECONDS
+        self._transfer = Transfer(options.sources, options.log, self._searchers, seconds)
         self._progress = progress
         self.target = tvm.target.Target(target)
         self._budget = Budget(options.seconds)
@@ -203,7 +207,7 @@ class Tuner:
         )
         before = self._budget.left
         with self._budget.spending(on_wait):
-            [reply] = self._workers.run([job], concurrency=1)
+            [reply] = self._searchers.run([job], concurrency=1)
         if reply.outcome == "ok":
             self.searched[workload] = name
             took = before - self._budget.left
@@ -214,12 +218,12 @@ class Tuner:
                 f"its {limit:.0f} s of tune_seconds={self._options.seconds:g} ended",
             )
         else:
-            self._give_up(workload, _reason(reply))
+            self._give_up(workload, _reason(reply), is_news=reply.outcome == "lost")
 
-    def _give_up(self, workload: str, reason: str) -> None:
+    def _give_up(self, workload: str, reason: str, is_news: bool = False) -> None:
         self.failed[workload] = f"{self._names[workload]}: {reason}"
         # One warning for all that the budget leaves; the rest is debug.
-        log = _logger.debug if self._has_said else _logger.warning
+        log = _logger.debug if self._has_said and not is_news else _logger.warning
         log("not tuned, or not to the end: %s", self.failed[workload])
         self._has_said = True
 

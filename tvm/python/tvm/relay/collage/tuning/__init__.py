@@ -3,7 +3,7 @@
 
 from .logs import load_records, read_log
 from .record import TRANSFERRED, CannotTravel, Record, TuningLogError
-from .records import TuningRecords, records_in_force
+from .records import TuningRecords, built_as, records_in_force
 
 __all__ = [
     "TRANSFERRED",
@@ -11,6 +11,7 @@ __all__ = [
     "Record",
     "TuningLogError",
     "TuningRecords",
+    "built_as",
     "load_records",
     "read_log",
     "records_in_force",

@@ -30,12 +30,18 @@ KINDS = {
 }
 # Legalisation pads tensors of these types: sizes in the records are not those in the module.
 _PADDED_TYPES = ("int8", "uint8")
-# By kind, what builds make of its records where that has changed: costs from before do not count.
-_BUILT_AS = {"ansor": "ansor, weights laid out"}
+# By kind, what builds made of its records from the first version on, where that has changed; the
+# last is what they make today. Costs from before do not count.
+_BUILT_AS = {"ansor": ("ansor", "ansor, weights laid out")}
 
 
 # Those that are in force by TuningRecords.in_force: TVM's contexts do not keep whose they are.
 _entered: contextvars.ContextVar[tuple[Record, ...]] = contextvars.ContextVar("entered", default=())
+
+
+def built_as(kind: str) -> str:
+    """What builds make of a kind's records, in words: equal where they make the same."""
+    return _BUILT_AS.get(kind, (kind,))[-1]
 
 
 class TuningRecords:
@@ -78,10 +84,19 @@ class TuningRecords:
 
     def digest(self) -> str:
         """16 hex digits, equal for equal records; "" without any."""
+        return self._digest({})
+
+    def earlier_digests(self) -> set[str]:
+        """Those of the same records where builds made something else of them."""
+        ways = [{kind: way} for kind, ways in _BUILT_AS.items() for way in ways[:-1]]
+        return {self._digest(earlier) for earlier in ways} - {self.digest()}
+
+    def _digest(self, earlier: Mapping[str, str]) -> str:
+        """earlier: by kind, what builds made of its records, if not what they make today."""
         if not self:
             return ""
-        text = json.dumps([_identity(record) for record in self._records])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        rows = [(earlier.get(r.kind, built_as(r.kind)), r.identity) for r in self]
+        return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()[:16]
 
     def of_module(self, mod: tvm.IRModule) -> TuningRecords:
         """Those that kernels of TVM's in `mod` (typed) may use; perhaps more, never fewer."""
@@ -179,4 +194,4 @@ def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
 
 
 def _identity(record: Record) -> tuple[str, str]:
-    return _BUILT_AS.get(record.kind, record.kind), record.identity
+    return built_as(record.kind), record.identity
