@@ -74,14 +74,15 @@ def summary(found: Sequence[Record]) -> str:
     machine = _newest_machine(found)
     here = [one for one in found if _machine(one) == machine]
     lines = [[name, *_figures(_column(here, name))] for name in (*LIBRARIES, FASTEST)]
-    head = ["library", "models", "geometric mean", "least", "most", "we are level or faster on"]
+    head = ["library", "models", "geometric mean", "least", "most", "Collage is level or faster on"]
     days = " and ".join(sorted({one["date"] for one in here}))
     noisy = sum(any(row.get("noisy") for row in one["rows"]) for one in here)
     unknown = sum(not ratios_of(one) for one in here)
     return (
-        f"{markdown_table(head, lines)}\nThis was measured on {machine}, on {days}, in {len(here)} "
-        f"runs, {noisy} of them beside other work. {unknown} gave no ratio that is known on both "
-        f"sides and are not in the table. {_LEVEL} or more counts as level.\n"
+        f"{markdown_table(head, lines)}\nMeasured on {machine}, on {days}. {_LEVEL} or more counts "
+        f"as level: two runs of the same program differ by so much. Of the {len(here)} models "
+        f"{unknown} are left out, since no ratio could be measured for them. While {noisy} were "
+        "measured, other programs used the processor too.\n"
     )
 
 

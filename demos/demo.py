@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from demo_checks import FINAL, broken_expectations, undecided
-from demo_compare import ONNXRUNTIME
+from demo_compare import ONNXRUNTIME, holds_one
 from demo_models import MODELS, DemoModel
 from demo_settings import BOUNDED, QUICK
 
@@ -150,13 +150,17 @@ def alone_text(plans: Sequence[Mapping[str, Any]]) -> str:
 
 def mix_text(models: Sequence[Mapping[str, Any]]) -> str:
     """On which models a mix of backends ships, and how much faster that is."""
+    from tvm.relay.collage.costs.statistics import Interval
     from tvm.relay.collage.report.facts import ratio_text
 
     texts = []
     for model in models:
         final = next((row for row in model["plans"] if row["name"] == FINAL), None)
         if final and is_mix(model["plans"], model["collage"]):
-            texts.append(f"{model['name']} ({ratio_text(final)} as fast as the best backend alone)")
+            is_level = holds_one(Interval.from_json(final["ratio_to_best_single"]))
+            beside = ": level with it" if is_level else ""
+            ratio = f"{ratio_text(final)} as fast as the best backend alone"
+            texts.append(f"{model['name']} ({ratio}{beside})")
     if not texts:
         return "On none of these models does a mix of backends ship: one backend alone is as fast."
     return f"A mix of backends ships on {', '.join(texts)}."

@@ -106,6 +106,11 @@ def beside_each_other(
         return compare(contestants, rounds=rounds, give_up_ratio=_GIVE_UP_RATIO, **options)
 
 
+def holds_one(ratio: Any) -> bool:
+    """Whether an interval does not tell which of two is the faster."""
+    return bool(ratio.low <= 1 <= ratio.high)
+
+
 def print_beside(
     libraries: Mapping[str, Any], inputs: Mapping[str, np.ndarray], rounds: int
 ) -> None:
@@ -121,7 +126,9 @@ def print_beside(
             print(f"  {name:20} {cost.Summary()}")
             continue
         times = paired_ratio(rows[first].samples, rows[name].samples)
-        ratio = times.Summary(".2f", f"x {first}")
+        ratio = times.Summary(".2f", f"x {first}") + (
+            " (undecided)" if name != first and holds_one(times) else ""
+        )
         print(
             f"  {name:20}{format_seconds(cost.seconds):>9}  {ratio}, ships {library.collage.plan}"
         )

@@ -26,6 +26,9 @@ print("one more in each step:", ", ".join(names))
 # `DemoModel.build` is `relay.build` with Collage: it searches a plan, measures it whole beside each
 # backend alone, and keeps the fastest. That flatters the winner, so all that was built is measured
 # once more, in turns, each library in a process of its own.
+#
+# Where the operators went is drawn for each net and step, coloured by backend; with TVM alone all
+# is of one colour.
 
 # %%
 options = OPTIONS | {
@@ -33,23 +36,12 @@ options = OPTIONS | {
     "progress": "quiet",
     "log_level": "error",
 }
-placed = {}
 for net in (demo_models.MODELS[name]() for name in NETS):
     steps = [[host, *backends[:count]] for count in range(len(names))]
-    placed[net.name] = {
-        name: net.build(targets, options) for name, targets in zip(names, steps, strict=True)
-    }
+    placed = {name: net.build(targets, options) for name, targets in zip(names, steps, strict=True)}
     print(f"\n{net.title}")
-    print_beside(placed[net.name], net.inputs[0], ROUNDS)
-
-# %% [markdown]
-# ## Where the operators went
-#
-# One picture for each net and step, coloured by backend; with TVM alone all is of one colour.
-
-# %%
-for model, libraries in placed.items():
-    for number, (name, library) in list(enumerate(libraries.items()))[1:]:
-        picture = OUTPUT / f"{model}-{number}-{name.removeprefix('+ ')}.svg"
+    print_beside(placed, net.inputs[0], ROUNDS)
+    for number, (name, library) in list(enumerate(placed.items()))[1:]:
+        picture = OUTPUT / f"{net.name}-{number}-{name.removeprefix('+ ')}.svg"
         library.collage.save_picture(picture)
         print(picture)

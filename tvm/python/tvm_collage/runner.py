@@ -184,13 +184,20 @@ def _load(file: str, given: str = "") -> Any:
     """The module of a library's file, which errors call `given`, as the user did."""
     _library()  # its loader must know the modules of backends before the file names them
     name = given or file
-    if lacking := _lacking_bytes(file):
-        raise ValueError(f"{name} is cut off: its last {lacking} bytes are missing; copy it again")
+    check_whole(file, name)
     try:
         return tvm.runtime.load_module(file)
     except Exception as error:  # whatever TVM's loaders and the linker raise
         reason = _last_line(error).rpartition(" is false: ")[2]  # of TVM's checks
         raise ValueError(f"{name} is no library that can be loaded here: {reason}") from error
+
+
+def check_whole(file: str, called: str) -> None:
+    """ValueError for a library that was cut off."""
+    if lacking := _lacking_bytes(file):
+        raise ValueError(
+            f"{called} is cut off: its last {lacking} bytes are missing; copy it again"
+        )
 
 
 def _lacking_bytes(file: str) -> int:

@@ -5,12 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageError, CollageOptions, OptionError, optimize
-from tvm.relay.collage.files import DEEPEST_JSON, check_file_path, parse_json
+from tvm.relay.collage.files import DEEPEST_JSON, check_file_path, parse_json, write_whole
 
 
 def module():
@@ -45,13 +46,35 @@ def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path, monkeypatch
         optimize(module(), None, "llvm", options)
 
 
+def refused(**_):
+    raise OSError(30, "Read-only file system")
+
+
+def test_a_folder_that_only_says_it_can_be_written_to_is_told():
+    with pytest.raises(OptionError, match="'/proc/a.so' cannot be written: files cannot be made"):
+        check_file_path("/proc/a.so", "--output")
+
+
+def test_an_error_of_writing_names_the_file(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    path = str(tmp_path / "page.html")
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
+        write_whole(path, "text")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_file_that_is_appended_to_needs_no_folder_to_write_in(tmp_path, monkeypatch):
     log = tmp_path / "log.json"
     writable = {str(log), "/dev/null"}
     monkeypatch.setattr(os, "access", lambda path, _: str(path) in writable)
-    for path in ("/dev/null", str(log)):
-        with pytest.raises(OptionError, match="files cannot be made in"):
-            check_file_path(path, "--log")
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refused)
+    with pytest.raises(OptionError, match="it is no plain file"):
+        check_file_path("/dev/null", "--log")
+    with pytest.raises(OptionError, match=r"files cannot be made in .* \(Read-only file system\)"):
+        check_file_path(str(log), "--log")
     with pytest.raises(OptionError, match="--log: .* files cannot be made in"):
         check_file_path(str(log), "--log", is_appended=True)
     log.touch()

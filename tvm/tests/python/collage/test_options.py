@@ -70,6 +70,11 @@ def test_an_int_imm_of_older_scripts_is_taken():
         assert CollageOptions.current() == CollageOptions(enable_collage=True, seed=3)
 
 
+def test_a_misspelt_field_names_the_nearest():
+    with pytest.raises(TypeError, match="there is no option 'guardd', did you mean guard?"):
+        CollageOptions(guardd=1)
+
+
 @pytest.mark.parametrize(
     "name, value, message",
     [
@@ -107,7 +112,7 @@ def test_options_that_tvm_registers_itself_keep_its_own_error(name, value, expec
 def test_an_unknown_option_is_tvms_own_error():
     with pytest.raises(AttributeError, match=r"Invalid config option 'relay\.nope'"):
         tvm.transform.PassContext(config={"relay.nope": 1})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
+    with pytest.raises(TypeError, match="there is no option 'nope': docs/options.md"):
         CollageOptions(nope=1)
 
 

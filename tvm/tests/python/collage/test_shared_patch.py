@@ -59,7 +59,7 @@ def renderer():
 
 
 SCOPES = {
-    "renderer": (module_check._collected_diagnostics, renderer),
+    "renderer": (module_check.collected_diagnostics, renderer),
     "build info": (remembered_build_info, lambda: te_compiler.libinfo),
     "unraisable hook": (interrupts_kept, lambda: sys.unraisablehook),
     "autotvm": (
@@ -115,7 +115,7 @@ def test_each_thread_collects_its_own_errors_and_others_print_theirs():
     seen = []
     tvm.ir.diagnostics.override_renderer(seen.append)
     try:
-        thread = Thread(module_check._collected_diagnostics())
+        thread = Thread(module_check.collected_diagnostics())
         thread.step()
         # This thread collects nothing: its error goes where the program wants it.
         with pytest.raises(tvm.TVMError):

@@ -298,6 +298,9 @@ def test_the_last_line_says_where_a_mix_ships():
         "A mix of backends ships on mixed (1.400 [1.300, 1.500] x as fast as the best backend "
         "alone)."
     )
+    level = {"value": 1.07, "low": 0.73, "high": 1.58}
+    text = demo.mix_text([model("mixed", "collage", plan("dnnl"), plan("final", level))])
+    assert "(1.070 [0.730, 1.580] x as fast as the best backend alone: level with it)" in text
     assert demo.mix_text([alone, by_another_name]).startswith("On none of these models")
     assert demo.alone_text([plan("dnnl"), plan("collage"), plan(demo.ONNXRUNTIME)]) == (
         "Alone: dnnl 1 ms, onnxruntime itself 1 ms"

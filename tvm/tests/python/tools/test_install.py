@@ -290,7 +290,7 @@ def test_the_container_installs_extras_that_there_are():
     known = PROJECT["project"]["optional-dependencies"]
     assert extras and all(name in known for line in extras for name in line.split(","))
     assert re.search(r"^FROM \S+/python:3\.11-", text, re.M)
-    ignored = (ROOT / ".containerignore").read_text().split()
+    ignored = (ROOT / ".dockerignore").read_text().split()
     assert {".git", ".venv", "build"} <= set(ignored)
 
 

@@ -20,6 +20,9 @@ import tarfile
 import zlib
 from typing import Any
 
+from tvm_collage.runner import check_whole
+
+from .errors import FileError
 from .files import parse_json
 
 _MARK = b"tvm-collage report 1"
@@ -58,18 +61,28 @@ def add_report(package: str | os.PathLike, report: dict[str, Any]) -> None:
 
 def attached_report(path: str | os.PathLike) -> dict[str, Any] | None:
     """What was attached to the library or package; None where nothing was. OSError, ValueError for
-    a report that is damaged."""
+    a report that is damaged, FileError for a library that was cut off."""
     try:
         packed = _packed(path)
         if packed is None:
+            _check_whole(os.fspath(path))
             return None
         unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # of both kinds
         text = unpack.decompress(packed, _MOST_BYTES)
         if not unpack.eof:
             raise ValueError("it is cut off")
         return parse_json(text)
+    except FileError:
+        raise
     except (ValueError, zlib.error, tarfile.TarError, EOFError) as error:
         raise ValueError(f"the report in {os.fspath(path)!r} is damaged: {error}") from error
+
+
+def _check_whole(path: str) -> None:
+    try:
+        check_whole(path, path)
+    except ValueError as error:
+        raise FileError(str(error)) from error
 
 
 def is_library(path: str | os.PathLike) -> bool:

@@ -4,8 +4,17 @@
 Internal errors are not here; they stay RuntimeError or TVMError. Test: test_errors.py.
 """
 
+import difflib
+from collections.abc import Iterable
+
 from tvm._ffi import register_func
 from tvm._ffi.base import ERROR_TYPE, register_error
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """ ", did you mean ...?" with the nearest name; "" where none is near."""
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f", did you mean {found[0]}?" if found else ""
 
 
 class CollageError(Exception):
@@ -51,6 +60,10 @@ class ExecutorError(CollageError, ValueError):
 
 class OptionError(CollageError, ValueError):
     """An option's value is of the right form, but cannot be used here."""
+
+
+class FileError(OptionError):
+    """A file that was named is no library, or is damaged."""
 
 
 class UnsupportedOpError(CollageError, ValueError):

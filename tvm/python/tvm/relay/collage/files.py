@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import secrets
+import tempfile
 from typing import Any
 
 from .errors import OptionError
@@ -41,16 +42,20 @@ def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         reason = "it is a folder"
+    elif not is_appended and os.path.exists(path) and not os.path.isfile(path):
+        reason = "it is no plain file"
     elif is_appended and os.path.exists(path):
         if os.access(path, os.W_OK):
             return
         reason = "it may only be read"
     elif not os.path.isdir(folder):
         reason = f"there is no folder {folder!r}"
-    elif not os.access(folder, os.W_OK):
-        reason = f"files cannot be made in {folder!r}"
     else:
-        return
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder):
+                return
+        except OSError as error:
+            reason = f"files cannot be made in {folder!r} ({error.strerror})"
     raise OptionError(
         called + f": {path!r} cannot be written: {reason}; name a file in a "
         "folder that exists and can be written to"
@@ -98,7 +103,8 @@ def json_text(value: Any, indent: str = "") -> str:
 
 
 def write_whole(path: str, contents: str | bytes) -> None:
-    """Write the file; another process sees the old one or the whole new one. Raises OSError."""
+    """Write the file; another process sees the old one or the whole new one. Raises OSError,
+    which names the file."""
     temporary = f"{path}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         with open(temporary, "xb") as file:
@@ -106,9 +112,11 @@ def write_whole(path: str, contents: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):  # of the user's file, not of ours
+            raise OSError(error.errno, error.strerror, path) from error
         raise
 
 

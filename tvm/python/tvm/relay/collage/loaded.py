@@ -13,7 +13,7 @@ from typing import Any
 from tvm_collage.runner import Runner, load_runner
 
 from .attached import attached_report, is_library, no_report
-from .errors import OptionError, PlacementError
+from .errors import FileError, PlacementError
 from .placement import SeenPlans
 from .records import RecordError, read
 from .report import check_has_ratios, notebook_frame, print_report, write_form, write_picture
@@ -28,12 +28,12 @@ class Library:
     report: dict[str, Any] | None = dataclasses.field(repr=False)
 
     def runner(self) -> Runner:
-        """The model as a fast function of arrays by name (docs/runner.md). OptionError for a file
+        """The model as a fast function of arrays by name (docs/runner.md). FileError for a file
         that is no library here."""
         try:
             return load_runner(self.path)
         except ValueError as error:
-            raise OptionError(str(error)) from error
+            raise FileError(str(error)) from error
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
@@ -77,16 +77,18 @@ _NO_LIBRARY = "it is no library: name what `collage compile` or `tvmc compile` w
 
 def load(path: str | os.PathLike) -> Library:
     """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
-    --collage`. OptionError where there is none, or its report is damaged."""
+    --collage`. FileError where there is none, or its report is damaged."""
     path = os.fspath(path)
     try:
         report = attached_report(path)
         if report is None and not is_library(path):
             raise ValueError(_NO_LIBRARY)
         return Library(path, report)
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise OptionError(f"library {path!r} cannot be read: {reason}") from error
+        raise FileError(f"library {path!r} cannot be read: {reason}") from error
 
 
 def read_placements(value: Any) -> SeenPlans:

@@ -7,6 +7,7 @@ All loggers stand under `tvm.relay.collage`. Docs: docs/progress.md. Test: test_
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -39,6 +40,24 @@ def logging_at(level: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def without_advice_to_tune() -> Iterator[None]:
+    """TVM does not say, once a process, that kernels of its own were not tuned."""
+    with _ADVICE.inside():
+        yield
+
+
+class JsonLines(logging.Formatter):
+    """A record as a line of JSON, beside those of the progress; docs/progress.schema.json."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json_line(record.levelname.lower(), record.getMessage())
+
+
+def json_line(kind: str, text: str) -> str:
+    return json.dumps({"kind": kind, "text": text})
+
+
 class _ToStderr:
     """A handler of ours on the logger, or none."""
 
@@ -63,6 +82,8 @@ class _ToStderr:
 
 
 _LOGGER = logging.getLogger(LOGGER)
+_AUTOTVM = logging.getLogger("autotvm")
+_ADVICE = SharedPatch(lambda: _AUTOTVM.level, _AUTOTVM.setLevel, lambda *_: logging.ERROR)
 _LEVEL = SharedPatch(lambda: _LOGGER.level, _LOGGER.setLevel, lambda _, levels: min(levels))
 _to_stderr = _ToStderr()
 _HANDLER = SharedPatch(_to_stderr.read, _to_stderr.write, _to_stderr.make)

@@ -16,21 +16,30 @@ from .errors import ModuleError
 from .messages import is_consequence, last_line
 from .shared_patch import SharedPatch
 
-FixedShapes = Mapping[str, tuple[int, ...]]
+# Sizes by input; a text stands for a number that the user has to know.
+FixedShapes = Mapping[str, tuple[int | str, ...]]
 _OVERRIDE = "diagnostics.OverrideRenderer"
+
+
+def check_is_module(mod: Any) -> None:
+    """ModuleError for what is no module, as a file's path."""
+    if not isinstance(mod, tvm.IRModule):
+        raise ModuleError(
+            f"expected a tvm.IRModule, got {type(mod).__name__}: of an ONNX file "
+            "collage.from_onnx(onnx.load(path)) gives one, and its parameters"
+        )
 
 
 def check_module(mod: Any) -> None:
     """Raise ModuleError for what no backend could compile: no main, or a type error."""
-    if not isinstance(mod, tvm.IRModule):
-        raise ModuleError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    check_is_module(mod)
     names = [var.name_hint for var in mod.get_global_vars()]
     if "main" not in names:
         raise ModuleError(
             f"the module has no function 'main' (it has {', '.join(sorted(names)) or 'none'}): "
             "name the function to compile 'main'"
         )
-    with _collected_diagnostics() as found:
+    with collected_diagnostics() as found:
         try:
             relay.transform.InferType()(mod)
         except (tvm.TVMError, TypeError, ValueError, AttributeError) as error:
@@ -61,14 +70,25 @@ def check_fixed_shapes(
     mod: Any, params: Mapping[str, Any] | None, who: str, how: Callable[[FixedShapes], str]
 ) -> None:
     """ModuleError for inputs with open dimensions, which `who` does not take; `how` says how to fix
-    them, by shapes that have a 1 for what is open."""
+    them, by shapes that have a 1 for an open batch and a letter for what else is open."""
     found = open_inputs(mod, params)
     if found:
-        fixed = {name: tuple(1 if n is None else n for n in dims) for name, dims in found.items()}
+        fixed = {name: _with_letters(dims) for name, dims in found.items()}
+        letters = sorted({n for dims in fixed.values() for n in dims if isinstance(n, str)})
+        numbers = f"; put numbers for {', '.join(letters)}" if letters else ""
         raise ModuleError(
             f"{who} takes fixed shapes alone, and inputs have open dimensions "
-            f"({shapes_text(found)}): {how(fixed)}"
+            f"({shapes_text(found)}): {how(fixed)}{numbers}"
         )
+
+
+def _with_letters(dims: list[int | None]) -> tuple[int | str, ...]:
+    """Open sizes as letters, those of a picture as they are usually called; an open batch as 1."""
+    letters = ("N", "C", "H", "W") if len(dims) == 4 else [f"D{i}" for i in range(len(dims))]
+    return tuple(
+        (letter if i else 1) if size is None else size
+        for i, (size, letter) in enumerate(zip(dims, letters, strict=True))
+    )
 
 
 def shapes_text(shapes: Mapping[str, list[int | None]]) -> str:
@@ -90,7 +110,7 @@ _lists = _Lists()
 
 
 @contextlib.contextmanager
-def _collected_diagnostics() -> Iterator[list[str]]:
+def collected_diagnostics() -> Iterator[list[str]]:
     """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
     with _RENDERER.inside():
         _lists.found.append([])

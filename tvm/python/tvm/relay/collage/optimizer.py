@@ -40,7 +40,7 @@ from .measured import (
     tune_whole,
     tuning,
 )
-from .module_check import check_module
+from .module_check import check_is_module, check_module
 from .options import CollageOptions
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
@@ -79,6 +79,7 @@ def optimize(
     anything. Raises the errors of `collage.errors`; whatever fails while measuring is data in the
     result.
     """
+    check_is_module(mod)
     if isinstance(params, (list, tuple, str, tvm.target.Target)):  # targets, most likely
         raise TypeError(
             "optimize takes params as a dict of arrays by name, or None, got "

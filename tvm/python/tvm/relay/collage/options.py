@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import tvm
 from tvm._ffi import get_global_func
 
+from .errors import did_you_mean
 from .interrupts import carried
 from .named_options import option
 
@@ -246,6 +247,15 @@ class CollageOptions:
     def to_config(self) -> dict[str, Any]:
         """Return the options as a PassContext's config: {"relay.collage.<name>": value}."""
         return {PREFIX + name: value for name, value in vars(self).items()}
+
+    def __new__(cls, **options: Any) -> CollageOptions:
+        """TypeError for what is no option."""
+        for name in options:
+            if name not in cls.__dataclass_fields__:
+                near = did_you_mean(name, cls.__dataclass_fields__)
+                hint = near or ": docs/options.md lists them"
+                raise TypeError(f"there is no option {name!r}{hint}")
+        return super().__new__(cls)
 
     @classmethod
     def current(cls) -> CollageOptions:

@@ -76,7 +76,7 @@ class TextLines(View):
             return
         self._next = state.seconds + _LINE_SECONDS
         text = f"collage: {state.phase}: {state.text}, {state.seconds:.0f} s"
-        if state.eta_seconds:
+        if round(state.eta_seconds or 0):
             text += f", about {state.eta_seconds:.0f} s to go"
         print(text, file=self._stream, flush=True)
 
@@ -95,7 +95,7 @@ class RichBar(View):
             self._bar = self._make_bar()
             self._bar.start()
             self._task = self._bar.add_task(state.phase, total=state.total, text="")
-        eta = f", {state.eta_seconds:.0f} s to go" if state.eta_seconds else ""
+        eta = f", {state.eta_seconds:.0f} s to go" if round(state.eta_seconds or 0) else ""
         self._bar.update(self._task, completed=state.done, total=state.total, text=state.text + eta)
 
     def hide(self) -> None:

@@ -16,7 +16,7 @@ from tvm_collage.runner import Runner
 from .attached import attach_report
 from .built import Built
 from .costs.kernel import KernelChoice
-from .errors import ExecutorError, OptionError, PlacementError
+from .errors import ExecutorError, MachineError, OptionError, PlacementError
 from .files import check_file_path, write_whole
 from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
@@ -139,7 +139,8 @@ class Result:
 
     def save_library(self, path: str | os.PathLike) -> None:
         """Write the library of what ships to a file (.so) that carries its report: `collage.load`
-        reads both, and the file goes wherever a library of TVM's does. OptionError."""
+        reads both, and the file goes wherever a library of TVM's does. OptionError for the path,
+        MachineError where it cannot be linked or written."""
         path = os.fspath(path)
         check_file_path(path, "the library")
         # The ending tells TVM what to write.
@@ -148,6 +149,9 @@ class Result:
             self._built.module.export_library(temporary)
             attach_report(temporary, self.report)
             os.replace(temporary, path)
+        except (OSError, RuntimeError) as error:  # a full disk, a linker's
+            why = " ".join(str(error).split())[:300]
+            raise MachineError(f"library {path!r} cannot be written: {why}") from error
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)

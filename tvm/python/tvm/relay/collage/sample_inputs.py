@@ -62,7 +62,8 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
         EOFError,
         zipfile.BadZipFile,
     ) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip()
+        reason = said.splitlines()[0] if said else repr(error)
         raise OptionError(
             called + f": {path!r} is no .npz file of arrays ({reason}); write "
             "one by numpy.savez(path, **arrays by input name)"

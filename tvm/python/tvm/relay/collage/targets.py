@@ -18,13 +18,20 @@ from tvm.target import Target, codegen
 
 from .backends import find_backend, list_backends, why_unavailable
 from .compile import host_target
-from .errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
+from .errors import (
+    BackendUnavailableError,
+    HostTargetError,
+    OptionError,
+    UnknownBackendError,
+    did_you_mean,
+)
 from .external import is_external
 from .messages import last_line, unknown_target_kind
 
 _logger = logging.getLogger(__name__)
 
 _CPU = 1  # DLPack's number
+_CPU_KINDS = ("llvm", "c")  # that TVM compiles for itself
 
 # What stands in quotes, or a quote that is not closed.
 _QUOTED = re.compile(r"""["][^"]*["]|'[^']*'|["']""")
@@ -80,6 +87,13 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
 def host_named(text: str, called: str) -> Target:
     """The host target of a command line, this CPU for "". OptionError, naming the flag that it is
     `called`, for what is none."""
+    named = text.strip().partition(" ")[0]
+    is_kind = named in Target.list_kinds() and find_backend(named) is None
+    if is_kind and named not in _CPU_KINDS:  # TVM would look for its device, and warn of it
+        raise OptionError(
+            f"{called}: {named!r} is no CPU, and Collage places parts on the CPU so far; give e.g. "
+            "'llvm -mcpu=znver4', or leave it out for this CPU"
+        )
     try:
         return Target(text) if text else host_target()
     except (ValueError, tvm.TVMError) as error:
@@ -218,8 +232,9 @@ def _as_unknown_backend(error: Exception) -> Exception:
     kind = unknown_target_kind(error)
     if kind is None:
         return error
-    known = ", ".join(sorted(backend.name for backend in list_backends()))
+    known = sorted(backend.name for backend in list_backends())
     return UnknownBackendError(
-        f"unknown backend or target kind {kind!r}: registered backends are {known}; "
+        f"unknown backend or target kind {kind!r}{did_you_mean(kind, known)}: registered backends "
+        f"are {', '.join(known)}; "
         "register your own with collage.register_backend(...)"
     )

@@ -100,7 +100,7 @@ def test_kernels_of_ours_have_a_row_of_their_own(owner, capsys):
     both = json.loads(listed(capsys, "quick", "owner", "--json"))
     assert [row["name"] for row in both] == ["owner", "quick"]
     assert "quick" not in [row["name"] for row in json.loads(listed(capsys, "--json"))]
-    assert main(["backends", "nope"]) == 1
+    assert main(["backends", "nope"]) == 2
     assert re.search("unknown backend 'nope'; known: .*owner, quick", capsys.readouterr().err)
 
 
@@ -147,7 +147,7 @@ def test_by_name_all_patterns_are_shown(absent, capsys):
 
 
 def test_an_unknown_name_and_a_module_that_is_not_there(capsys):
-    assert main(["backends", "nope"]) == 1
+    assert main(["backends", "nope"]) == 2
     assert "collage: unknown backend 'nope'; known: " in capsys.readouterr().err
     assert main(["backends", "--import", "no_such_module"]) == 1
     assert "--import no_such_module: No module named" in capsys.readouterr().err

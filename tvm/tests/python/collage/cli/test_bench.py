@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_library, write_net
 from tvm.relay.collage.cli import bench, building
 
 
@@ -47,6 +47,18 @@ def test_the_verdict_is_a_sentence_after_few_rounds_too():
     )
 
 
+def test_a_library_that_was_cut_off_is_told_before_anything_is_measured(
+    net, monkeypatch, capsys, tmp_path
+):
+    whole = write_library(tmp_path / "whole.so")
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(whole.read_bytes()[:1000])
+    monkeypatch.setattr(bench, "measure", None)
+    assert call("bench", net, "--library", cut, *QUICK) != 0
+    err = capsys.readouterr().err
+    assert "cut.so is cut off: its last " in err and err.count("\n") == 1
+
+
 def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     monkeypatch.setattr(bench, "PEERS", {})
@@ -74,7 +86,7 @@ def test_the_model_is_imported_once(net, monkeypatch, capsys):
 def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(tmp_path)
     write_net(tmp_path / "open.onnx", batch="N")
-    assert call("bench", *arguments, *QUICK) == 1
+    assert call("bench", *arguments, *QUICK) == (2 if "net.pt" in arguments else 1)
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1 and SHAPE
 

@@ -2,17 +2,22 @@
 """The command `collage` itself: Ctrl-C, errors, arguments."""
 
 import json
+import logging
 import signal
 import subprocess
 import sys
 
 import pytest
 import tvm
+from json_schema import errors
 from store_rows import row
+from tree import ROOT
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
+
+SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
 
 def raising(error):
@@ -107,7 +112,6 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
 @pytest.mark.parametrize(
     ("arguments", "command", "says"),
     [
-        ([], "collage", "required: COMMAND"),
         (["complie"], "collage", "did you mean compile?"),
         (["--versoin"], "collage", "unrecognized option --versoin, did you mean --version?"),
         (["store"], "collage store", "required"),
@@ -129,6 +133,37 @@ def test_wrong_arguments_are_one_line_of_the_command_and_2(capsys, arguments, co
     assert (caught.value.code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"{command}: error: ") and says in err
     assert err.endswith(f" (see `{command} --help`)\n")
+
+
+def test_without_a_command_they_are_listed(capsys):
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "compile" in err and "from a model to the fastest library" in err
+
+
+def warning(options):
+    logging.getLogger("tvm.relay.collage.machine.load").warning("the machine was busy")
+    return 0
+
+
+def test_a_quiet_command_does_not_warn(monkeypatch, capsys):
+    monkeypatch.setattr(compile, "_search", warning)
+    assert main(["search", "net.onnx", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("flags", [["--json-lines"], ["--progress", "json"]], ids=str)
+def test_json_lines_are_all_of_standard_error(monkeypatch, capsys, flags):
+    monkeypatch.setattr(compile, "_search", warning)
+    assert main(["search", "net.onnx", *flags]) == 0
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert line == {"kind": "warning", "text": "the machine was busy"}
+    assert errors(SCHEMA, line) == []
+    for error, code in ((CollageError("no such thing"), 1), (KeyboardInterrupt(), 130)):
+        monkeypatch.setattr(compile, "_search", raising(error))
+        assert main(["search", "net.onnx", *flags]) == code
+        line = json.loads(capsys.readouterr().err)
+        assert line == {"kind": "error", "text": str(error) or "interrupted"}
 
 
 def test_what_follows_two_dashes_is_no_flag(tmp_path, capsys):

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from cli_nets import QUICK, call, with_made_up_costs, write_net
+from tvm.relay.collage import CollageError, load
 from tvm.relay.collage.cli.decisions import placement_in
 from tvm.relay.collage.report import explain_lines
 
@@ -64,6 +65,12 @@ def test_a_library_without_a_report_says_how_to_write_one(folder, tmp_path, caps
     (tmp_path / "bare.so").write_bytes(whole[:-9])
     assert call("explain", tmp_path / "bare.so") == 1
     assert "carries no report: write it by `collage compile`" in capsys.readouterr().err
+    (tmp_path / "cut.so").write_bytes(whole[:1000])
+    assert call("explain", tmp_path / "cut.so") != 0
+    err = capsys.readouterr().err
+    assert "cut.so is cut off: its last " in err and err.count("\n") == 1
+    with pytest.raises(CollageError, match="cut.so is cut off"):
+        load(tmp_path / "cut.so")
     (tmp_path / "damaged.so").write_bytes(whole[:-200] + b"\0" * 100 + whole[-100:])
     assert call("explain", tmp_path / "damaged.so") == 1
     assert "is damaged" in capsys.readouterr().err
@@ -107,6 +114,6 @@ def test_a_file_that_is_none_is_said_as_of_a_model(tmp_path, capsys, command):
     ],
 )
 def test_what_is_not_there_is_one_line(folder, capsys, arguments, says):
-    assert call("explain", folder / "net.so", *arguments) == 1
+    assert call("explain", folder / "net.so", *arguments) == 2
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1

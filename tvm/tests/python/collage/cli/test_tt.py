@@ -86,5 +86,5 @@ def test_wrong_arguments_are_2(arguments, capsys):
 
 def test_a_search_without_its_cost_model_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = answer(capsys, "autoschedule", "net.onnx", "--log", tmp_path / "log", code=1)
+    found = answer(capsys, "autoschedule", "net.onnx", "--log", tmp_path / "log", code=2)
     assert "pip install 'tvm-collage[tune]', or --search-model random" in found["error"]

@@ -208,7 +208,7 @@ def test_rows_have_what_to_do_below_them(machine, capsys):
     assert asked == [("llvm -mcpu=x", "here.sqlite")]
     place = lines.index(f"warning  load          {BUSY}")
     assert lines[place + 1].strip().startswith("-> end other processes")
-    assert lines[-1] == "1 problems, 1 warnings" and max(map(len, lines)) <= 100
+    assert lines[-1] == "1 problem, 1 warning" and max(map(len, lines)) <= 100
     assert len([line for line in lines if not line.startswith(" ")]) == len(doctor.CHECKS) + 1
 
 

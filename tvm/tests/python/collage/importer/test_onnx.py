@@ -224,6 +224,32 @@ def test_an_attribute_that_cannot_be_read_is_its_own_nodes():
     assert where and any(map(str.isalnum, why))
 
 
+@pytest.mark.parametrize("what", ["nodes", "outputs"])
+def test_an_empty_model_is_refused(what):
+    node = helper.make_node("Relu", ["x"], ["y"])
+    nodes = [] if what == "nodes" else [node]
+    empty = onnx.ModelProto() if what == "nodes" else onnx.ModelProto(graph={"node": nodes})
+    with pytest.raises(collage.ModelError, match=f"the ONNX model has no {what}: .* export it"):
+        collage.from_onnx(empty)
+
+
+def test_a_wrong_count_of_channels_is_one_line(capfd):
+    tensors = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5, 8, 8]) for name in "xy"
+    ]
+    weight = onnx.numpy_helper.from_array(np.zeros((4, 4, 3, 3), "float32"), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3])
+    graph = helper.make_graph([node], "net", tensors[:1], tensors[1:], [weight])
+    with pytest.raises(collage.ModelError, match="TVM cannot import") as caught:
+        collage.from_onnx(helper.make_model(graph))
+    assert "\n" not in str(caught.value) and capfd.readouterr() == ("", "")
+
+
+def test_a_path_is_no_model():
+    with pytest.raises(TypeError, match="an onnx.ModelProto, got str: onnx.load"):
+        collage.from_onnx("model.onnx")
+
+
 def test_an_unknown_operator_is_refused_as_by_the_stock_importer():
     with pytest.raises(tvm.error.OpNotImplemented, match="NoSuchOperator"):
         collage.from_onnx(failing("NoSuchOperator", ["r"]))

@@ -68,7 +68,7 @@ def test_a_notebook_has_the_page_in_a_frame(result):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(OSError, match="absent"):
+    with pytest.raises(OptionError, match="the svg file: .*there is no folder '.*absent'"):
         write_form(made_report(1), "svg", tmp_path / "absent" / "net.svg")
 
 

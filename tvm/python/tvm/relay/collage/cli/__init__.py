@@ -18,7 +18,14 @@ from collections.abc import Iterator, Sequence
 import tvm
 import tvm_collage
 
-from ..errors import CollageError
+from ..errors import (
+    BackendUnavailableError,
+    CollageError,
+    HostTargetError,
+    OptionError,
+    UnknownBackendError,
+)
+from ..logs import LOGGER, JsonLines, json_line
 from ..messages import last_line
 from ..option_flags import as_flags
 from . import (
@@ -44,16 +51,28 @@ _COMMANDS = (compile, run, report, explain, bench, doctor, backends, store, cach
 # Advice of TVM's, once a build, to tune what was not: `collage` says what is to be done.
 _TVMS_LOGGERS = ("te_compiler", "autotvm")
 
+# As argparse has it; of these errors: an option, a target or a backend that was named cannot be.
+WRONG_ARGUMENTS = 2
+_OF_ARGUMENTS = {OptionError, UnknownBackendError, BackendUnavailableError, HostTargetError}
+# Where the parsed arguments of a command have it, if it shows its progress.
+_PROGRESS = ("progress", "collage_progress")
 INTERRUPTED = 130  # as shells have it for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return WRONG_ARGUMENTS
+    options = parser.parse_args(arguments)
     for name in _TVMS_LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
     is_silent = options.quiet and not (options.json or options.gives_data)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) if is_silent else contextlib.nullcontext():
+        with (
+            contextlib.redirect_stdout(io.StringIO()) if is_silent else contextlib.nullcontext(),
+            _warnings(options),
+        ):
             code = options.run(options)
         sys.stdout.flush()
         return code
@@ -62,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("collage: interrupted", file=sys.stderr)
+        _say("interrupted", options)
         return INTERRUPTED
     except (CollageError, OSError, tvm.TVMError) as error:
         if isinstance(error, CollageError):
@@ -72,8 +91,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
-            print(f"collage: {text}", file=sys.stderr)
-        return 1
+            _say(text, options)
+        return WRONG_ARGUMENTS if type(error) in _OF_ARGUMENTS else 1
+
+
+@contextlib.contextmanager
+def _warnings(options: argparse.Namespace) -> Iterator[None]:
+    """None of ours from a quiet command; of one whose progress is JSON all as lines of JSON."""
+    ours, root = logging.getLogger(LOGGER), logging.getLogger()
+    before = ours.level
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    if options.quiet:
+        ours.setLevel(logging.ERROR)
+    if _is_json_lines(options):
+        root.addHandler(handler)
+        logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        ours.setLevel(before)
+        if _is_json_lines(options):
+            root.removeHandler(handler)
+            logging.captureWarnings(False)
+
+
+def _is_json_lines(options: argparse.Namespace) -> bool:
+    return any(getattr(options, name, None) == "json" for name in _PROGRESS)
+
+
+def _say(text: str, options: argparse.Namespace) -> None:
+    """A line on standard error."""
+    line = json_line("error", text) if _is_json_lines(options) else f"collage: {text}"
+    print(line, file=sys.stderr)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -94,9 +144,23 @@ def make_parser() -> argparse.ArgumentParser:
             action="store_true",
             help="print neither progress nor, without --json, results",
         )
+        _add_json_lines(leaf)
         # Of commands whose output is for another program, not for people: it is never left out.
         leaf.set_defaults(gives_data=leaf.get_default("gives_data") or False)
     return parser
+
+
+def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
+    """To a command that shows its progress."""
+    progress = leaf._option_string_actions.get("--progress")
+    if progress is not None:
+        leaf.add_argument(
+            "--json-lines",
+            dest=progress.dest,
+            action="store_const",
+            const="json",
+            help="progress, warnings and errors as lines of JSON: --progress json",
+        )
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

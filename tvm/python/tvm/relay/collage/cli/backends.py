@@ -17,7 +17,7 @@ from typing import Any
 
 from ..backends import find_backend, get_backend, list_backends
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
-from ..errors import CollageError, UnknownBackendError
+from ..errors import CollageError, UnknownBackendError, did_you_mean
 
 
 def add_parser(commands: Any) -> None:
@@ -70,7 +70,9 @@ def _check_known(asked: Sequence[str], backends: Sequence[str], owned: Sequence[
     for name in asked:
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
-            raise UnknownBackendError(f"unknown backend {name!r}; known: {listed}")
+            raise UnknownBackendError(
+                f"unknown backend {name!r}{did_you_mean(name, known)}; known: {listed}"
+            )
 
 
 def _available() -> list[Backend]:

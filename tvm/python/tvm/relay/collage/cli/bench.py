@@ -23,6 +23,7 @@ from ..errors import OptionError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
+from ..loaded import load
 from ..measure import Comparison, Contestant, compare
 from ..peers import PEERS
 from ..progress import steps
@@ -66,6 +67,8 @@ def _run(options: argparse.Namespace) -> int:
         for peer in PEERS.values()
         if not peer.is_installed()
     }
+    if options.library is not None:
+        load(options.library)  # what is no library is told before the others are measured
     request = request_of(options)
     chosen = request.chosen
     with contextlib.ExitStack() as held:

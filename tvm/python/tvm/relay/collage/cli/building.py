@@ -27,6 +27,8 @@ from ..result import Result
 from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
 
+# Python takes a file NAME.so of the current folder for the module NAME.
+_MODULES = ("collage", "tvm", "tvm_collage")
 _logger = logging.getLogger(__name__)
 
 
@@ -155,6 +157,11 @@ def library_path(text: str) -> str:
     """The type of a library to write."""
     if not text.endswith(".so"):
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a library: end it in .so")
+    if os.path.basename(text).removesuffix(".so") in _MODULES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} would hide Python's module of that name from programs that run in its "
+            "folder: give another name"
+        )
     return os.fspath(text)
 
 

@@ -112,10 +112,10 @@ def _tell(
         print(json.dumps({**facts, "files": files}, indent=1))
         return
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
-    print("\n".join([ships, latency, *filter(None, [doubt(report)]), *wrote]))
+    print("\n".join([ships, latency, *wrote]))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
         why = f"; why: collage explain {library}" if report["functions"] else ""
         print(f"Next: collage run {library} --time{why}")
-    elif advice != doubt(report):
+    elif advice != doubt(report):  # of which the search has warned
         print(advice)

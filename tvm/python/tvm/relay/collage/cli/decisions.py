@@ -98,23 +98,27 @@ def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] |
 
 
 def _read(path: str) -> dict[str, Any]:
-    """A placement's or a report's JSON value, also of a library."""
+    """A placement's or a report's JSON value, also of a library. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}")
     try:
         value = attached_report(path)
+    except CollageError:
+        raise
+    except ValueError as error:
+        raise CollageError(f"{error}; " + _SHOULD_BE) from error
+    if value is None and is_library(path):
+        raise CollageError(no_report(path))
+    try:
         if value is None:
-            if is_library(path):
-                raise CollageError(no_report(path))
-            with open(path, encoding="utf-8") as file:
+            with open(path, "rb") as file:
                 value = parse_json(file.read())
     except ValueError as error:
-        if isinstance(error, CollageError):
-            raise
-        raise CollageError(f"{path} is no report: {error}; " + _SHOULD_BE) from error
+        text = f"{path} is cut off or no JSON ({error}): make the placement again, or "
+        raise CollageError(text + _SHOULD_BE) from error
     is_known = isinstance(value, dict) and (
         value.get("format") == FORMAT or value.keys() >= _FIELDS
     )
     if not is_known:
-        raise CollageError(f"{path} is no report; " + _SHOULD_BE)
+        raise CollageError(f"{path} is neither a placement nor a report: " + _SHOULD_BE)
     return value

@@ -36,9 +36,13 @@ def _run(options: argparse.Namespace) -> int:
     else:
         for name, finding in findings.items():
             print(_row(name, finding))
-        print(f"{states.count('problem')} problems, {states.count('warning')} warnings")
+        print(", ".join(_counted(states.count(state), state) for state in ("problem", "warning")))
     bad = {"problem", "warning"} if options.strict else {"problem"}
     return 1 if bad & set(states) else 0
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _row(name: str, finding: Any) -> str:

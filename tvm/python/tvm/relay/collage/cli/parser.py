@@ -6,11 +6,12 @@ nearest name for what is misspelt. Test: cli/test_cli.py.
 from __future__ import annotations
 
 import argparse
-import difflib
 import itertools
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
+
+from ..errors import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,16 +42,11 @@ class Parser(argparse.ArgumentParser):
             name = arg.partition("=")[0]
             is_flag = name.startswith("--") and " " not in name
             if is_flag and not any(flag.startswith(name) for flag in known):
-                self.error(f"unrecognized option {name}{_nearest(name, known)}")
+                self.error(f"unrecognized option {name}{did_you_mean(name, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += _nearest(str(value), map(str, action.choices or ()))
+            error.message += did_you_mean(str(value), map(str, action.choices or ()))
             raise
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f", did you mean {found[0]}?" if found else ""

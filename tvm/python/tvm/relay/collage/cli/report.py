@@ -20,7 +20,8 @@ from .decisions import read_report
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("report", help="what ships and how fast, of a report or a library")
-    parser.add_argument("file", type=Path, help="what the option `report` wrote, or a library")
+    help = "what the option `report` wrote, or a library"
+    parser.add_argument("file", type=Path, metavar="FILE", help=help)
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )

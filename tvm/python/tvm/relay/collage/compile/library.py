@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 
 from ..external import is_external_function
+from ..logs import without_advice_to_tune
 from .constants import mend_constants
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile
@@ -81,5 +82,5 @@ def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
-    with fast_passes(opt_level):
+    with fast_passes(opt_level), without_advice_to_tune():
         return mend_constants(build())

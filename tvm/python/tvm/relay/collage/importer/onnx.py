@@ -22,6 +22,7 @@ from tvm.relay.frontend import common, onnx
 
 from ..errors import ModelError
 from ..messages import last_line
+from ..module_check import collected_diagnostics
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
 from .folds import Folds
@@ -46,15 +47,31 @@ def from_onnx(
     Raises ModelError where TVM cannot take a node or an input's type, and for a shape of what is no
     input or of another rank; tvm.error.OpNotImplemented for operators that it does not know.
     """
+    _check_model(model)
     _check_shapes(model, shape or {})
     options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
-    with quick_import():
+    with quick_import(), collected_diagnostics() as found:
         try:
             return relay.frontend.from_onnx(model, *options)
         except tvm.error.OpNotImplemented:
             raise
         except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
-            raise ModelError(f"TVM cannot import the model: {last_line(error)}") from error
+            why = "; ".join(found) or last_line(error)
+            raise ModelError(f"TVM cannot import the model: {why}") from error
+
+
+def _check_model(model: Any) -> None:
+    """TypeError for what is no ONNX model, ModelError for one that computes nothing."""
+    if not hasattr(model, "graph"):
+        raise TypeError(
+            f"from_onnx takes an onnx.ModelProto, got {type(model).__name__}: onnx.load(path) "
+            "gives one"
+        )
+    for what in ("nodes", "outputs"):
+        if not getattr(model.graph, what.removesuffix("s")):
+            raise ModelError(
+                f"the ONNX model has no {what}: the file is empty or cut off; export it again"
+            )
 
 
 def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:

@@ -130,9 +130,7 @@ def warn_if_busy(loads: list[float], measured: int) -> bool:
         return False
     _logger.warning(
         "the machine was busy: while %d of %d costs were measured others took up to %.0f %% of the "
-        "CPUs that this process may use; such costs may be many times too high, and their "
-        "intervals do not show it. The store marks them; the next search that finds the machine "
-        "quiet measures them again. `collage doctor` shows the machine's noise",
+        "CPUs; search again when `collage doctor` finds it quiet",
         len(loads),
         measured,
         100 * max(loads),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError, OptionError
-from ..files import write_whole
+from ..files import check_file_path, write_whole
 from ..named_options import option
 from .html import to_html
 from .netron import to_netron
@@ -44,7 +44,8 @@ def write_form(
     function: str = "",
 ) -> None:
     """Write a full report in one of FORMS, at once or not at all. CollageError for a plan or a
-    function that it has not, for what cannot be drawn; OSError."""
+    function that it has not, what cannot be drawn, and a path that cannot be written; OSError."""
+    check_file_path(os.fspath(path), f"the {form} file")
     check_names(report, plan, function)
     write_whole(os.fspath(path), FORMS[form][1](report, plan, function))
 

@@ -56,8 +56,7 @@ def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
         model = onnx.load(path)
     except Exception as error:  # protobuf's own kinds, none of which onnx documents
         raise ModelError(f"{path} cannot be read as an ONNX model: {error}") from error
-    mod, _ = from_onnx(model, dict(shapes) or None)
-    return mod
+    return from_onnx(model, dict(shapes) or None)[0]
 
 
 @contextlib.contextmanager
