@@ -148,9 +148,12 @@ def _time_by(log):
     from tvm.relay.collage.tuner import trial
 
     deed = Path(log).stem
-    trial.time_kernel = {"kill": time_twice_then_kill, "freeze": time_and_freeze, "crash": crash}[
-        deed
-    ]
+    trial.time_kernel = {
+        "kill": time_twice_then_kill,
+        "freeze": time_and_freeze,
+        "crash": crash,
+        "sigkill": be_killed,
+    }[deed]
 
 
 _trials = itertools.count()
@@ -168,6 +171,11 @@ def time_and_freeze(kernels, arguments):
 
 def crash(kernels, arguments):
     perform("segfault")
+
+
+def be_killed(kernels, arguments):
+    """As the kernel does to one that wants too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def serve_tracker(port):

@@ -315,8 +315,9 @@ def test_kernels_are_tuned_on_a_device(kind, tuned, runner_on, tmp_path):
         assert {json.loads(line.text)["i"][0][2][0] for line in lines} == {1}
 
 
-def test_a_kernel_that_crashes_on_a_device_is_a_failed_trial(tuned, runner_on, tmp_path):
-    runner, log = runner_on(tuned), tmp_path / "crash.jsonl"
+@pytest.mark.parametrize("deed", ["crash", "sigkill"])
+def test_a_kernel_that_dies_on_a_device_is_a_failed_trial(deed, tuned, runner_on, tmp_path):
+    runner, log = runner_on(tuned), tmp_path / f"{deed}.jsonl"
     tuner = tune(runner, "autotvm", log, tune_step="rpc_fleet:tune")
     assert [line.seconds for line in read_log(log)] == [None, None]
     assert tuner.searched and not tuner.failed and not tuner.records and not runner.pool.lost
@@ -362,15 +363,20 @@ def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
         transfer_nets.source(steps, transfer_nets.dense) for steps in (BLOCKS, [["AN", 2, 40, 3]])
     ]
 
-    def trials(log, key, **more):
-        transfer = Transfer(sources, tmp_path / log, trials_on(runner_on(key)), **more)
+    def trials(log, runner, **more):
+        transfer = Transfer(sources, tmp_path / log, trials_on(runner), **more)
         return transfer.to_kernel(net, kernel, Budget(200.0))
 
-    found = trials("log.jsonl", tuned)
+    runner = runner_on(tuned)
+    found = trials("log.jsonl", runner)
     assert [trial.outcome for trial in found] == ["adapted", "invalid"]
     assert found[0].seconds > 0 and found[0].reason == ""
+    killed = trials("sigkill.jsonl", runner, trial_step="rpc_fleet:transfer")
+    assert [trial.outcome for trial in killed] == ["failed", "invalid"]
+    assert "SIGKILL" in killed[0].reason
     fleet.start("transferring")
-    assert trials("freeze.jsonl", "transferring", trial_step="rpc_fleet:transfer") == []
+    lost = runner_on("transferring")
+    assert trials("freeze.jsonl", lost, trial_step="rpc_fleet:transfer") == []
     assert not trials_of(tmp_path / "freeze.jsonl")
     [warning] = [entry for entry in caplog.records if entry.levelname == "WARNING"]
     assert "no more schedules are tried on" in warning.getMessage()

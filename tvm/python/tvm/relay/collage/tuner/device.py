@@ -18,7 +18,7 @@ import tvm
 
 from ..costs.build_step import export
 from ..exec.launch import make_scratch
-from ..exec.machine_fault import MachineFault, blaming_the_compiler
+from ..exec.machine_fault import PASSING, MachineFault, blaming_the_compiler
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
@@ -106,7 +106,8 @@ def run_kernels(function: Callable[..., Any], kernels: Sequence[Any], **argument
     """function(kernels, **arguments), called where kernels run. There the arguments and what it
     returns are JSON values, and it finds the kernels' modules by their libraries.
 
-    RuntimeError says what it failed of there. MachineFault where that was not the kernels' doing.
+    RuntimeError says what it failed of there, its process killed with it. MachineFault for what the
+    next kernel would meet as well.
     """
     if not _devices:
         return function(kernels, **arguments)
@@ -120,7 +121,7 @@ def run_kernels(function: Callable[..., Any], kernels: Sequence[Any], **argument
         there = {"function": path_of(function), "files": files, "arguments": arguments}
         call = {"function": path_of(load_and_call), "arguments": there}
         reply = device.run(Job("call", call, _RUN_SECONDS, tuple(files)))
-    if reply.fault:
+    if reply.fault and reply.fault not in PASSING:
         raise MachineFault(reply.fault, f"on the device: {reply.message}")
     if reply.outcome != "ok":
         raise RuntimeError(f"on the device: {reply.outcome}: {reply.message}")
