@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 from measure_fakes import VirtualContestant, perform
+from tvm.relay.collage.exec.pool import Job
 
 KEY_OF_ONCE = "COLLAGE_TEST_ONCE"
 
@@ -126,6 +127,20 @@ def fake_measure(library, build, **_):
             time.sleep(0.01)
         deed = 1e-3
     return {"samples": perform(deed)}
+
+
+def call_here(run, deed, once=""):
+    """A call in a worker here that has a device."""
+    if deed == "hang":
+        time.sleep(60)
+    if deed == "lose":
+        run(Job("call", {"function": "rpc_fleet:kill_server", "arguments": {}}, 60.0))
+    if deed == "missing file":
+        run(Job("call", {"function": "os:getpid", "arguments": {}}, 60.0, ("/absent/file",)))
+    if deed == "die" or not os.path.exists(once):
+        Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
 
 
 def tune(**arguments):

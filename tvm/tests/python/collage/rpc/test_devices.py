@@ -291,13 +291,52 @@ def tuned(fleet):
 def runner_on(fleet, forked):
     runners = []
 
-    def make(key):
-        runners.append(DeviceRunner(fleet.tracker, key, wait_seconds=1.0))
+    def make(key, wait=1.0):
+        runners.append(DeviceRunner(fleet.tracker, key, wait_seconds=wait))
         return runners[-1]
 
     yield make
     for runner in runners:
         runner.close()
+
+
+def call_here(runner, deed, seconds=60.0, **more):
+    arguments = {"function": "rpc_fleet:call_here", "arguments": {"deed": deed, **more}}
+    return runner.call_with_device(measure.Job("call", arguments, seconds))
+
+
+def test_a_device_that_was_given_back_is_taken_again_and_is_not_lost(fleet, runner_on, tmp_path):
+    fleet.start("let_go", 2)
+    runner = runner_on("let_go", wait=20.0)
+    assert runner.info and len(runner.pool._devices) == 2
+    assert call_here(runner, "hang", 0.5).outcome == "timeout"
+    assert len(runner.pool._devices) == 1 and not runner.pool.lost
+    # These end only if two devices measure at the same time.
+    meet = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with measure.MeasuredCostEstimator(fake_options(measure_step=STEP), runner=runner) as estimator:
+        costs = estimator.estimate([candidate("a", meet), candidate("b", meet[::-1])])
+        assert [cost.seconds for cost in costs] == [1e-3, 1e-3]
+        # One is lost and one let go, which another has by now.
+        assert call_here(runner, "hang", 0.5).outcome == "timeout"
+        other = runner_on("let_go", wait=20.0)
+        assert other.info
+        assert call_here(runner, "lose").outcome == "lost"
+        runner.pool._wait_seconds = 1.0
+        with pytest.raises(collage.DeviceError) as caught:
+            call_here(runner, "hang")
+    assert str(caught.value).startswith("devices of key 'let_go' are lost: 127.0.0.1:")
+    text = caught.value.text.with_options(lambda each: f"--{each.name}")
+    assert "are in use, and none got free in 1 s (--rpc_wait)" in text
+
+
+def test_a_call_whose_worker_dies_gets_one_more_try(fleet, runner_on, tmp_path):
+    fleet.start("retried", 2)
+    runner, once = runner_on("retried", wait=20.0), str(tmp_path / "once")
+    reply = call_here(runner, "die once", once=once)
+    assert (reply.outcome, reply.value) == ("ok", "done")
+    reply = call_here(runner, "die", once=once)
+    assert reply.outcome == "died" and "SIGKILL" in reply.message
+    assert call_here(runner, "", once=once).value == "done" and not runner.pool.lost
 
 
 META_SCHEDULE = pytest.param("metaschedule", marks=pytest.mark.slow("MetaSchedule searches long"))
