@@ -339,6 +339,17 @@ def test_a_call_whose_worker_dies_gets_one_more_try(fleet, runner_on, tmp_path):
     assert call_here(runner, "", once=once).value == "done" and not runner.pool.lost
 
 
+def test_what_fails_here_is_not_blamed_on_the_device(tuned, runner_on):
+    runner = runner_on(tuned)
+    call = {"function": "os:getpid", "arguments": {}}
+    jobs = [measure.Job("call", call, 20.0, files) for files in (("/absent/file",), ())]
+    for reply in (runner.pool.run(jobs[:1])[0], call_here(runner, "missing file")):
+        assert (reply.outcome, reply.type, reply.fault) == ("failed", "FileNotFoundError", "")
+        assert "/absent/file" in reply.message
+    [reply] = runner.pool.run(jobs[1:])
+    assert reply.outcome == "ok" and not runner.pool.lost and not runner.pool._given_back
+
+
 META_SCHEDULE = pytest.param("metaschedule", marks=pytest.mark.slow("MetaSchedule searches long"))
 
 

@@ -263,9 +263,12 @@ def _info_of(address: str, described: Reply) -> DeviceInfo:
 
 
 def _reply_of(reply: Reply) -> Reply:
-    """A job's reply on the device, or "lost" with the reason why there is none."""
+    """A job's reply on the device, or "lost" with the reason why there is none; what failed here is
+    not the device's doing."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
+    if reply.outcome == "failed" and reply.fault != DEVICE:
+        return reply
     return Reply("lost", message=_why_lost(reply))
 
 
