@@ -50,6 +50,7 @@ from tvm.relay.collage.measured import (
 )
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.timing.in_network import Place
 from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
@@ -79,16 +80,10 @@ class Timing:
             mod = candidate.instantiate(seed)
             library = build_module(mod, candidate, builder)
             self.kernels.append(kernels_of(library))
-            opened[1].append(
-                self._saved(
-                    library,
-                    mod,
-                    has_borders=candidate.backend == TVM_BACKEND,
-                    weight_bytes=weight_bytes(mod),
-                    network_bytes=network_bytes,
-                    has_own_threads=has_own_threads(candidate.backend),
-                )
-            )
+            own_threads = has_own_threads(candidate.backend)
+            place = Place(weight_bytes(mod), network_bytes, own_threads)._asdict()
+            has_borders = candidate.backend == TVM_BACKEND
+            opened[1].append(self._saved(library, mod, has_borders=has_borders, place=place))
         for length in (1, _CHAIN):
             mod = _chain(length)
             opened[1].append(self._saved(build_library(mod, host), mod))

@@ -43,7 +43,7 @@ class Library:
         seed: int,
         clock: str,
         has_borders: bool = False,
-        **place: Any,
+        place: dict[str, Any] | None = None,
     ) -> None:
         generator = np.random.default_rng(seed)
         values = {d["name"]: random_tensor(d, generator) for d in inputs}
@@ -67,7 +67,7 @@ class Library:
         by_itself = seconds_in_turn([Copy(self._run)], clock=self._clock)
         self._number = _number_of(*by_itself(1, 1))
         as_measured = timer_of_part(
-            by_itself, executor, lambda: opened()[1], values, Place(**place), self._clock
+            by_itself, executor, lambda: opened()[1], values, Place(**(place or {})), self._clock
         )
         self._timers = as_measured, by_itself
         self._numbers = {i: _number_of(self._repeated(i, 2)) for i in self._kernels}

@@ -24,9 +24,8 @@ _FFI = "tvm._ffi."
 
 
 def _has_left_ffi(traceback: TracebackType | None) -> bool:
-    """Was it the FFI's function that C++ called? The outermost frame says so with every Python;
-    since 3.13 ctypes no longer gives the hook that function.
-    """
+    """Whether the FFI's function, which C++ called, is the outermost frame. Every Python says so by
+    the traceback; since 3.13 ctypes no longer gives the hook that function."""
     if traceback is None:
         return False
     module = traceback.tb_frame.f_globals.get("__name__") or ""

@@ -143,6 +143,16 @@ def test_ansors_trials_of_a_dense_layer_have_its_weight_laid_out(tmp_path):
     assert options == [LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED] * 2
 
 
+@pytest.mark.parametrize(
+    "trials, population, rounds", [(2, 8, 1), (16, 64, 4), (512, 2048, 4), (4000, 2048, 4)]
+)
+def test_the_population_grows_with_the_trials(trials, population, rounds):
+    effort = ansor_search._effort(trials)
+    assert effort["evolutionary_search_population"] == population
+    assert effort["evolutionary_search_num_iters"] == rounds
+    assert effort["sample_init_min_population"] <= 50
+
+
 def test_a_task_that_the_candidate_lacks_is_refused(tmp_path):
     plain = candidate_module(dense(), "tvm", TARGET, {"opt_level": 3}, "dense").to_json()
     with pytest.raises(LookupError, match="no autotvm task .*other"):

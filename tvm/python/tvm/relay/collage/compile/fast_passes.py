@@ -9,9 +9,9 @@
   them apart (see `doubled`).
 - Around each ForwardFoldScaleAxis and BackwardFoldScaleAxis, products that would scale weights at
   run time are fenced in (see `scale_axis`).
-- TVM's common sub-expression pass on kernels is left out: LLVM has one of its own, rejects the
+- TVM's common sub-expression pass on kernels is left out: LLVM has one of its own and rejects the
   debug information of some of the bindings that TVM's makes, and kernels whose loops are unrolled
-  spend up to a hundred times as long in TVM's as in all that follows (docs/measurements.md).
+  spend several times as long in TVM's as in all else of a build (docs/measurements.md).
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that

@@ -2,8 +2,8 @@
 """Functions of vectors as LLVM's text, written down as Python's arithmetic runs over `Value`s.
 
 TIR has no way to name a float that is used twice: LLVM 22 rejects the debug information that TVM
-gives each let-bound one, and an expression written out for each of its uses
-grows exponentially. In LLVM's text each value has a name. Test: compile/test_vector_math.py
+gives each let-bound one, and an expression written out for each of its uses grows exponentially. In
+LLVM's text each value has a name. Test: compile/test_vector_math.py
 """
 
 from __future__ import annotations
