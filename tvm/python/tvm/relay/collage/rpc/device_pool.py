@@ -246,9 +246,7 @@ class DevicePool(WorkerPool):
             which = "devices" if self._given_back else "all devices"
             raise DeviceError(
                 f"{which} of key {self._key!r} are lost: {'; '.join(self.lost)}. "
-                "Costs measured so far are kept: start servers and run again. ("
-                + error.text
-                + ")"
+                "Costs measured so far are kept: start servers and run again. (" + error.text + ")"
             ) from error
 
 
