@@ -153,10 +153,10 @@ def search(
     launch.subprocess = FORKED if forked else subprocess
     usual = measured.session.measure_options
 
-    def options_on_the_device(options):
+    def options_on_the_device(options, *more):
         steps = {f"{name}_step": f"fault_search:{name}" for name in ("build", "reference")}
         steps["measure_step"] = measure_step
-        return dataclasses.replace(usual(options), batch=4, **steps, **changes)
+        return dataclasses.replace(usual(options, *more), batch=4, **steps, **changes)
 
     os.getloadavg = lambda: (0.0, 0.0, 0.0)  # whatever else the machine does
     load.read_usage = lambda workers: None

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 from measure_fakes import VirtualContestant, perform
+from tvm.relay.collage.exec.pool import Job
 
 KEY_OF_ONCE = "COLLAGE_TEST_ONCE"
 
@@ -128,6 +129,20 @@ def fake_measure(library, build, **_):
     return {"samples": perform(deed)}
 
 
+def call_here(run, deed, once=""):
+    """A call in a worker here that has a device."""
+    if deed == "hang":
+        time.sleep(60)
+    if deed == "lose":
+        run(Job("call", {"function": "rpc_fleet:kill_server", "arguments": {}}, 60.0))
+    if deed == "missing file":
+        run(Job("call", {"function": "os:getpid", "arguments": {}}, 60.0, ("/absent/file",)))
+    if deed == "die" or not os.path.exists(once):
+        Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
 def tune(**arguments):
     """tuner/step.py's, with trials that do on the device what the log's name says."""
     from tvm.relay.collage.tuner import step
@@ -148,9 +163,12 @@ def _time_by(log):
     from tvm.relay.collage.tuner import trial
 
     deed = Path(log).stem
-    trial.time_kernel = {"kill": time_twice_then_kill, "freeze": time_and_freeze, "crash": crash}[
-        deed
-    ]
+    trial.time_kernel = {
+        "kill": time_twice_then_kill,
+        "freeze": time_and_freeze,
+        "crash": crash,
+        "sigkill": be_killed,
+    }[deed]
 
 
 _trials = itertools.count()
@@ -168,6 +186,11 @@ def time_and_freeze(kernels, arguments):
 
 def crash(kernels, arguments):
     perform("segfault")
+
+
+def be_killed(kernels, arguments):
+    """As the kernel does to one that wants too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def serve_tracker(port):

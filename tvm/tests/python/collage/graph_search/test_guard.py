@@ -21,7 +21,9 @@ from tvm.relay.collage.graph_search import (
     guard,
     libraries,
 )
+from tvm.relay.collage.graph_search.guard import _of_trader
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.named_options import option
 from tvm.relay.collage.timing.comparison import paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
@@ -469,3 +471,10 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
     mod = tvm.IRModule.from_expr(relay.Function([x, rois, i, j], body))
     result = guard({"tvm": relay.transform.InferType()(mod)}, "tvm", EndToEnd(build), rounds=1)
     assert result.of("tvm").cost.status == "measured" and result.unverified == ""
+
+
+@pytest.mark.parametrize("plan", [failed("a", "wrong_result"), ran("a", 1.0, reference=None)])
+def test_what_limits_a_plan_that_trades_accuracy_is_shown_as_a_flag_where_options_are(plan):
+    message = _of_trader(plan, "the limit is " + option("accuracy_budget")).cost.message
+    shown = message.with_options(lambda each: f"--{each.name}")
+    assert shown.endswith("the limit is --accuracy_budget")

@@ -291,13 +291,63 @@ def tuned(fleet):
 def runner_on(fleet, forked):
     runners = []
 
-    def make(key):
-        runners.append(DeviceRunner(fleet.tracker, key, wait_seconds=1.0))
+    def make(key, wait=1.0):
+        runners.append(DeviceRunner(fleet.tracker, key, wait_seconds=wait))
         return runners[-1]
 
     yield make
     for runner in runners:
         runner.close()
+
+
+def call_here(runner, deed, seconds=60.0, **more):
+    arguments = {"function": "rpc_fleet:call_here", "arguments": {"deed": deed, **more}}
+    return runner.call_with_device(measure.Job("call", arguments, seconds))
+
+
+def test_a_device_that_was_given_back_is_taken_again_and_is_not_lost(fleet, runner_on, tmp_path):
+    fleet.start("let_go", 2)
+    runner = runner_on("let_go", wait=20.0)
+    assert runner.info and len(runner.pool._devices) == 2
+    assert call_here(runner, "hang", 0.5).outcome == "timeout"
+    assert len(runner.pool._devices) == 1 and not runner.pool.lost
+    # These end only if two devices measure at the same time.
+    meet = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with measure.MeasuredCostEstimator(fake_options(measure_step=STEP), runner=runner) as estimator:
+        costs = estimator.estimate([candidate("a", meet), candidate("b", meet[::-1])])
+        assert [cost.seconds for cost in costs] == [1e-3, 1e-3]
+        # One is lost and one let go, which another has by now.
+        assert call_here(runner, "hang", 0.5).outcome == "timeout"
+        other = runner_on("let_go", wait=20.0)
+        assert other.info
+        assert call_here(runner, "lose").outcome == "lost"
+        runner.pool._wait_seconds = 1.0
+        with pytest.raises(collage.DeviceError) as caught:
+            call_here(runner, "hang")
+    assert str(caught.value).startswith("devices of key 'let_go' are lost: 127.0.0.1:")
+    text = caught.value.text.with_options(lambda each: f"--{each.name}")
+    assert "are in use, and none got free in 1 s (--rpc_wait)" in text
+
+
+def test_a_call_whose_worker_dies_gets_one_more_try(fleet, runner_on, tmp_path):
+    fleet.start("retried", 2)
+    runner, once = runner_on("retried", wait=20.0), str(tmp_path / "once")
+    reply = call_here(runner, "die once", once=once)
+    assert (reply.outcome, reply.value) == ("ok", "done")
+    reply = call_here(runner, "die", once=once)
+    assert reply.outcome == "died" and "SIGKILL" in reply.message
+    assert call_here(runner, "", once=once).value == "done" and not runner.pool.lost
+
+
+def test_what_fails_here_is_not_blamed_on_the_device(tuned, runner_on):
+    runner = runner_on(tuned)
+    call = {"function": "os:getpid", "arguments": {}}
+    jobs = [measure.Job("call", call, 20.0, files) for files in (("/absent/file",), ())]
+    for reply in (runner.pool.run(jobs[:1])[0], call_here(runner, "missing file")):
+        assert (reply.outcome, reply.type, reply.fault) == ("failed", "FileNotFoundError", "")
+        assert "/absent/file" in reply.message
+    [reply] = runner.pool.run(jobs[1:])
+    assert reply.outcome == "ok" and not runner.pool.lost and not runner.pool._given_back
 
 
 META_SCHEDULE = pytest.param("metaschedule", marks=pytest.mark.slow("MetaSchedule searches long"))
@@ -315,8 +365,9 @@ def test_kernels_are_tuned_on_a_device(kind, tuned, runner_on, tmp_path):
         assert {json.loads(line.text)["i"][0][2][0] for line in lines} == {1}
 
 
-def test_a_kernel_that_crashes_on_a_device_is_a_failed_trial(tuned, runner_on, tmp_path):
-    runner, log = runner_on(tuned), tmp_path / "crash.jsonl"
+@pytest.mark.parametrize("deed", ["crash", "sigkill"])
+def test_a_kernel_that_dies_on_a_device_is_a_failed_trial(deed, tuned, runner_on, tmp_path):
+    runner, log = runner_on(tuned), tmp_path / f"{deed}.jsonl"
     tuner = tune(runner, "autotvm", log, tune_step="rpc_fleet:tune")
     assert [line.seconds for line in read_log(log)] == [None, None]
     assert tuner.searched and not tuner.failed and not tuner.records and not runner.pool.lost
@@ -362,15 +413,20 @@ def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
         transfer_nets.source(steps, transfer_nets.dense) for steps in (BLOCKS, [["AN", 2, 40, 3]])
     ]
 
-    def trials(log, key, **more):
-        transfer = Transfer(sources, tmp_path / log, trials_on(runner_on(key)), **more)
+    def trials(log, runner, **more):
+        transfer = Transfer(sources, tmp_path / log, trials_on(runner), **more)
         return transfer.to_kernel(net, kernel, Budget(200.0))
 
-    found = trials("log.jsonl", tuned)
+    runner = runner_on(tuned)
+    found = trials("log.jsonl", runner)
     assert [trial.outcome for trial in found] == ["adapted", "invalid"]
     assert found[0].seconds > 0 and found[0].reason == ""
+    killed = trials("sigkill.jsonl", runner, trial_step="rpc_fleet:transfer")
+    assert [trial.outcome for trial in killed] == ["failed", "invalid"]
+    assert "SIGKILL" in killed[0].reason
     fleet.start("transferring")
-    assert trials("freeze.jsonl", "transferring", trial_step="rpc_fleet:transfer") == []
+    lost = runner_on("transferring")
+    assert trials("freeze.jsonl", lost, trial_step="rpc_fleet:transfer") == []
     assert not trials_of(tmp_path / "freeze.jsonl")
     [warning] = [entry for entry in caplog.records if entry.levelname == "WARNING"]
     assert "no more schedules are tried on" in warning.getMessage()

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds shared by tasks."""
 
+import contextlib
+
 import pytest
 from tuning_fakes import WAIT, waiting_clock
+from tvm.relay.collage.tuner import budget
 from tvm.relay.collage.tuner.budget import Budget
 
 
@@ -21,3 +24,17 @@ def test_what_a_block_takes_is_taken_off_but_waiting_for_the_cpus(monkeypatch):
         now[0] += 4.0
         raise RuntimeError
     assert found.left == 6.0 and told == [WAIT]
+
+
+@pytest.mark.parametrize("is_timed_here", [True, False])
+def test_tasks_whose_kernels_run_on_a_device_leave_these_cpus_to_other_builds(
+    is_timed_here, monkeypatch
+):
+    taken = []
+    for name in ("cpus_for_measuring", "cpus_for_building"):
+        monkeypatch.setattr(
+            budget, name, lambda _, name=name: taken.append(name) or contextlib.nullcontext()
+        )
+    with Budget(10.0, is_timed_here).spending():
+        pass
+    assert taken == ["cpus_for_measuring" if is_timed_here else "cpus_for_building"]

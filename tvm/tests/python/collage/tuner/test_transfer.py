@@ -11,6 +11,7 @@ from tuning_nets import some_lines
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.errors import CollageError, OptionError
 from tvm.relay.collage.exec.pool import WorkerPool
+from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.measure import candidate_module
 from tvm.relay.collage.transfer.log import (
     kernels_of,
@@ -19,7 +20,7 @@ from tvm.relay.collage.transfer.log import (
     sources_of,
     steps_of,
 )
-from tvm.relay.collage.tuner import transfer_trial
+from tvm.relay.collage.tuner import device, transfer_trial
 from tvm.relay.collage.tuner.budget import Budget
 from tvm.relay.collage.tuner.session import tuning_session
 from tvm.relay.collage.tuner.transfer import Transfer, Trial, best_of, outcomes
@@ -168,6 +169,37 @@ def test_outputs_are_compared_with_those_of_stages_by_themselves(tmp_path, monke
     [(output, truth)] = seen
     np.testing.assert_allclose(output, truth, rtol=1e-4, atol=1e-4)
     assert truth.std() > 0
+
+
+def test_the_reference_runs_once_a_kernel_on_a_device(tmp_path):
+    """It loads each library anew, so only a digest tells that it has run already."""
+    jobs, limits = [], set()
+
+    def run(job):
+        there = json.loads(json.dumps(job.arguments["arguments"]))
+        jobs.append(there["function"].partition(":")[2])
+        limits.add((jobs[-1], job.seconds))
+        return Reply("ok", json.loads(json.dumps(device.load_and_call(**there))))
+
+    def outcomes_of(mod, *sources):
+        """Of trials on the one kernel of a module."""
+        text = json.dumps(candidate(mod).to_json())
+        [found] = transfer_trial.list_kernels(text)
+        arguments = {"candidate": text, "workload": found["workload"], "log": str(tmp_path / "log")}
+        step = f"{transfer_trial.__name__}:transfer"
+        return [
+            device.with_device(run, step, {**arguments, "source": each.to_json()}, "", 1)["outcome"]
+            for each in sources
+        ]
+
+    schedules = [source(PARALLEL), source([["CI", 5]]), source([["CI", 5], ["AN", 1, 0, 0]])]
+    assert outcomes_of(conv(), *schedules) == ["exact"] * 3
+    again = ["time_kernel", "compare"]
+    assert jobs == [*again, "find_truth", "compare", *again, *again]
+    assert dict(limits) == {"time_kernel": 20, "compare": 20, "find_truth": 60}
+    # The next kernel has its own, and the memory of the one before is free.
+    assert outcomes_of(conv(size=14), schedules[0]) == ["adapted"]
+    assert jobs[-4:] == [*again, "find_truth", "compare"] and len(transfer_trial._truths) == 1
 
 
 def test_a_kernel_that_the_candidate_has_not_is_refused(tmp_path):

@@ -146,11 +146,11 @@ def _of_trader(item: Comparison, remark: str | None) -> Comparison:
     if remark is None or (item.cost.is_usable and item.reference is not None):
         return item
     if item.cost.is_usable:
-        text = f"no plan gave outputs to compare its own with, and {remark}"
+        text = "no plan gave outputs to compare its own with, and " + remark
         return Comparison(item.name, Cost.failed(CostStatus.UNSUPPORTED, text))
     if item.cost.status != CostStatus.WRONG_RESULT:
         return item
-    cost = dataclasses.replace(item.cost, message=f"{item.cost.message}; {remark}")
+    cost = dataclasses.replace(item.cost, message=item.cost.message + "; " + remark)
     return dataclasses.replace(item, cost=cost)
 
 

@@ -34,7 +34,8 @@ _SETTLING_SECONDS = 1.0
 
 
 class DevicePool(WorkerPool):
-    """Takes devices when first needed, up to all that are free, and others when all are lost.
+    """Takes devices when first needed, up to all that are free, and others when all are lost; those
+    that it gave back it takes again.
 
     `wait_seconds`: how long a device may take to register or to get free. Methods that need a
     device raise DeviceError when there is none, or when they are not alike.
@@ -52,6 +53,8 @@ class DevicePool(WorkerPool):
         self._tracker, self._key, self._wait_seconds = tracker, key, wait_seconds
         self._devices: dict[WorkerProcess, DeviceInfo] = {}
         self._info: DeviceInfo | None = None
+        # How many were let go since these were taken, none of which is lost.
+        self._given_back = 0
 
     @property
     def info(self) -> DeviceInfo:
@@ -63,7 +66,9 @@ class DevicePool(WorkerPool):
 
     def take_devices(self) -> None:
         """Take the free devices of the key, or wait for one when this pool has none."""
-        count = self._count_free()
+        self._take_devices(self._count_free())
+
+    def _take_devices(self, count: int) -> None:
         options = WorkerOptions(imports=self._options.imports)
         workers = [WorkerProcess(options) for _ in range(count)]
         try:
@@ -81,7 +86,7 @@ class DevicePool(WorkerPool):
             for worker in workers:
                 worker.kill()
             raise
-        self._info = infos[0]
+        self._info, self._given_back = infos[0], 0
         self._devices.update(found)
         self._idle += found
         _logger.info("measuring on %s", "; ".join(device.Summary() for device in found.values()))
@@ -91,8 +96,16 @@ class DevicePool(WorkerPool):
         session.call_with_device), while no other job runs.
 
         "lost" where the device was lost meanwhile; a call that ends its worker otherwise gives the
-        device back.
+        device back. One whose worker dies gets one more try, as a job of a WorkerPool.
         """
+        for _ in range(ATTEMPTS):
+            reply = self._call_once(job)
+            if reply.outcome != "died" and not reply.fault:
+                break
+            _logger.info("a worker with a device %s (%s)", reply.outcome, reply.message)
+        return reply
+
+    def _call_once(self, job: Job) -> Reply:
         self._need_devices()
         worker = self._idle.pop()
         device = self._devices.pop(worker)
@@ -100,6 +113,7 @@ class DevicePool(WorkerPool):
             reply = worker.call("call", _call(call_with_device, job.arguments), job.seconds)
         except BaseException:
             worker.kill()
+            self._given_back += 1
             raise
         is_lost = reply.fault == DEVICE or reply.code == -signal.SIGALRM
         if worker.is_alive and not is_lost:
@@ -108,15 +122,18 @@ class DevicePool(WorkerPool):
             return reply
         worker.kill()
         if not is_lost:
+            self._given_back += 1
             return reply
         self.lost.append(f"{device.address} ({_why_lost(reply)})")
         return Reply("lost", message=f"device {self.lost[-1]} is lost")
 
     def close(self) -> None:
         super().close()
+        self._given_back += len(self._devices)
         self._devices.clear()
 
     def _abort(self) -> None:
+        self._given_back += len(self._busy)
         for worker in self._busy:
             self._devices.pop(worker, None)
         super()._abort()
@@ -177,6 +194,7 @@ class DevicePool(WorkerPool):
     def _start(self, concurrency: int | None) -> None:
         if self._waiting:
             self._need_devices()
+            self._take_again()
         self.size = max(1, len(self._devices))
         super()._start(concurrency)
 
@@ -210,14 +228,25 @@ class DevicePool(WorkerPool):
         elif not self._devices:
             self.take_devices()
 
+    def _take_again(self) -> None:
+        """Take what was given back beside those that there are."""
+        if not self._given_back:
+            return
+        try:
+            self._take_devices(self._given_back)
+        except DeviceError as error:
+            _logger.warning("a device that was let go is not taken again: %s", error.text)
+        self._given_back = 0
+
     def _replace(self) -> None:
-        """Take other devices after all are lost."""
+        """Take other devices after these are lost, all but those given back."""
         try:
             self.take_devices()
         except DeviceError as error:
+            which = "devices" if self._given_back else "all devices"
             raise DeviceError(
-                f"all devices of key {self._key!r} are lost: {'; '.join(self.lost)}. "
-                f"Costs measured so far are kept: start servers and run again. ({error})"
+                f"{which} of key {self._key!r} are lost: {'; '.join(self.lost)}. "
+                "Costs measured so far are kept: start servers and run again. (" + error.text + ")"
             ) from error
 
 
@@ -232,9 +261,12 @@ def _info_of(address: str, described: Reply) -> DeviceInfo:
 
 
 def _reply_of(reply: Reply) -> Reply:
-    """A job's reply on the device, or "lost" with the reason why there is none."""
+    """A job's reply on the device, or "lost" with the reason why there is none; what failed here is
+    not the device's doing."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
+    if reply.outcome == "failed" and reply.fault != DEVICE:
+        return reply
     return Reply("lost", message=_why_lost(reply))
 
 

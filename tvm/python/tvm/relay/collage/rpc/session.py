@@ -2,8 +2,8 @@
 """A local worker's session with one device; the worker dies when the device does not answer, so
 that no call into TVM's RPC, which waits for ever, holds the user's process.
 
-What a job does there, failures too, is a value; an exception is the device's. Test:
-rpc/test_devices.py.
+What a job does there, failures too, is a value; a MachineFault is the device's, and what else is
+raised is not. Test: rpc/test_devices.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import signal
 from typing import Any
 
-from tvm import rpc
+from tvm import TVMError, rpc
 
 from ..errors import DeviceError
 from ..exec.machine_fault import DEVICE, MachineFault
@@ -63,33 +63,36 @@ def open_device(
 
 
 def run_on_device(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a job (its fields) on the device with copies of its files; the fields of its Reply."""
-    (session,) = _sessions
+    """Run a job (its fields) on the device with copies of its files; the fields of its Reply.
+    MachineFault where the device does not reply."""
     names = {path: f"file_{i}_{os.path.basename(path)}" for i, path in enumerate(job["files"])}
-    for path, name in names.items():
-        signal.alarm(SILENCE_SECONDS + os.path.getsize(path) // _BYTES_PER_SECOND)
-        session.upload(path, name)
-    request = {"job": {**job, "files": []}, "names": names}
-    session.get_function(PREFIX + "submit")(json.dumps(request))
-    poll = session.get_function(PREFIX + "poll")
-    reply = ""
-    while not reply:
-        signal.alarm(SILENCE_SECONDS)
-        reply = str(poll(_POLL_SECONDS))
-    for name in names.values():
-        session.remove(name)
-    signal.alarm(0)
+    bytes_of = {path: os.path.getsize(path) for path in names}
+    request = json.dumps({"job": {**job, "files": []}, "names": names})
+    (session,) = _sessions
+    try:
+        for path, name in names.items():
+            signal.alarm(SILENCE_SECONDS + bytes_of[path] // _BYTES_PER_SECOND)
+            session.upload(path, name)
+        session.get_function(PREFIX + "submit")(request)
+        poll = session.get_function(PREFIX + "poll")
+        reply = ""
+        while not reply:
+            signal.alarm(SILENCE_SECONDS)
+            reply = str(poll(_POLL_SECONDS))
+        for name in names.values():
+            session.remove(name)
+    except TVMError as error:  # all that its RPC raises
+        raise MachineFault(DEVICE, str(error)) from error
+    finally:
+        signal.alarm(0)
     return json.loads(reply)
 
 
 def call_with_device(function: str, arguments: dict[str, Any]) -> Any:
-    """Call a function in this process that gets, as `run`, what has the device reply to a job;
-    that raises MachineFault where it does not."""
+    """Call a function in this process that gets, as `run`, what has the device reply to a job, as
+    run_on_device."""
     return resolve(function)(run=_run, **arguments)
 
 
 def _run(job: Job) -> Reply:
-    try:
-        return Reply(**run_on_device(dataclasses.asdict(job)))
-    except Exception as error:  # of TVM's RPC
-        raise MachineFault(DEVICE, str(error)) from error
+    return Reply(**run_on_device(dataclasses.asdict(job)))

@@ -18,16 +18,18 @@ import tvm
 
 from ..costs.build_step import export
 from ..exec.launch import make_scratch
-from ..exec.machine_fault import MachineFault, blaming_the_compiler
+from ..exec.machine_fault import PASSING, MachineFault, blaming_the_compiler
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
 
 # What a kernel may take there, its repeats with it.
 _RUN_SECONDS = 20.0
+# And what trials compare with, once a kernel: a schedule that is slow beside theirs.
+REFERENCE_SECONDS = 60.0
 # And the trial of a schedule, so long that a device which falls silent meanwhile is known as lost
 # before it ends.
-DEVICE_SECONDS = 150.0
+DEVICE_SECONDS = 150.0 + REFERENCE_SECONDS
 
 
 class Workers(Protocol):
@@ -102,11 +104,18 @@ def threads_there() -> int | None:
     return _devices[0].num_threads if _devices else None
 
 
-def run_kernels(function: Callable[..., Any], kernels: Sequence[Any], **arguments: Any) -> Any:
+def run_kernels(
+    function: Callable[..., Any],
+    kernels: Sequence[Any],
+    seconds: float = _RUN_SECONDS,
+    **arguments: Any,
+) -> Any:
     """function(kernels, **arguments), called where kernels run. There the arguments and what it
-    returns are JSON values, and it finds the kernels' modules by their libraries.
+    returns are JSON values, it finds the kernels' modules by their libraries, and may take so many
+    seconds.
 
-    RuntimeError says what it failed of there. MachineFault where that was not the kernels' doing.
+    RuntimeError says what it failed of there, its process killed with it. MachineFault for what the
+    next kernel would meet as well.
     """
     if not _devices:
         return function(kernels, **arguments)
@@ -119,8 +128,8 @@ def run_kernels(function: Callable[..., Any], kernels: Sequence[Any], **argument
                 export(kernel, file, **({"cc": device.compiler} if device.compiler else {}))
         there = {"function": path_of(function), "files": files, "arguments": arguments}
         call = {"function": path_of(load_and_call), "arguments": there}
-        reply = device.run(Job("call", call, _RUN_SECONDS, tuple(files)))
-    if reply.fault:
+        reply = device.run(Job("call", call, seconds, tuple(files)))
+    if reply.fault and reply.fault not in PASSING:
         raise MachineFault(reply.fault, f"on the device: {reply.message}")
     if reply.outcome != "ok":
         raise RuntimeError(f"on the device: {reply.outcome}: {reply.message}")

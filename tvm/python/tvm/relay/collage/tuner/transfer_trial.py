@@ -8,6 +8,7 @@ before. Test: tuner/test_transfer.py.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import time
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from ..transfer.log import Source, note_kernel, read_ansor, steps_of
 from ..tuning.ansor_records import TRANSFERRED_VERSION, VERSION
 from ..tuning.logs import append_line
 from .ansor_search import tasks_with_calls
-from .device import run_kernels
+from .device import REFERENCE_SECONDS, run_kernels
 from .step import in_candidates_context
 from .trial import build_kernel, random_arrays, seconds_of_kernel, tensor_arguments
 
@@ -105,6 +106,7 @@ class _Trials:
         self._known: dict[str, tuple[str, list[float] | None, str]] = {}
         self._reference: Any = None
         self._arguments: list[tuple[list[int], str]] = []
+        self._digest = ""  # of these two
         for line in read_ansor(log):
             # One that was measured with its weights as they were tells nothing of a build.
             is_as_built = not has_weights or _layout_of(line.text) != LayoutRewriteOption.NO_REWRITE
@@ -193,17 +195,32 @@ class _Trials:
         return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
     def _check(self, function: Any, laid_out: Any) -> Sequence[str]:
-        """See compare()."""
+        """See compare(). What it compares with is computed where it is not known yet."""
         if self._reference is None:
             schedule, tensors = self._dag.apply_steps_from_state(self._dag.get_init_state())
             self._reference = build_kernel(self._task.target, schedule, tensors)
             self._arguments = tensor_arguments(tensors)
-        return run_kernels(
+            text = json.dumps([self._reference.get_source(), self._arguments])
+            self._digest = hashlib.sha256(text.encode()).hexdigest()
+        ask = functools.partial(
+            run_kernels,
             compare,
-            [function, self._reference],
+            [function],
+            digest=self._digest,
             arguments=self._arguments,
             layouts=self._layouts(laid_out),
         )
+        found = ask()
+        if found is None:
+            run_kernels(
+                find_truth,
+                [self._reference],
+                seconds=REFERENCE_SECONDS,
+                digest=self._digest,
+                arguments=self._arguments,
+            )
+            found = ask() or (FAILED, "what it is compared with was lost")
+        return found
 
     def _layouts(self, laid_out: Any) -> list[tuple[int, str, str]]:
         """Of each argument that the computation which _laid_out gave reads in another layout: its
@@ -218,16 +235,34 @@ class _Trials:
         return found
 
 
+# By the digest of a reference and its arguments, whose values are before and after it has run: of
+# one kernel, as schedules of one are tried one after the other.
+_truths: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
+
+
+def find_truth(
+    kernels: Sequence[Any], digest: str, arguments: Sequence[tuple[Sequence[int], str]]
+) -> None:
+    """Run the reference, for compare()."""
+    [reference] = kernels
+    _truths.clear()
+    arrays = random_arrays(arguments)
+    _truths[digest] = arrays, _outputs(reference, arrays)
+
+
 def compare(
     kernels: Sequence[Any],
+    digest: str,
     arguments: Sequence[tuple[Sequence[int], str]],
     layouts: Sequence[tuple[int, str, str]],
-) -> tuple[str, str]:
-    """INVALID or WRONG with the reason if the first kernel, some arguments of which are in other
-    layouts, does not give what the second gives, the reference; "" twice if it does."""
-    function, reference = kernels
-    arrays, truth = _truth(reference, json.dumps(arguments))
-    given, expected = list(arrays), list(truth)
+) -> tuple[str, str] | None:
+    """INVALID or WRONG with the reason if the kernel, some arguments of which are in other layouts,
+    does not give what the reference gives; "" twice if it does. None where find_truth() is to come
+    first."""
+    if digest not in _truths:
+        return None
+    [function] = kernels
+    given, expected = map(list, _truths[digest])
     for place, *pair in layouts:
         for values in (given, expected):
             changed = transform_loops(values[place], *pair)
@@ -236,14 +271,6 @@ def compare(
             values[place] = np.ascontiguousarray(changed)
     wrong = mismatch(_outputs(function, given), expected, _tolerance(arguments))
     return (WRONG, wrong) if wrong else ("", "")
-
-
-# Schedules of one kernel are tried one after the other.
-@functools.lru_cache(maxsize=1)
-def _truth(reference: Any, arguments: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Arguments (the text of their JSON form), before and after the reference has run."""
-    arrays = random_arrays(json.loads(arguments))
-    return arrays, _outputs(reference, arrays)
 
 
 def _layout_of(text: str) -> int:

@@ -96,7 +96,7 @@ class Tuner:
         self._transfer = Transfer(options.sources, options.log, self._searchers, seconds)
         self._progress = progress
         self.target = tvm.target.Target(target)
-        self._budget = Budget(options.seconds)
+        self._budget = Budget(options.seconds, is_timed_here=device is None)
         self._tasks: dict[str, list[str]] = {}  # by candidate
         self._names: dict[str, str] = {}  # by workload
         self._kernels: dict[str, Kernel] = {}  # by workload, of Ansor's
