@@ -2,6 +2,8 @@
 """What a user can do wrong: the class of each error and its one line of text."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import tvm
@@ -262,3 +264,16 @@ def test_an_input_that_params_bind_is_not_open():
     assert open_inputs(mod) == {"x": [None, 8], "y": [None]}
     assert open_inputs(mod, {"x": None}) == {"y": [None]}
     assert open_inputs(tvm.IRModule()) == open_inputs("no module") == {}
+
+
+def test_a_process_that_only_checks_a_module_ends_well():
+    """The thread's own PassContext outlives Python, and holds no renderer of ours."""
+    script = (
+        "import tvm\n"
+        "from tvm import relay\n"
+        "from tvm.relay.collage.module_check import check_module\n"
+        "x = relay.var('x', shape=(1, 3))\n"
+        "check_module(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
