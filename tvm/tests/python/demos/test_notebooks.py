@@ -22,7 +22,7 @@ def test_a_notebook_begins_with_a_title_and_each_step_is_explained(name):
     cells = notebook_of(name).cells
     kinds = [cell.cell_type for cell in cells]
     first = next(cell for cell in cells if cell.cell_type == "markdown")
-    assert first.source.startswith("# ") and kinds.count("markdown") >= 3
+    assert first.source.startswith("# ") and kinds.count("markdown") >= 2
     assert all(cell.source.strip() for cell in cells)
 
 
@@ -39,7 +39,11 @@ def run(name, folder):
 
 def lines_beside(first, text):
     """How many lines compare something with `first`, after however few rounds."""
-    return len(re.findall(rf" x {first}(?: \(too few rounds to be sure\))?, ships", text))
+    return len(
+        re.findall(
+            rf" x {first}(?: \(too few rounds to be sure\))?(?: \(undecided\))?, ships", text
+        )
+    )
 
 
 @pytest.mark.slow("a real net searched, built and timed for three lists of backends")

@@ -112,8 +112,8 @@ _lists = _Lists()
 @contextlib.contextmanager
 def collected_diagnostics() -> Iterator[list[str]]:
     """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
-    # A PassContext keeps the renderer of the first pass that ran in it. Were that ours, the one that
-    # TVM has by default would let go of it after Python's end, and crash.
+    # A PassContext keeps the renderer of the first pass that ran in it. Were that ours, the one
+    # that TVM has by default would let go of it after Python's end, and crash.
     relay.transform.InferType()(tvm.IRModule())
     with _RENDERER.inside():
         _lists.found.append([])

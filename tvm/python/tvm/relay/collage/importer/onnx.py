@@ -56,7 +56,7 @@ def from_onnx(
         except tvm.error.OpNotImplemented:
             raise
         except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
-            why = "; ".join(found) or last_line(error)
+            why = " ".join("; ".join(found).split()) or last_line(error)
             raise ModelError(f"TVM cannot import the model: {why}") from error
 
 
