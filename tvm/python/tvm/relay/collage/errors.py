@@ -11,10 +11,15 @@ from tvm._ffi import register_func
 from tvm._ffi.base import ERROR_TYPE, register_error
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Which of the names is meant by one that is misspelt; "" where none is near."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1)), "")
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """ ", did you mean ...?" with the nearest name; "" where none is near."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f", did you mean {found[0]}?" if found else ""
+    near = nearest(name, names)
+    return f", did you mean {near}?" if near else ""
 
 
 class CollageError(Exception):
@@ -63,7 +68,7 @@ class OptionError(CollageError, ValueError):
 
 
 class FileError(OptionError):
-    """A file that was named is no library, or is damaged."""
+    """A file that was named is no library, is damaged, or does not have what is asked of it."""
 
 
 class UnsupportedOpError(CollageError, ValueError):

@@ -8,7 +8,6 @@ know. docs/options.md shows it. Test: test_options.py.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import tvm
 from tvm._ffi import get_global_func
 
-from .errors import did_you_mean
+from .errors import did_you_mean, nearest
 from .interrupts import carried
 from .named_options import option
 
@@ -369,8 +368,8 @@ def unknown_option(config: Any) -> str:
     Collage, and is none; "" where there is no such key."""
     for key in config or ():
         if str(key).startswith(PREFIX) and key not in _FIELDS:
-            near = difflib.get_close_matches(key, _FIELDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else "docs/options.md lists those there are"
+            near = nearest(key, _FIELDS)
+            hint = f"did you mean {near}?" if near else "docs/options.md lists those there are"
             return f"there is no option {key}: {hint}"
     return ""
 

@@ -7,7 +7,6 @@ Test: test_errors.py.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import logging
 import re
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from .errors import (
     OptionError,
     UnknownBackendError,
     did_you_mean,
+    nearest,
 )
 from .external import is_external
 from .messages import last_line, unknown_target_kind
@@ -218,8 +218,8 @@ def _check_cpu(host: Target) -> None:
         return  # and LLVM is not asked: of an unknown one the question would end the process
     known = [str(name) for name in codegen.llvm_get_cpu_archlist(Target(f"llvm -mtriple={ours}"))]
     if host.mcpu not in known:
-        near = difflib.get_close_matches(host.mcpu, known, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else "."
+        near = nearest(host.mcpu, known)
+        hint = f", did you mean {near!r}?" if near else "."
         raise HostTargetError(
             f"the host target has -mcpu={host.mcpu}, which is no CPU of {ours.split('-')[0]} for "
             f"LLVM{hint} This machine's is -mcpu={codegen.llvm_get_system_cpu()}, and "

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
 from ..costs.tolerance import RELATIVE
-from ..errors import BackendUnavailableError, UnknownBackendError
+from ..errors import BackendUnavailableError, UnknownBackendError, nearest
 from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
 from ..interrupts import carried
 from ..messages import last_line
@@ -136,8 +135,8 @@ def _check_predicates(backend: Backend, attribute: str) -> None:
     known = set(tvm.ir.Op.list_op_names())
     for op, predicate in getattr(backend, attribute).items():
         if op not in known:
-            near = difflib.get_close_matches(op, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(op, known)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise ValueError(f"backend {backend.name}: {attribute}: Relay has no op {op!r}{hint}")
         if not callable(predicate):
             raise TypeError(

@@ -95,8 +95,8 @@ class TuningRecords:
         """earlier: by kind, what builds made of its records, if not what they make today."""
         if not self:
             return ""
-        rows = [(earlier.get(r.kind, built_as(r.kind)), r.identity) for r in self]
-        return hashlib.sha256(json.dumps(sorted(rows)).encode()).hexdigest()[:16]
+        rows = sorted(_identity(record, earlier) for record in self)
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def of_module(self, mod: tvm.IRModule) -> TuningRecords:
         """Those that kernels of TVM's in `mod` (typed) may use; perhaps more, never fewer."""
@@ -193,5 +193,5 @@ def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
     return set(map(elements_of, tensors)), is_padded
 
 
-def _identity(record: Record) -> tuple[str, str]:
-    return built_as(record.kind), record.identity
+def _identity(record: Record, earlier: Mapping[str, str] = {}) -> tuple[str, str]:
+    return earlier.get(record.kind, built_as(record.kind)), record.identity
