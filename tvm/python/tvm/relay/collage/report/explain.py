@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..costs.statistics import Interval
-from ..errors import OptionError
+from ..errors import FileError, OptionError
 from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
 from ..named_options import option
 from ..placement import SeenPlans
@@ -78,7 +78,7 @@ def explain(
     if not report["functions"]:
         why = report["guard_skipped"] or "TVM was alone"
         ask = "; `collage explain` of the report or library where that was decided tells why"
-        raise OptionError(
+        raise FileError(
             f"the report tells of no search: {why}{ask if report['guard_skipped'] else ''}"
         )
     if all(row["skipped"] for row in report["functions"]):
@@ -124,12 +124,12 @@ def _beside(
     known = {*seen} - {plan}
     if OP_LEVEL not in known or not layers.differences(plan, OP_LEVEL):
         return {}
-    found = {}
-    for backend in graph.backends:
-        other = backend.name if backend.name in known else OP_LEVEL
-        lost = layers.differences(plan, other)
-        found[backend.name] = (other, {node: each for each in lost for node in each.nodes})
-    return found
+    others = {each.name: each.name if each.name in known else OP_LEVEL for each in graph.backends}
+    by_node = {
+        other: {node: each for each in layers.differences(plan, other) for node in each.nodes}
+        for other in set(others.values())
+    }
+    return {backend: (other, by_node[other]) for backend, other in others.items()}
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
