@@ -113,8 +113,10 @@ _lists = _Lists()
 def collected_diagnostics() -> Iterator[list[str]]:
     """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
     # A PassContext keeps the renderer of the first pass that ran in it. Were that ours, the one
-    # that TVM has by default would let go of it after Python's end, and crash.
-    relay.transform.InferType()(tvm.IRModule())
+    # that TVM has by default would let go of it after Python's end, and crash. A renderer that is
+    # the user's is his to keep.
+    if tvm.get_global_func(_OVERRIDE, allow_missing=True) is None:
+        relay.transform.InferType()(tvm.IRModule())
     with _RENDERER.inside():
         _lists.found.append([])
         try:

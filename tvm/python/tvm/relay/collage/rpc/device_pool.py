@@ -243,9 +243,11 @@ class DevicePool(WorkerPool):
         try:
             self.take_devices()
         except DeviceError as error:
-            which = "devices" if self._given_back else "all devices"
+            which = f"all devices of key {self._key!r} are lost"
+            if self._given_back:
+                which = which.removeprefix("all ")
             raise DeviceError(
-                f"{which} of key {self._key!r} are lost: {'; '.join(self.lost)}. "
+                f"{which}: {'; '.join(self.lost)}. "
                 "Costs measured so far are kept: start servers and run again. (" + error.text + ")"
             ) from error
 
