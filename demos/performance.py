@@ -14,6 +14,12 @@ from demo_compare import print_beside
 from demo_settings import IS_QUICK, OPTIONS, OUTPUT, ROUNDS
 from tvm.relay import collage
 
+# %% [markdown]
+# ## The steps
+#
+# The backends that can run on this machine, each with all those before it.
+
+# %%
 NETS = ("magika",) if IS_QUICK else ("magika", "cls")
 host, *backends = collage.available_targets()
 backends = backends[:2] if IS_QUICK else backends

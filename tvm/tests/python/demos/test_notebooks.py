@@ -22,7 +22,7 @@ def test_a_notebook_begins_with_a_title_and_each_step_is_explained(name):
     cells = notebook_of(name).cells
     kinds = [cell.cell_type for cell in cells]
     first = next(cell for cell in cells if cell.cell_type == "markdown")
-    assert first.source.startswith("# ") and kinds.count("markdown") >= 2
+    assert first.source.startswith("# ") and kinds.count("markdown") >= 3
     assert all(cell.source.strip() for cell in cells)
 
 

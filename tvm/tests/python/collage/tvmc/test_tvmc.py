@@ -365,7 +365,9 @@ ERRORS = {
     "--collage --target llvm --target-dnnl-winograd never": (
         "Passed --target-dnnl-winograd but did not specify dnnl target"
     ),
-    "--collage --target dnl,llvm": "unknown backend or target kind 'dnl', did you mean dnnl?",
+    "--collage --target dnl,llvm": (
+        "unknown backend or target kind 'dnl', did you mean dnnl?: registered backends are"
+    ),
     "--collage --target broken,llvm": "backend 'broken' is not available: its library is missing",
     "--collage --target dnnl~-winograd=no,~llvm": (
         "--target: backend dnnl: option winograd is one of auto, always, never, got 'no'"
