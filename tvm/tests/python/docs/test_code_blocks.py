@@ -159,6 +159,7 @@ def for_own(given):
 
 MORE = {
     "docs/import.md": for_import,
+    "README.md": for_quickstart,
     "docs/quickstart.md": for_quickstart,
     "docs/accuracy.md": for_accuracy,
     "docs/architecture.md": for_architecture,
