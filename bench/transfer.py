@@ -25,7 +25,8 @@ from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table, milliseconds
 
-KEY = ["net"]
+# A net's figures of machines with vectors of another width stand beside each other.
+KEY = ["net", "vector_bits"]
 # The nets that are named are each other's sources.
 SETTINGS = ["threads", "trials", "schedules", "rounds", "nets"]
 COUNTED = [*SETTINGS, "machine"]
@@ -157,7 +158,13 @@ def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> 
 
 
 def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
-    return Job(name, {"net": name}, lambda: measure(nets, name, options))
+    return Job(name, key_of(name), lambda: measure(nets, name, options))
+
+
+def key_of(name: str) -> dict[str, Any]:
+    from tvm.relay.collage.transfer.shipped import vector_bits
+
+    return {"net": name, "vector_bits": vector_bits()}
 
 
 def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -196,13 +203,18 @@ def told(name: str) -> Callable[[str, int, int], None]:
 
 
 def tables(found: Sequence[Mapping[str, Any]]) -> str:
-    """The page's part: what was gained in which time, and beside the paper."""
+    """The page's part: what was gained in which time, and beside the paper, by width of vectors."""
+    groups: dict[int, list[Mapping[str, Any]]] = {}
+    for each in found:
+        groups.setdefault(each["vector_bits"], []).append(each)
+    return "\n".join(_table_of(bits, groups[bits]) for bits in sorted(groups))
+
+
+def _table_of(vector_bits: int, found: Sequence[Mapping[str, Any]]) -> str:
     head = ["net", "untuned, ms", "transferred", "Ansor, same time", "Ansor, long", "share of gain"]
     head += ["Ansor matches after", "paper"]
-    rows = [_row(each) for each in found]
     shares = [each["share_of_gain"] for each in found if each["share_of_gain"] is not None]
     mean = f"{100 * sum(shares) / len(shares):.0f} %" if shares else "unknown"
-    machine = found[0]["conditions"]["machine"] if found else {"cpu": "?", "cores": 0}
     trials = ", ".join(
         f"{each['net']} {each['gain']['trials']['ansor']} trials for {each['kernels']} kernels"
         for each in found
@@ -213,12 +225,19 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             outcomes[name] = outcomes.get(name, 0) + count
     ended = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
     return (
-        f"{markdown_table(head, rows)}\nSpeed-ups are over untuned TVM, whole nets, with 95 % "
-        f"intervals. {machine['cpu']}, {machine['cores']} CPUs. Ansor's long search: {trials}. "
+        f"### Vectors of {vector_bits} bits\n\n{markdown_table(head, map(_row, found))}\n"
+        f"Speed-ups are over untuned TVM, whole nets, with 95 % intervals. {machines(found)}. "
+        f"Ansor's long search: {trials}. "
         f"How the transfers' trials ended: {ended}. Mean share of Ansor's gain: {mean} (paper: "
         f"{100 * PAPERS_SHARE:.0f} %, with Ansor's searches of 20,000 trials; there Ansor needs "
         f"{PAPERS_RATIO} times as long to match).\n"
     )
+
+
+def machines(found: Sequence[Mapping[str, Any]]) -> str:
+    """Where the records were made."""
+    facts = [each["conditions"]["machine"] for each in found]
+    return "; ".join(sorted({f"{each['cpu']}, {each['cores']} CPUs" for each in facts}))
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:

@@ -41,7 +41,8 @@ def main(given: list[str] | None = None) -> int:
         return 1
     book = Book(options.record, transfer.KEY, transfer.conditions_of(options), transfer.COUNTED)
     jobs = [
-        Job(name, {"net": name}, lambda name=name: measure(name, options)) for name in options.nets
+        Job(name, transfer.key_of(name), lambda name=name: measure(name, options))
+        for name in options.nets
     ]
     print(tables(run(jobs, book, summary, budget=options.budget, keep=options.keep)), end="")
     return 0
@@ -92,11 +93,8 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             f"chooses has {statistics.geometric_mean(ratios):.3f} times the best one's speed in "
             "the geometric mean.\n"
         )
-    machine = found[0]["conditions"]["machine"]
-    return (
-        f"{text}\nSpeed-ups are over untuned TVM, whole nets, with 95 % intervals. "
-        f"{machine['cpu']}, {machine['cores']} CPUs.\n"
-    )
+    where = transfer.machines(found)
+    return f"{text}\nSpeed-ups are over untuned TVM, whole nets, with 95 % intervals. {where}.\n"
 
 
 def _cell(row: Mapping[str, Any] | None) -> str:

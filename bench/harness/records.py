@@ -80,15 +80,15 @@ def conditions(settings: Record, packages: Iterable[str]) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """What figures depend on."""
-    fields: dict[str, str] = {}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        fields.setdefault(name.strip(), value.strip())
+    """What figures depend on. Cloud machines of several generations share the mere name of a CPU,
+    and TVM has other schedules for vectors of another width."""
+    from tvm.relay.collage.machine.environment import cpu_model  # --help needs no TVM
+    from tvm.relay.collage.transfer.shipped import vector_bits
+
     return {
-        "vendor": fields.get("vendor_id", "unknown"),
-        "cpu": fields.get("model name", "unknown"),
+        "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
+        "vector_bits": vector_bits(),
     }
 
 

@@ -137,7 +137,8 @@ def speedup(value, low, high):
 @pytest.mark.parametrize("more", [["--rounds", "4"], ["--nets", "b,c"], ["--trials", "9"]])
 def test_what_was_found_with_other_sources_or_rounds_is_found_anew(tmp_path, more):
     given = ["--record", str(tmp_path / "record.jsonl"), "--nets", "a,b", "--rounds", "3"]
-    job = Job("b", {"net": "b"}, dict)
+    key = transfer.key_of("b")
+    job = Job("b", key, dict)
 
     def standing(given):
         options = transfer.parse(given)
@@ -145,7 +146,7 @@ def test_what_was_found_with_other_sources_or_rounds_is_found_anew(tmp_path, mor
         return Book(options.record, transfer.KEY, conditions, transfer.COUNTED).standing(job)
 
     conditions = transfer.conditions_of(transfer.parse([*given[:2], "--nets", "b,a", *given[4:]]))
-    records.save(tmp_path / "record.jsonl", transfer.KEY, {"net": "b", "conditions": conditions})
+    records.save(tmp_path / "record.jsonl", transfer.KEY, {**key, "conditions": conditions})
     assert standing(given) is not None, "an order of nets is no other condition"
     assert standing([*given, *more]) is None
 
@@ -156,6 +157,7 @@ def test_the_papers_figures_stand_beside_ours():
     moved["speedup"] = speedup(1.5, 1.4, 1.6)
     found = {
         "net": "resnet18",
+        "vector_bits": 256,
         "kernels": 11,
         "outcomes": {"adapted": 3, "invalid": 1},
         "share_of_gain": 0.5,
@@ -165,4 +167,8 @@ def test_the_papers_figures_stand_beside_ours():
     text = transfer.tables([found])
     assert "| 1.50 [1.40, 1.60] in 36 s | - | - | 50 % | 72 s (2.0 times) | 1.2 in 72 s |" in text
     assert "3 adapted, 1 invalid" in text and "50 % (paper: 49 %" in text
-    assert transfer.tables([{**found, "share_of_gain": None}]).count("unknown") == 1
+    wide = {**found, "net": "vgg16", "vector_bits": 512, "share_of_gain": None}
+    text = transfer.tables([wide, found])
+    narrow, _, wide = text.partition("### Vectors of 512 bits")
+    assert "### Vectors of 256 bits" in narrow and "| resnet18 |" in narrow and "50 %" in narrow
+    assert "| vgg16 |" in wide and "unknown" in wide and "| resnet18 |" not in wide
