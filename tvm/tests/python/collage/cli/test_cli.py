@@ -122,6 +122,17 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
         (["compile", "n.onnx", "--ouput=l"], "collage compile", "--ouput, did you mean --output?"),
         (["compile", "n.onnx"], "collage compile", "required: -o/--output"),
         (["store", "exprot"], "collage store", "did you mean export?"),
+        (
+            ["report", "n.onnx", "--shape", "x=1"],
+            "collage report",
+            "`collage compile`, `colla",
+        ),
+        (
+            ["explain", "n.onnx", "--shape=x=1"],
+            "collage explain",
+            "; collage explain reads a ",
+        ),
+        (["run", "n.onnx", "--backends", "dnnl"], "collage run", "reads a library, which `collage"),
         (["tt", "info", "n.onnx", "--jsn"], "collage tt info", "did you mean --json?"),
     ],
     ids=str,

@@ -7,6 +7,7 @@ Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong argum
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import io
 import json
@@ -147,7 +148,19 @@ def make_parser() -> argparse.ArgumentParser:
         _add_json_lines(leaf)
         # Of commands whose output is for another program, not for people: it is never left out.
         leaf.set_defaults(gives_data=leaf.get_default("gives_data") or False)
+    _tell_of_each_other([*_leaves(parser)])
     return parser
+
+
+def _tell_of_each_other(leaves: Sequence[argparse.ArgumentParser]) -> None:
+    """Whose option it is that a command does not have."""
+    having = collections.defaultdict(list)
+    for leaf in leaves:
+        for flag in leaf._option_string_actions:
+            having[flag].append(leaf.prog)
+    for leaf in leaves:
+        if isinstance(leaf, Parser):
+            leaf.elsewhere = having
 
 
 def _add_json_lines(leaf: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ import tvm
 from tvm.target import Target
 
 from ..errors import ModelError, OptionError
+from ..file_kinds import kind_of
 from ..files import check_report_path, why_no_file
 from ..importer import quick_import
 from ..messages import last_line
@@ -80,7 +81,7 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
     """Module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
     if reason := why_no_file(path):
-        raise ModelError(f"{path} cannot be read: {reason}")
+        raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
     if is_onnx(options):
         return load_onnx(path, shapes), None
     from tvm.driver.tvmc import TVMCException
@@ -90,7 +91,8 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
         with quick_import():
             loaded = load(str(path), options.model_format, shapes or None)
     except TVMCException as error:
-        raise ModelError(f"{path} cannot be read: {last_line(error)}") from error
+        why = f"it seems to be {kind_of(path)} ({last_line(error)})"
+        raise ModelError(f"{path} cannot be read as a model: {why}") from None
     except Exception as error:  # an importer's, of whatever kind
         _logger.info("import of %s", path, exc_info=True)
         kind = type(error).__name__
@@ -150,7 +152,7 @@ def optimized(
 
 
 def _how_to_fix(fixed: FixedShapes) -> str:
-    return f"{shape_flags(fixed)}; with open ones the model is for relay.vm.compile"
+    return f"with open ones the model is for relay.vm.compile; {shape_flags(fixed)}"
 
 
 def library_path(text: str) -> str:

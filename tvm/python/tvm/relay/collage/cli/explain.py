@@ -12,7 +12,7 @@ from typing import Any
 
 from ..report.explain import explain
 from ..report.explain_lines import explain_lines
-from .decisions import read_decision
+from .decisions import READS, read_decision
 
 
 def add_parser(commands: Any) -> None:
@@ -27,6 +27,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--plan", help="another plan that was seen than the one that ships")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.reads = READS
     parser.set_defaults(run=_run)
 
 

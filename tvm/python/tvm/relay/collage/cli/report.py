@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import CollageError
 from ..files import check_file_path
 from ..report import FORMS, check_is_full, head_lines, print_report, write_form
-from .decisions import read_report
+from .decisions import READS, read_report
 
 
 def add_parser(commands: Any) -> None:
@@ -30,6 +30,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
     parser.add_argument("--function", default="", help="draw this function, not the largest")
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
+    parser.reads = READS
     parser.set_defaults(run=lambda options: _run(parser, options))
 
 

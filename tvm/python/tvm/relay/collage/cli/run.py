@@ -38,6 +38,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of inputs that are made up (0)")
     parser.add_argument("--time", action="store_true", help="how long a run takes")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.reads = "a library, which `collage compile MODEL -o LIB.so` writes"
     parser.set_defaults(run=_run)
 
 

@@ -92,8 +92,8 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
         rank = ranks.get(name)
         if rank is not None and len(shape) != rank:
             raise ModelError(
-                f"the shape {list(shape)} of input {name} has {len(shape)} sizes, the model's "
-                f"{rank}"
+                f"the shape {list(shape)} of input {name} has {len(shape)} sizes, and the model's "
+                f"input has {rank}: give as many"
             )
 
 

@@ -18,8 +18,11 @@ from ..compile import prepare
 from ..costs.candidate import CandidateModule, candidate_module
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
+from ..file_kinds import is_model, kind_of
+from ..files import why_no_file
 from ..importer.onnx import from_onnx
 from ..machine.cpu_lock import OnWait
+from ..messages import last_line
 from ..module_check import FixedShapes, check_fixed_shapes
 from ..progress import OnStep, untold
 from ..transfer.kernel import Kernel
@@ -49,14 +52,25 @@ class Unfinished(NamedTuple):
 
 
 def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
-    """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError."""
+    """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError, which names
+    the file."""
     import onnx  # costs a tenth of a second, which other commands need not pay
 
+    if reason := why_no_file(path):
+        raise ModelError(f"{path} cannot be read: {reason}; name an ONNX file")
     try:
         model = onnx.load(path)
-    except Exception as error:  # protobuf's own kinds, none of which onnx documents
-        raise ModelError(f"{path} cannot be read as an ONNX model: {error}") from error
-    return from_onnx(model, dict(shapes) or None)[0]
+    except Exception as error:  # noqa: BLE001 - protobuf's own kinds, which onnx does not name
+        is_cut = is_model(path)
+        fault = "it is cut off or damaged" if is_cut else f"it seems to be {kind_of(path)}"
+        raise ModelError(
+            f"{path} cannot be read as an ONNX model: {fault} ({last_line(error)}); copy it again, "
+            "with the files of weights that lie beside it if it has some, or export it again"
+        ) from None
+    try:
+        return from_onnx(model, dict(shapes) or None)[0]
+    except ModelError as error:
+        raise ModelError(f"{path}: " + error.text) from error.__cause__
 
 
 @contextlib.contextmanager
