@@ -18,8 +18,7 @@ from ..named_options import option
 from ..placement import Placement, load_placement
 from ..report import check_has_ratios, check_is_full
 
-_WANTED = "a library, a report or a placement"
-READS = f"{_WANTED}, which `collage compile MODEL -o LIB.so` writes"
+READS = "a library, a report or a placement, which `collage compile MODEL -o LIB.so` writes"
 _SHOULD_BE = (
     "name what `collage compile`, or a build with "
     + option("report", "the option report")
@@ -115,7 +114,8 @@ def _read(path: str) -> dict[str, Any]:
             value = parse_json(file.read())
     if isinstance(value, dict) and (is_placement(value) or is_report(value)):
         return value
-    text = f"{path} seems to be {kind_of(path)}, and {_WANTED} is needed: "
+    kind = kind_of(path)
+    text = f"{path} seems to be {kind}, and a library, a report or a placement is needed: "
     raise CollageError(text + (_of_model(path) if is_model(path) else _SHOULD_BE))
 
 
