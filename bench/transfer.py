@@ -255,12 +255,17 @@ def conditions_of(options: argparse.Namespace) -> dict[str, Any]:
     return records.conditions({"commit": records.commit(), **settings}, [])
 
 
-def parse(given: list[str] | None) -> argparse.Namespace:
+def parse(
+    given: list[str] | None,
+    description: str = __doc__,
+    record: Path = arguments.ROOT / "docs/transfer.jsonl",
+) -> argparse.Namespace:
+    """The options of this script, which are those of bench/transfer_choices.py too."""
     parser = arguments.make_parser(
-        __doc__,
+        description,
         threads=None,
         rounds=30,
-        record=arguments.ROOT / "docs/transfer.jsonl",
+        record=record,
         docs=arguments.ROOT / "docs/transfer.md",
         **arguments.RESUMED,
     )

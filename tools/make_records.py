@@ -6,8 +6,11 @@ the kind that they are for:
     collage tt export --models resnet18,mobilenetv2 -o nets --python .venv-zoo/bin/python
     python tools/make_records.py nets/*.onnx --folder build/records --trials 500 --budget 7200
 
-It goes on where it stopped: run it again until all nets have their trials. The file says how many
-trials the kernel had that had the fewest, and on which machine. Test: tools/test_make_records.py.
+It goes on where it stopped: run it again until all nets have their trials. Of the schedules that it
+found the file keeps those that make TVM's candidates of the same net faster here than TVM's default
+schedules do, since each of them costs every search that it may serve a measurement. The file says
+how many trials the kernel had that had the fewest, and on which machine.
+Test: tools/test_make_records.py.
 """
 
 from __future__ import annotations
@@ -49,11 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
             share = (end - time.monotonic()) / (len(logs) - place)
             if share > 0:
                 search(net, log, share, options)
-        count = write([log for log in logs if log.exists()], options.output, options.best)
+        searched = [(net, log) for net, log in zip(options.nets, logs, strict=True) if log.exists()]
+        faster = {each for net, log in searched for each in worth_shipping(net, log, options)}
+        count = write([log for _, log in searched], faster, options.output, options.best)
     except (CollageError, ValueError) as error:
         print(f"make_records: {error}", file=sys.stderr)
         return 1
-    print(f"{count} kernels")
+    print(f"{count} kernels are faster than with TVM's default schedule")
     return 0
 
 
@@ -78,9 +83,35 @@ def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) ->
         print(f"{net.stem}: time ended the search of {late} kernels: run it again to go on")
 
 
-def write(logs: list[Path], output: Path | None = None, best: int = 1) -> int:
-    """The best trials of each kernel of all logs in one file, which says how it was made; answers
-    how many kernels there are. ValueError where the file would be too large, or hold nothing."""
+def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str]:
+    """The kernels of a log, by workload, whose best trial makes a candidate of TVM's for the net
+    faster than TVM's default schedule. CollageError as for `search`."""
+    import tvm
+    from tvm.relay.collage import CollageOptions, optimize
+    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.tuner.pipeline import load_onnx
+    from tvm.relay.collage.tuning.logs import lines_of
+
+    # A search that has no time finds nothing new: it judges what the log has. Whole nets are left
+    # to the guard of each build that the file serves.
+    judging = CollageOptions(
+        tune=1,
+        tuner="ansor",
+        tune_model="random",
+        tune_seconds=1e-3,
+        tune_log=str(log),
+        guard=False,
+        log_level="error",
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        found = optimize(load_onnx(net, {}), {}, [host_named(options.target, "--target")], judging)
+    return {line.workload for line in lines_of(found.records)}
+
+
+def write(logs: list[Path], faster: set[str], output: Path | None = None, best: int = 1) -> int:
+    """The best trials of each kernel of all logs that is among `faster` (workloads) in one file,
+    which says how it was made; answers how many kernels there are. ValueError where the file would
+    be too large, or hold nothing."""
     import tvm
     from tvm.relay.collage.files import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build
@@ -97,9 +128,12 @@ def write(logs: list[Path], output: Path | None = None, best: int = 1) -> int:
         "date": datetime.date.today().isoformat(),
     }
     kernels = kernels_of(*logs)
-    kept = [line for line in distil(lines, best) if line.workload in kernels]
+    kept = [line for line in distil(lines, best) if line.workload in {*kernels} & faster]
     if not kept:
-        raise ValueError("no kernel has a trial that ran: give it a larger --budget")
+        raise ValueError(
+            "no kernel has a trial that is faster than TVM's default schedule: give it more "
+            "--trials and a larger --budget"
+        )
     texts, told = [MADE + json.dumps(facts)], set()
     for line in kept:
         if line.workload not in told:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/transfer.py on two tiny nets: it goes on where its budget ended, and writes its page."""
+"""bench/transfer.py and bench/transfer_choices.py on two tiny nets: they go on where they stopped,
+and write their parts of a page."""
 
 import json
 import time
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import transfer
+import transfer_choices
 from harness import records
 from harness.resume import Book, Job
 from tt_runs import SHAPE, net
@@ -56,6 +58,42 @@ def test_both_nets_get_each_others_schedules_and_a_row_of_the_page(folder, capsy
     text = page.read_text()
     assert "old" not in text and "| small |" in text and "2 adapted" in text
     assert "large 2 trials for 1 kernels" in text
+    given = arguments(folder, "--record", folder / "choices.jsonl")
+    assert transfer_choices.main(given) == 0
+    rows = [json.loads(line) for line in (folder / "choices.jsonl").read_text().splitlines()]
+    chosen = {row["net"]: row["choice"]["chosen"]["log"] for row in rows}
+    assert chosen == {"large": "small", "small": "large"}
+    assert all(row["choice"]["best"] == row["choice"]["chosen"] for row in rows)
+    assert all(row["rows"][0]["served"] == 1 for row in rows)
+    capsys.readouterr()
+    assert transfer_choices.main(given) == 0
+    said = capsys.readouterr().out
+    assert "is in choices.jsonl" in said and "on 2 of 2 nets" in said and "1.000 times" in said
+    page.write_text("<!-- choices.jsonl: begin -->\nold\n<!-- choices.jsonl: end -->\n")
+    assert transfer_choices.main([*given, "--write-docs", "--docs", str(page)]) == 0
+    assert "old" not in page.read_text() and "| small | large " in page.read_text()
+
+
+def test_the_table_of_choices_tells_how_good_they_are_and_what_lacks_is_named(tmp_path, capsys):
+    def row(log, value):
+        return {"log": log, "speedup": speedup(value, value / 2, value)}
+
+    conditions = {"machine": {"cpu": "a CPU", "cores": 2}}
+    rows = [{"search_seconds": 2.0}, {"search_seconds": 3.0}]
+    good = {"model": "a", "chosen": row("b", 2.0), "best": row("b", 2.0), "pooled": row("all", 1.5)}
+    poor = {"model": "b", "chosen": row("c", 1.0), "best": row("a", 4.0), "pooled": None}
+    none = {"model": "c", "chosen": None, "best": None, "pooled": None}
+    found = [
+        {"net": each["model"], "rows": rows, "choice": each, "conditions": conditions}
+        for each in (good, poor, none)
+    ]
+    text = transfer_choices.tables(found)
+    assert "on 1 of 2 nets" in text and "has 0.500 times the best one's speed" in text
+    assert "| b | c 1.00 [0.50, 1.00] | a 4.00 [2.00, 4.00] | - | 5 |" in text
+    assert "| c | - | - | - | 5 |" in text and "a CPU, 2 CPUs" in text
+    given = ["--nets", "a,b", "--folder", str(tmp_path), "--record", str(tmp_path / "r.jsonl")]
+    assert transfer_choices.main(given) == 1
+    assert "a.onnx is not there: bench/transfer.py makes it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,17 @@ from tt_runs import SHAPE, net
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import read_ansor
+from tvm.relay.collage.tuner import tuner
 
 
-def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(tmp_path, capsys):
+def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(
+    tmp_path, capsys, monkeypatch
+):
+    judge_as(True, monkeypatch)
     made, output = net(tmp_path / "small.onnx", 6), tmp_path / "records" / "x86-256.jsonl"
     given = [made, "--folder", str(tmp_path / "logs"), "--trials", "2", "--budget", "250"]
     given += ["--search-model", "random", "--output", str(output), *SHAPE]
-    assert make_records.main(given) == 0 and "1 kernels" in capsys.readouterr().out
+    assert make_records.main(given) == 0 and "1 kernels are faster" in capsys.readouterr().out
     [line] = read_ansor(output)
     trials = read_ansor(tmp_path / "logs" / "small.jsonl")
     assert len(trials) == 2 and line.seconds == min(each.seconds for each in trials)
@@ -37,6 +41,18 @@ def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(tmp_pa
     assert make_records.main([*given, "--budget", "0"]) == 0
     assert len(read_ansor(output)) == 1
     assert len(read_ansor(tmp_path / "logs" / "small.jsonl")) == len(trials)
+    # A kernel that TVM's default schedule makes as fast is left out.
+    judge_as(False, monkeypatch)
+    before = output.read_text()
+    assert make_records.main([*given, "--budget", "0"]) == 1
+    assert "no kernel has a trial that is faster than TVM's default" in capsys.readouterr().err
+    assert output.read_text() == before
+    assert len(read_ansor(tmp_path / "logs" / "small.jsonl")) == len(trials)
+
+
+def judge_as(is_better, monkeypatch):
+    """Have a search take each record, or none, whatever was measured."""
+    monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
 
 
 def test_a_net_that_is_none_is_named(tmp_path, capsys):
@@ -59,6 +75,7 @@ def searched(tmp_path, monkeypatch):
         log.write_text("".join(f"{line}\n" for line in trials()))
 
     monkeypatch.setattr(make_records, "search", search)
+    monkeypatch.setattr(make_records, "worth_shipping", lambda *_: {kernel(conv).workload})
     return found
 
 
@@ -80,7 +97,7 @@ def run(tmp_path, *given):
 
 def test_the_budget_is_shared_and_what_one_net_leaves_is_the_next_ones(searched, tmp_path, capsys):
     code, output = run(tmp_path, "--budget", "60")
-    assert code == 0 and "1 kernels" in capsys.readouterr().out
+    assert code == 0 and "1 kernels are faster" in capsys.readouterr().out
     assert searched == {"a": pytest.approx(30, abs=1), "b": pytest.approx(60, abs=1)}
     [line] = read_ansor(output)  # of both nets: one kernel
     assert line.seconds == 1e-3 and shipped.made(output)["nets"] == {"a": 2, "b": 2}
@@ -93,7 +110,8 @@ def test_a_file_that_is_too_large_and_one_without_a_trial_are_not_written(
     searched, tmp_path, capsys, monkeypatch
 ):
     code, output = run(tmp_path, "--budget", "0")
-    assert not searched and code == 1 and "give it a larger --budget" in capsys.readouterr().err
+    assert not searched and code == 1
+    assert "give it more --trials and a larger --budget" in capsys.readouterr().err
     monkeypatch.setattr(make_records, "MOST_BYTES", 100)
     code, output = run(tmp_path, "--budget", "60")
     said = capsys.readouterr().err
