@@ -58,7 +58,9 @@ def test_what_is_no_input_is_refused(wrong, said):
     "content, said",
     [
         (None, "cannot be read: there is no such file; name"),
-        *((content, "is no .npz file of arrays") for content in (b"", b"text", b"PK\x05\x06 cut")),
+        (b"", "is no .npz file of arrays (it seems to be an empty file); name"),
+        (b"text", "is no .npz file of arrays (it seems to be a text); name"),
+        (b"PK\x03\x04 cut", "is no .npz file of arrays (File is not a zip file); name"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):

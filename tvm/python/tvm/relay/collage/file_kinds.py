@@ -13,11 +13,12 @@ from .files import parse_json
 
 # What a placement's file calls itself.
 PLACEMENT_FORMAT = "tvm-collage-placement"
+ZIP = "a zip archive, such as an .npz file"
 # By its first bytes.
 _BEGINNINGS = (
     (b"\x7fELF", "a library"),
     (b"SQLite format 3\0", "a store of costs, or another database"),
-    (b"PK\x03\x04", "a zip archive, such as an .npz file"),
+    (b"PK\x03\x04", ZIP),
     (b"\x93NUMPY", "one array of numpy's"),
     (b"%PDF", "a PDF file"),
     (b"version https://git-lfs", "a pointer, which `git lfs pull` replaces by the file"),

@@ -15,7 +15,9 @@ import numpy as np
 import tvm
 
 from .errors import OptionError
+from .file_kinds import ZIP, kind_of
 from .files import why_no_file
+from .messages import last_line
 from .named_options import option
 
 _OPTION = "sample_inputs"
@@ -66,8 +68,9 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
         EOFError,
         zipfile.BadZipFile,
     ) as error:
-        said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip()
-        reason = said.splitlines()[0] if said else repr(error)
+        # Of another file numpy says only that it may be a pickle, and how to load it unsafely.
+        kind = kind_of(path)
+        reason = last_line(error) if kind == ZIP else f"it seems to be {kind}"
         raise OptionError(
             called + f": {path!r} is no .npz file of arrays ({reason}); {_TO_WRITE}"
         ) from None

@@ -88,12 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, CollageError):
             text = as_flags(error.text, vars(options))
         else:
-            text = str(error) if isinstance(error, OSError) else last_line(error)
+            text = _text_of(error) if isinstance(error, OSError) else last_line(error)
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
             _say(text, options)
         return WRONG_ARGUMENTS if type(error) in _OF_ARGUMENTS else 1
+
+
+def _text_of(error: OSError) -> str:
+    """Without Python's number of it."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 @contextlib.contextmanager
@@ -130,7 +135,9 @@ def _say(text: str, options: argparse.Namespace) -> None:
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="collage",
-        description="Collage for TVM: each part of a model on the backend measured fastest.",
+        description="Compile a neural network so that each part of it runs on the backend that was "
+        "measured fastest on this machine. First `collage compile MODEL -o LIB.so`, then `collage "
+        "run LIB.so --time` and `collage explain LIB.so`.",
         epilog="Exit codes: 0 done; 1 it cannot be done, or a check found a fault; 2 wrong "
         "arguments; 130 Ctrl-C.",
     )

@@ -35,7 +35,9 @@ _logger = logging.getLogger(__name__)
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model, and what it leaves open."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, or what tvmc reads")
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="an ONNX file, or another that tvmc reads"
+    )
     add_shape(parser)
     parser.add_argument(
         "--model-format",
@@ -51,7 +53,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         type=_shape,
         action="append",
         default=[],
-        help="of an input that the model leaves open, as x=1,3,224,224",
+        help="sizes of an input that the model leaves open, as x=1,3,224,224",
     )
 
 
@@ -66,7 +68,9 @@ def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) ->
     parser.add_argument(
         "--host", default="", metavar="TARGET", help="the host target (default: this CPU)"
     )
-    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
+    parser.add_argument(
+        "--opt-level", type=int, choices=range(4), default=3, help="TVM's own level (3)"
+    )
     group = parser.add_argument_group("options of Collage", "See docs/options.md.")
     add_flags(group, "", left_out)
 

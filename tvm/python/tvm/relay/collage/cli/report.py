@@ -19,9 +19,10 @@ from .decisions import READS, read_report
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("report", help="what ships and how fast, of a report or a library")
-    help = "what the option `report` wrote, or a library"
-    parser.add_argument("file", type=Path, metavar="FILE", help=help)
+    help = "show what ships and how fast it is, as text, page or picture"
+    parser = commands.add_parser("report", help=help, description=help)
+    file = "a library, a report or a placement"
+    parser.add_argument("file", type=Path, metavar="FILE", help=file)
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )

@@ -86,7 +86,7 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
     if unknown:
         raise ModelError(
             f"a shape is given for {', '.join(unknown)}, and the model's inputs are "
-            f"{', '.join(ranks) or 'none'}"
+            f"{', '.join(ranks) or 'none'}: name one of these"
         )
     for name, shape in shapes.items():
         rank = ranks.get(name)
