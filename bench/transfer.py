@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,14 +190,14 @@ def summary(found: Mapping[str, Any]) -> str:
     return "; ".join(Gain.from_json(found["gain"]).lines()[1:])
 
 
-def told(name: str) -> Callable[[str, int, int], None]:
+def told(name: str) -> Any:
     """Tells of a kernel of the net now and then."""
     last = [time.monotonic()]
 
-    def on_step(text: str, done: int, total: int) -> None:
+    def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
         if time.monotonic() > last[0] + 30:
             last[0] = time.monotonic()
-            print(f"{name}: {done} of {total}, {text[:60]}", flush=True)
+            print(f"{name}: {done} of {total}, {step[:60]}", flush=True)
 
     return on_step
 

@@ -129,12 +129,12 @@ class Runner:
             return np.asarray(value)
         try:
             return np.from_dlpack(value)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - of whoever made the tensor
             kind = f"{type(value).__module__}.{type(value).__qualname__}"
             raise TypeError(
                 f"input {name!r} takes a numpy array or DLPack tensor of {self._wanted(name)}, got "
                 f"{kind.removeprefix('builtins.')} ({_last_line(error)})"
-            ) from error
+            ) from None
 
     def _as_taken(self, name: str, array: np.ndarray) -> np.ndarray:
         """An array of an input's type and shape, compact."""
@@ -187,9 +187,9 @@ def _load(file: str, given: str = "") -> Any:
     check_whole(file, name)
     try:
         return tvm.runtime.load_module(file)
-    except Exception as error:  # whatever TVM's loaders and the linker raise
+    except Exception as error:  # noqa: BLE001 - TVM's loaders, the linker
         reason = _last_line(error).rpartition(" is false: ")[2]  # of TVM's checks
-        raise ValueError(f"{name} is no library that can be loaded here: {reason}") from error
+        raise ValueError(f"{name} is no library that can be loaded here: {reason}") from None
 
 
 def check_whole(file: str, called: str) -> None:
@@ -222,7 +222,7 @@ def _load_package(file: str) -> Any:
         try:
             names = package.getnames()
         except (tarfile.ReadError, EOFError) as error:
-            raise ValueError(f"{file} is cut off ({error}): copy it again") from error
+            raise ValueError(f"{file} is cut off ({error}): copy it again") from None
         if not set(_PACKAGE) <= set(names):
             raise ValueError(
                 f"{file} is no package of `tvmc compile` for the graph executor with "

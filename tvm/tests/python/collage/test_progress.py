@@ -55,8 +55,62 @@ def test_json_lines_after_the_first_second():
         "seconds": 1.2,
         "eta_seconds": 2.0,
     }
-    assert (len(lines), lines[-1]["done"], lines[-1]["eta_seconds"]) == (6, 4, 0.0)
-    assert [errors(SCHEMA, line) for line in lines] == [[]] * 6
+    assert [line["seconds"] for line in lines] == [1.2, 2.4, 3.2], "one a second, and the last"
+    assert (lines[-1]["done"], lines[-1]["eta_seconds"]) == (4, 0.0)
+    assert [errors(SCHEMA, line) for line in lines] == [[]] * 3
+
+
+def etas(drive):
+    """Of each state that a phase shows."""
+    found = []
+
+    class Recorder(View):
+        def show(self, state):
+            found.append(state.eta_seconds)
+
+    clock = Clock()
+    with phase("guard", Recorder(), clock) as running:
+        drive(clock, lambda done, total, **how: running.update(done, total, "", {}, **how))
+    return found
+
+
+def test_time_that_others_have_the_cpus_is_no_part_of_the_estimate():
+    def drive(clock, update):
+        update(0, 4)
+        clock.now = 2.0
+        update(1, 4)
+        for _ in range(100):
+            clock.now += 0.02
+            update(1, 4, is_waiting=True)
+        clock.now += 2.0
+        update(2, 4)
+
+    first, *while_waiting, last = etas(drive)
+    assert first == 6.0 and set(while_waiting) == {None}
+    assert last == pytest.approx(4.0, abs=0.05), "as if nobody had been waited for"
+
+
+def test_steps_of_another_kind_are_not_taken_for_those_before():
+    def drive(clock, update):
+        update(0, 2)
+        clock.now = 20.0
+        update(1, 2)
+        clock.now = 40.0
+        update(0, 30)
+        clock.now = 41.0
+        update(1, 30)
+
+    assert etas(drive) == [20.0, None, 29.0]
+
+
+def test_a_view_of_json_tells_of_all_phases_of_many_changes_in_few_lines():
+    clock, stream = Clock(), io.StringIO()
+    with steps("guard", "json", stream, clock) as on_step:
+        for k in range(1000):
+            clock.now += 0.01
+            on_step("measuring", k, 1000)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert 10 <= len(lines) <= 11 and lines[-1]["done"] == 999
 
 
 def test_the_guards_json_lines_follow_the_schema_too():

@@ -54,8 +54,16 @@ def test_what_is_no_input_is_refused(wrong, said):
     assert text.startswith(f"option relay.collage.sample_inputs: {said}") and "\n" not in text
 
 
-@pytest.mark.parametrize("content", [None, b"", b"text", b"PK\x05\x06 cut off"])
-def test_a_file_that_is_none_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (None, "cannot be read: there is no such file; name"),
+        (b"", "is no .npz file of arrays (it seems to be an empty file); name"),
+        (b"text", "is no .npz file of arrays (it seems to be a text); name"),
+        (b"PK\x03\x04 cut", "is no .npz file of arrays (File is not a zip file); name"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path, content, said):
     path = tmp_path / "inputs.npz"
     if content is not None:
         path.write_bytes(content)
@@ -65,8 +73,9 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
     with context, pytest.raises(collage.OptionError) as caught:
         relay.build(mod, target="llvm", params=params)
     text = str(caught.value)
-    assert text.startswith(f"option relay.collage.sample_inputs: {str(path)!r} is no .npz file")
+    assert text.startswith(f"option relay.collage.sample_inputs: {str(path)!r} {said}")
     assert "numpy.savez" in text and "\n" not in text
+    assert caught.value.__cause__ is None, "a foreign traceback before ours hides it"
 
 
 def test_a_file_of_one_array_without_a_name_is_refused(tmp_path):

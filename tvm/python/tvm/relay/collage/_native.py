@@ -34,7 +34,7 @@ def load() -> None:
         try:
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
-            raise ImportError(_misfit(f"{path}: {error}")) from error
+            raise ImportError(_misfit(f"{path}: {error}")) from None
     try:
         get_global_func("collage.Init")()
     except Exception as error:  # whatever the base package lacks, the user reads one line

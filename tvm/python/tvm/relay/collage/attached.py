@@ -75,14 +75,14 @@ def attached_report(path: str | os.PathLike) -> dict[str, Any] | None:
     except FileError:
         raise
     except (ValueError, zlib.error, tarfile.TarError, EOFError) as error:
-        raise ValueError(f"the report in {os.fspath(path)!r} is damaged: {error}") from error
+        raise ValueError(f"the report in {os.fspath(path)!r} is damaged: {error}") from None
 
 
 def _check_whole(path: str) -> None:
     try:
         check_whole(path, path)
     except ValueError as error:
-        raise FileError(str(error)) from error
+        raise FileError(str(error)) from None
 
 
 def is_library(path: str | os.PathLike) -> bool:

@@ -116,7 +116,7 @@ def write_whole(path: str, contents: str | bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError):  # of the user's file, not of ours
-            raise OSError(error.errno, error.strerror, path) from error
+            raise OSError(error.errno, error.strerror, path) from None
         raise
 
 

@@ -14,9 +14,13 @@ from tvm_collage.runner import Runner, load_runner
 
 from .attached import attached_report, is_library, no_report
 from .errors import FileError, PlacementError
+from .file_kinds import kind_of
+from .files import why_no_file
 from .placement import SeenPlans
 from .records import RecordError, read
 from .report import check_has_ratios, notebook_frame, print_report, write_form, write_picture
+
+_SHOULD_BE = "name what `collage compile` or `tvmc compile` wrote"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Library:
         try:
             return load_runner(self.path)
         except ValueError as error:
-            raise FileError(str(error)) from error
+            raise FileError(str(error)) from None
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
@@ -72,23 +76,22 @@ class Library:
         return report
 
 
-_NO_LIBRARY = "it is no library: name what `collage compile` or `tvmc compile` wrote"
-
-
 def load(path: str | os.PathLike) -> Library:
     """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
     --collage`. FileError where there is none, or its report is damaged."""
     path = os.fspath(path)
+    if reason := why_no_file(path):
+        raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}")
     try:
         report = attached_report(path)
         if report is None and not is_library(path):
-            raise ValueError(_NO_LIBRARY)
+            raise FileError(f"{path!r} is no library: it seems to be {kind_of(path)}; {_SHOULD_BE}")
         return Library(path, report)
     except FileError:
         raise
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FileError(f"library {path!r} cannot be read: {reason}") from error
+        reason = str((isinstance(error, OSError) and error.strerror) or error)
+        raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}") from None
 
 
 def read_placements(value: Any) -> SeenPlans:

@@ -44,7 +44,7 @@ def check_module(mod: Any) -> None:
             relay.transform.InferType()(mod)
         except (tvm.TVMError, TypeError, ValueError, AttributeError) as error:
             reasons = found or [last_line(error)]
-            raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from error
+            raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from None
 
 
 def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, list[int | None]]:

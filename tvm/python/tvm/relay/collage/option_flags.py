@@ -69,13 +69,13 @@ def parse_option(row: Option, value: Any, called: str) -> Any:
     key = PREFIX + row.name
     try:
         parsed = _typed(row, value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise OptionError(f"{called} takes {row.takes}, got {value!r}") from error
+    except ValueError:
+        raise OptionError(f"{called} takes {row.takes}, got {value!r}") from None
     try:
         check_options({key: parsed})
     except (TypeError, ValueError) as error:
         text: OptionText = error.args[0]
-        raise OptionError(text.with_options(lambda _: called)) from error
+        raise OptionError(text.with_options(lambda _: called)) from None
     return parsed
 
 

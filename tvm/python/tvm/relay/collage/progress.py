@@ -14,10 +14,12 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 KINDS = ("auto", "rich", "lines", "quiet", "json")
 _QUIET_SECONDS = 1.0
+# Between two lines of JSON.
+_JSON_SECONDS = 1.0
 # Between two lines of text, and before the first.
 _LINE_SECONDS = 10.0
 
@@ -25,7 +27,8 @@ _LINE_SECONDS = 10.0
 class State(NamedTuple):
     """How far a phase is: steps done of total, a text for people, the counts for JSON.
 
-    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known.
+    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: before
+    the first step is done, and while others have the CPUs.
     """
 
     phase: str
@@ -48,12 +51,26 @@ class View:
 
 
 class JsonLines(View):
-    """One JSON object a state; docs/progress.schema.json."""
+    """One JSON object a second, and one of the last state; docs/progress.schema.json."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
+        self._next = 0.0
+        self._kept: State | None = None  # came too soon after the last line
 
     def show(self, state: State) -> None:
+        if state.seconds < self._next:
+            self._kept = state
+        else:
+            self._print(state)
+
+    def hide(self) -> None:
+        if self._kept is not None:
+            self._print(self._kept)
+
+    def _print(self, state: State) -> None:
+        self._kept = None
+        self._next = state.seconds + _JSON_SECONDS
         eta = state.eta_seconds
         line = {
             "phase": state.phase,
@@ -135,7 +152,9 @@ def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
 class Phase:
     """One piece of work on a clock: tells a view how far it is, once a second has passed.
 
-    It may pause: then the view is hidden and the clock stands still until it resumes.
+    It may pause: then the view is hidden and the clock stands still until it resumes. The time left
+    is told by what the steps done took, without the time in which others had the CPUs; steps of
+    another kind, which count from the beginning again, tell nothing of each other.
     """
 
     def __init__(self, name: str, view: View, clock: Callable[[], float] = time.monotonic) -> None:
@@ -143,11 +162,29 @@ class Phase:
         self._before = 0.0  # seconds up to the last pause
         self._began = clock()
         self._is_shown = False
+        self._done = 0
+        self._not_worked = 0.0  # seconds of waiting, and of steps of another kind
+        self._waited_at: float | None = None  # when it was told last, if nothing was done since
 
-    def update(self, done: int, total: int, text: str, counts: Mapping[str, Any]) -> None:
-        """So many steps of all are done; `text` and `counts` say it for people and in JSON."""
+    def update(
+        self,
+        done: int,
+        total: int,
+        text: str,
+        counts: Mapping[str, Any],
+        is_waiting: bool = False,
+    ) -> None:
+        """So many steps of all are done; `text` and `counts` say it for people and in JSON.
+        is_waiting: others have the CPUs, which is told again and again until they let go."""
         seconds = self._before + self._clock() - self._began
-        eta = seconds * (total - done) / done if done else None
+        if is_waiting and self._waited_at is not None:
+            self._not_worked += seconds - self._waited_at
+        self._waited_at = seconds if is_waiting else None
+        if not done or done < self._done:
+            self._not_worked = seconds
+        self._done = done
+        is_known = done > 0 and not is_waiting
+        eta = (seconds - self._not_worked) * (total - done) / done if is_known else None
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
             self._view.show(State(self._name, done, total, text, counts, seconds, eta))
@@ -173,12 +210,19 @@ def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) ->
         running.pause()
 
 
-# Called with what is done next, steps done and steps in all.
-OnStep = Callable[[str, int, int], None]
+class OnStep(Protocol):
+    """Called with what is done next, steps done and steps in all. is_waiting: see Phase.update."""
+
+    def __call__(self, step: str, done: int, total: int, is_waiting: bool = False) -> None: ...
 
 
-def untold(step: str, done: int, total: int) -> None:
+def untold(step: str, done: int, total: int, is_waiting: bool = False) -> None:
     """An OnStep that shows nothing."""
+
+
+def waiting(on_step: OnStep, done: int, total: int) -> Callable[[str], None]:
+    """Tells that the next step waits for the CPUs, as those who wait for them call it."""
+    return lambda text: on_step(text, done, total, is_waiting=True)
 
 
 @contextlib.contextmanager
@@ -190,12 +234,12 @@ def steps(
 ) -> Iterator[OnStep]:
     """Yield an OnStep that shows the steps of a phase, as one of KINDS says."""
     with phase(name, make_view(kind, stream), clock) as running:
-        yield lambda step, done, total: running.update(
-            done,
-            total,
-            f"{step}, {done}/{total}",
-            {"step": step, "done": done, "total": total},
-        )
+
+        def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
+            counts = {"step": step, "done": done, "total": total}
+            running.update(done, total, f"{step}, {done}/{total}", counts, is_waiting)
+
+        yield on_step
 
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:

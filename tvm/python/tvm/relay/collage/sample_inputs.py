@@ -15,10 +15,14 @@ import numpy as np
 import tvm
 
 from .errors import OptionError
+from .file_kinds import ZIP, kind_of
+from .files import why_no_file
+from .messages import last_line
 from .named_options import option
 
 _OPTION = "sample_inputs"
 _CALLED = option(_OPTION)
+_TO_WRITE = "name one that numpy.savez(path, **arrays by input name) wrote"
 # What to do where inputs that were made up do not suit a model.
 ADVICE = (
     "its inputs were made up: give real ones by the option sample_inputs, an .npz file of arrays "
@@ -47,10 +51,12 @@ def _array(name: str, value: Any) -> np.ndarray:
     try:
         return _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
     except ValueError as error:
-        raise TypeError(f"{_OPTION}: input {name!r} is no array: {error}") from error
+        raise TypeError(f"{_OPTION}: input {name!r} is no array: {error}") from None
 
 
 def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
+    if reason := why_no_file(path):
+        raise OptionError(called + f": {path!r} cannot be read: {reason}; {_TO_WRITE}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: _plain(arrays[name]) for name in arrays.files}
@@ -62,12 +68,12 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
         EOFError,
         zipfile.BadZipFile,
     ) as error:
-        said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip()
-        reason = said.splitlines()[0] if said else repr(error)
+        # Of another file numpy says only that it may be a pickle, and how to load it unsafely.
+        kind = kind_of(path)
+        reason = last_line(error) if kind == ZIP else f"it seems to be {kind}"
         raise OptionError(
-            called + f": {path!r} is no .npz file of arrays ({reason}); write "
-            "one by numpy.savez(path, **arrays by input name)"
-        ) from error
+            called + f": {path!r} is no .npz file of arrays ({reason}); {_TO_WRITE}"
+        ) from None
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

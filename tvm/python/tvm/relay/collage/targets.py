@@ -68,7 +68,7 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
             Target.canon_multi_target_and_host(Target.target_or_current(target), target_host)
         )
     except (ValueError, tvm.TVMError) as error:
-        raise _as_unknown_backend(error) from error
+        raise _as_unknown_backend(error) from None
     external = [item for item in raw if is_external(item)]
     hosts = [item for item in raw if not is_external(item)]
     _check_hosts(hosts, external)
@@ -101,7 +101,7 @@ def host_named(text: str, called: str) -> Target:
         reason = f"TVM knows no target {kind!r}" if kind else last_line(error)
         raise OptionError(
             f"{called}: {reason}; give e.g. 'llvm -mcpu=znver4', or leave it out for this CPU"
-        ) from error
+        ) from None
 
 
 def split_targets(text: str, called: str) -> list[str]:

@@ -79,7 +79,7 @@ def test_the_model_is_imported_once(net, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("net.pt",), "the others read ONNX alone"),
+        (("net.pt",), "onnxruntime and OpenVINO read ONNX files alone"),
         (("open.onnx",), "fix them, e.g. --shape x=1,4,8,8"),
     ],
 )

@@ -122,6 +122,17 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
         (["compile", "n.onnx", "--ouput=l"], "collage compile", "--ouput, did you mean --output?"),
         (["compile", "n.onnx"], "collage compile", "required: -o/--output"),
         (["store", "exprot"], "collage store", "did you mean export?"),
+        (
+            ["report", "n.onnx", "--shape", "x=1"],
+            "collage report",
+            "`collage compile`, `colla",
+        ),
+        (
+            ["explain", "n.onnx", "--shape=x=1"],
+            "collage explain",
+            "; collage explain reads a ",
+        ),
+        (["run", "n.onnx", "--backends", "dnnl"], "collage run", "reads a library, which `collage"),
         (["tt", "info", "n.onnx", "--jsn"], "collage tt info", "did you mean --json?"),
     ],
     ids=str,
@@ -135,10 +146,15 @@ def test_wrong_arguments_are_one_line_of_the_command_and_2(capsys, arguments, co
     assert err.endswith(f" (see `{command} --help`)\n")
 
 
+def test_a_file_that_is_not_there_is_told_without_pythons_number_of_it(tmp_path, capsys):
+    assert main(["store", "import", str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err == f"collage: {tmp_path / 'none'}: No such file or directory\n"
+
+
 def test_without_a_command_they_are_listed(capsys):
     assert main([]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and "compile" in err and "from a model to the fastest library" in err
+    assert out == "" and "compile" in err and "compile a model to the fastest" in err
 
 
 def warning(options):

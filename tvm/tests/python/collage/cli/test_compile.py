@@ -150,18 +150,24 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
 
 
 DAMAGED = {
-    "cut.json": "cut.json is cut off or no JSON (",
-    "empty.json": "empty.json is neither a placement nor a report: name what `collage compile`",
-    "list.json": "list.json is neither a placement nor a report",
+    "cut.json": "cut.json seems to be JSON that is cut off or damaged (",
+    "empty.json": "empty.json seems to be JSON of another kind, and a library, a report or a plac",
+    "list.json": "list.json seems to be JSON of another kind",
 }
 
 
 CANNOT_BE_DONE = [
     (["search", "absent.onnx"], "there is no such file"),
     (["search", "."], "it is a folder"),
-    (["search", "broken.onnx"], "cannot be read as an ONNX model"),
+    (["search", "broken.onnx"], "broken.onnx cannot be read as an ONNX model: it is cut off or d"),
+    (["search", "cut.onnx"], "cut.onnx cannot be read as an ONNX model: it is cut off or damaged"),
+    (["search", "zero.onnx"], "zero.onnx: the ONNX model has no nodes: the file is empty or cut"),
+    (["search", "net.so"], "net.so cannot be read as a model: it seems to be a library ("),
     (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
-    (["replay", "net.onnx", "net.onnx", "-o", "l.so"], "is cut off or no JSON"),
+    (
+        ["replay", "net.onnx", "net.onnx", "-o", "l.so"],
+        "net.onnx seems to be an ONNX model",
+    ),
     *((["replay", "net.onnx", name, "-o", "l.so"], says) for name, says in DAMAGED.items()),
     (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
     (["replay", "net.onnx", "placement.json", "--plan", "tvm", "-o", "l.so"], "alone; --plan"),
@@ -204,6 +210,8 @@ CANNOT_BE_DONE = [
 def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, arguments, says):
     monkeypatch.chdir(folder)
     (folder / "broken.onnx").write_bytes(b"\xff\x00nothing")
+    (folder / "cut.onnx").write_bytes((folder / "net.onnx").read_bytes()[:-9])
+    (folder / "zero.onnx").touch()
     for name, text in zip(DAMAGED, ("{", "{}", "[]"), strict=True):
         (folder / name).write_text(text)
     (folder / "side.report").mkdir(exist_ok=True)
@@ -244,7 +252,7 @@ def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
         ("x=0,4,8,8", "'x=0,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
         ("x=-1,4,8,8", "'x=-1,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
         ("y=1,4", "a shape is given for y, and the model's inputs are x"),
-        ("x=1,4", "the shape [1, 4] of input x has 2 sizes, the model's 4"),
+        ("x=1,4", "the shape [1, 4] of input x has 2 sizes, and the model's"),
     ],
 )
 def test_a_shape_that_fits_no_input_is_told(shape, why, tmp_path, monkeypatch, capsys):

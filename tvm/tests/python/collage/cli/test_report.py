@@ -48,15 +48,35 @@ def test_a_report_is_three_lines_and_tables_on_demand(file, capsys):
     assert json.loads(capsys.readouterr().out)["ships"] == short.splitlines()[0]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"plan": "dnnl"}', "\x00"])
-def test_another_file_is_refused_by_name(text, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "text, kind",
+    [
+        ("", "an empty file"),
+        ("{", "JSON that is cut off"),
+        ("[]", "JSON of another kind"),
+        ('{"plan": "dnnl"}', "JSON of another kind"),
+        ("\x00", "a binary file"),
+    ],
+)
+def test_another_file_is_refused_by_name(text, kind, tmp_path, capsys):
     path = tmp_path / "other.json"
     path.write_text(text)
     assert main(["report", str(path)]) == 1
     error = capsys.readouterr().err
-    assert "other.json is " in error and "option report" in error
+    assert f"other.json seems to be {kind}" in error and "option report" in error
+    assert ", and a library, a report or a placement is needed: name what" in error
     assert main(["report", str(tmp_path / "absent")]) == 1
     assert "absent" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "explain"])
+def test_of_a_model_the_command_to_use_is_told(command, tmp_path, capsys):
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"\x08\x07")
+    assert main([command, str(path)]) == 1
+    error = capsys.readouterr().err
+    assert f"{path} seems to be an ONNX model" in error
+    assert f"`collage compile {path} -o LIB.so`" in error
 
 
 @pytest.fixture

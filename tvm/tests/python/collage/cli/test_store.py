@@ -280,7 +280,10 @@ def test_as_a_command_in_a_pipe_that_closes_early(path):
 
 def test_the_script_says_why_it_cannot_when_collage_is_disabled():
     code = "import sys, tvm_collage.command; sys.exit(tvm_collage.command.main())"
-    for disabled, message in (("1", "unset COLLAGE_DISABLE"), ("0", "from a model to the fastest")):
+    for disabled, message in (
+        ("1", "unset COLLAGE_DISABLE"),
+        ("0", "compile a model to the fastest"),
+    ):
         done = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "COLLAGE_DISABLE": disabled},

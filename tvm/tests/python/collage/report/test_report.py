@@ -19,7 +19,7 @@ from tvm.relay.collage.function_report import CostsAsked, FunctionReport, Report
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
-from tvm.relay.collage.report import compare_plans, is_single, plan_table
+from tvm.relay.collage.report import compare_plans, is_single, plan_table, print_report
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.head import head_lines
 from tvm.relay.collage.report.placement import label_of, placement_of
@@ -319,6 +319,21 @@ def test_noisy_costs_are_marked():
     found = dataclasses.replace(result(), partitioned=[function_report(parts=(worded,))])
     [row] = found.to_json()["functions"][0]["parts"]
     assert (row["noisy"], row["message"]) == (0, "noisy: so it says")
+
+
+@pytest.mark.parametrize("factor, is_explained", [(1, False), (9, True)])
+def test_parts_that_do_not_add_up_to_the_plan_are_explained(factor, is_explained):
+    """Under the table that shows both figures, as in the other forms (test_times.py)."""
+    report = result().to_json()
+    [whole] = [row["seconds"] for row in report["plans"] if row["name"] == "collage"]
+    rows = report["functions"][0]["parts"]
+    count = sum(row["count"] for row in rows)
+    for row in rows:
+        row.update(seconds=factor * whole / count, status="measured", busy=row["count"])
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=200))
+    said = ": these costs were measured beside other work; search again on a quiet machine"
+    assert (said in stream.getvalue()) == is_explained
 
 
 def test_parts_without_a_cost_say_so():

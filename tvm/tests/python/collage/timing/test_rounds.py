@@ -37,7 +37,7 @@ def test_all_run_once_a_round_in_changing_order():
     assert samples == {"a": [1.0] * 10, "b": [2.0] * 10, "c": [3.0] * 10}
     orders = ["".join(machine.log[k : k + 3]) for k in range(0, 30, 3)]
     assert {"".join(sorted(each)) for each in orders} == {"abc"} and len(set(orders)) > 2
-    assert machine.shown == [(k, 10) for k in range(1, 11)]
+    assert machine.shown == [(k, 10) for k in range(11)]
     again = Machine(a=1.0, b=2.0, c=3.0)
     again.run(10, seed=3)
     assert again.log == machine.log
@@ -92,7 +92,7 @@ def test_rounds_double_for_those_in_question():
     assert asked == [{"a": 5, "b": 5, "c": 5}, {"a": 10, "b": 10}, {"a": 20, "b": 20}]
     assert {name: len(seconds) for name, seconds in samples.items()} == {"a": 20, "b": 20, "c": 5}
     assert machine.left == [("c", "out of question after 5 rounds")]
-    assert machine.shown[4:6] == [(5, 5), (6, 10)] and machine.shown[-1] == (20, 20)
+    assert machine.shown[5:7] == [(5, 5), (6, 10)] and machine.shown[-1] == (20, 20)
 
 
 def test_further_rounds_end_at_a_multiple():

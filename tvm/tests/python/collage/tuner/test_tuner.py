@@ -171,11 +171,18 @@ def test_waiting_for_another_search_is_told_of_and_takes_none_of_the_time(world,
     waiting_clock(monkeypatch)
     told = []
     tuner = world.tuner(seconds=120.0)
-    tuner._progress = lambda: contextlib.nullcontext(lambda *step: told.append(step))
+    tuner._progress = lambda: contextlib.nullcontext(
+        lambda *step, is_waiting=False: told.append((*step, is_waiting))
+    )
     world.tune(tuner, "conv", "dense")
     assert list(tuner.searched.values()) == ["conv", "dense"] and not tuner.failed
     assert tuner._budget.left == 120.0
-    assert told == [("conv", 0, 2), (WAIT, 0, 2), ("dense", 1, 2), (WAIT, 1, 2)]
+    assert told == [
+        ("conv", 0, 2, False),
+        (WAIT, 0, 2, True),
+        ("dense", 1, 2, False),
+        (WAIT, 1, 2, True),
+    ]
 
 
 def test_who_asks_the_log_alone_waits_for_nobody(world, monkeypatch):

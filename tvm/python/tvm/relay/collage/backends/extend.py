@@ -65,6 +65,6 @@ def add_pattern_rule(
     try:
         rule = PatternRule(label, op_rule, fusion_rule, verify)
     except TypeError as error:
-        raise TypeError(f"backend {backend_name}: {error}") from error
+        raise TypeError(f"backend {backend_name}: {error}") from None
     backend.added_rules = {**backend.added_rules, label: rule}
     return backend

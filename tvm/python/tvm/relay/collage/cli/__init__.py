@@ -7,6 +7,7 @@ Exit codes: 0 done; 1 it cannot be done, or `check` found a fault; 2 wrong argum
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import io
 import json
@@ -87,12 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, CollageError):
             text = as_flags(error.text, vars(options))
         else:
-            text = str(error) if isinstance(error, OSError) else last_line(error)
+            text = _text_of(error) if isinstance(error, OSError) else last_line(error)
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
             _say(text, options)
         return WRONG_ARGUMENTS if type(error) in _OF_ARGUMENTS else 1
+
+
+def _text_of(error: OSError) -> str:
+    """Without Python's number of it."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 @contextlib.contextmanager
@@ -129,7 +135,9 @@ def _say(text: str, options: argparse.Namespace) -> None:
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="collage",
-        description="Collage for TVM: each part of a model on the backend measured fastest.",
+        description="Compile a neural network so that each part of it runs on the backend that was "
+        "measured fastest on this machine. First `collage compile MODEL -o LIB.so`, then `collage "
+        "run LIB.so --time` and `collage explain LIB.so`.",
         epilog="Exit codes: 0 done; 1 it cannot be done, or a check found a fault; 2 wrong "
         "arguments; 130 Ctrl-C.",
     )
@@ -147,7 +155,19 @@ def make_parser() -> argparse.ArgumentParser:
         _add_json_lines(leaf)
         # Of commands whose output is for another program, not for people: it is never left out.
         leaf.set_defaults(gives_data=leaf.get_default("gives_data") or False)
+    _tell_of_each_other([*_leaves(parser)])
     return parser
+
+
+def _tell_of_each_other(leaves: Sequence[argparse.ArgumentParser]) -> None:
+    """Whose option it is that a command does not have."""
+    having = collections.defaultdict(list)
+    for leaf in leaves:
+        for flag in leaf._option_string_actions:
+            having[flag].append(leaf.prog)
+    for leaf in leaves:
+        if isinstance(leaf, Parser):
+            leaf.elsewhere = having
 
 
 def _add_json_lines(leaf: argparse.ArgumentParser) -> None:

@@ -21,9 +21,8 @@ from ..errors import CollageError, UnknownBackendError, did_you_mean
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "backends", help="the backends: available or not and why, version, what they take"
-    )
+    help = "list the backends: which can run here, why others cannot, what each takes"
+    parser = commands.add_parser("backends", help=help, description=help)
     parser.add_argument("name", nargs="*", help="these alone, with all their patterns")
     parser.add_argument(
         "--import",

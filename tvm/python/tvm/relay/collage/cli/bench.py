@@ -44,15 +44,24 @@ OURS = "collage"
 
 
 def add_parser(commands: Any) -> None:
-    help = "a model with Collage beside onnxruntime and OpenVINO, interleaved"
-    parser = commands.add_parser("bench", help=help, description=help)
+    help = "measure a model with Collage beside onnxruntime and OpenVINO"
+    usage = "%(prog)s MODEL [--library LIB.so] [--shape INPUT=DIMS] [options]"
+    parser = commands.add_parser("bench", help=help, description=help, usage=usage)
     add_model(parser)
     parser.add_argument(
-        "--library", type=library_path, metavar="LIB.so", help="of this model, compiled before"
+        "--library",
+        type=library_path,
+        metavar="LIB.so",
+        help="this model as it was compiled before, to measure it only",
     )
-    parser.add_argument("--rounds", type=_rounds, default=30, help="of each contestant (30)")
     parser.add_argument(
-        "--rtol", type=float, default=1e-3, help="largest error of outputs, of the largest (1e-3)"
+        "--rounds", type=_rounds, default=30, help="measured runs of each contestant (30)"
+    )
+    parser.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-3,
+        help="largest error of outputs, relative to the largest output (1e-3)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_build(parser)
@@ -61,7 +70,9 @@ def add_parser(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if not is_onnx(options):
-        raise OptionError(f"{options.model}: the others read ONNX alone: name an ONNX file")
+        raise OptionError(
+            f"{options.model}: onnxruntime and OpenVINO read ONNX files alone: name one"
+        )
     left_out = {
         peer.name: f"not installed: pip install {peer.package}"
         for peer in PEERS.values()

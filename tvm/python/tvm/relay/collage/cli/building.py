@@ -16,6 +16,7 @@ import tvm
 from tvm.target import Target
 
 from ..errors import ModelError, OptionError
+from ..file_kinds import kind_of
 from ..files import check_report_path, why_no_file
 from ..importer import quick_import
 from ..messages import last_line
@@ -34,7 +35,9 @@ _logger = logging.getLogger(__name__)
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model, and what it leaves open."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX, or what tvmc reads")
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="an ONNX file, or another that tvmc reads"
+    )
     add_shape(parser)
     parser.add_argument(
         "--model-format",
@@ -50,7 +53,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         type=_shape,
         action="append",
         default=[],
-        help="of an input that the model leaves open, as x=1,3,224,224",
+        help="sizes of an input that the model leaves open, as x=1,3,224,224",
     )
 
 
@@ -65,7 +68,9 @@ def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) ->
     parser.add_argument(
         "--host", default="", metavar="TARGET", help="the host target (default: this CPU)"
     )
-    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="of TVM (3)")
+    parser.add_argument(
+        "--opt-level", type=int, choices=range(4), default=3, help="TVM's own level (3)"
+    )
     group = parser.add_argument_group("options of Collage", "See docs/options.md.")
     add_flags(group, "", left_out)
 
@@ -80,7 +85,7 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
     """Module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
     if reason := why_no_file(path):
-        raise ModelError(f"{path} cannot be read: {reason}")
+        raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
     if is_onnx(options):
         return load_onnx(path, shapes), None
     from tvm.driver.tvmc import TVMCException
@@ -90,7 +95,8 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
         with quick_import():
             loaded = load(str(path), options.model_format, shapes or None)
     except TVMCException as error:
-        raise ModelError(f"{path} cannot be read: {last_line(error)}") from error
+        why = f"it seems to be {kind_of(path)} ({last_line(error)})"
+        raise ModelError(f"{path} cannot be read as a model: {why}") from None
     except Exception as error:  # an importer's, of whatever kind
         _logger.info("import of %s", path, exc_info=True)
         kind = type(error).__name__
@@ -150,7 +156,7 @@ def optimized(
 
 
 def _how_to_fix(fixed: FixedShapes) -> str:
-    return f"{shape_flags(fixed)}; with open ones the model is for relay.vm.compile"
+    return f"with open ones the model is for relay.vm.compile; {shape_flags(fixed)}"
 
 
 def library_path(text: str) -> str:

@@ -24,7 +24,8 @@ _WITH_A_STORE = ("", "-wal", "-shm")
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("cache", help="what is kept on disk: its size, removing it")
+    help = "show how much is kept on disk, or remove it"
+    parser = commands.add_parser("cache", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for name, run, help in (
         ("size", _size, "how much there is, and where"),

@@ -32,29 +32,56 @@ _OF_REPLAY = {
 
 
 def add_parser(commands: Any) -> None:
-    def add(name: str, run: Callable[..., int], help: str) -> argparse.ArgumentParser:
-        parser = commands.add_parser(name, help=help, description=help)
+    def add(name: str, run: Callable[..., int], takes: str, help: str) -> argparse.ArgumentParser:
+        usage = f"%(prog)s {takes} [--shape INPUT=DIMS] [options]"  # all flags would fill a screen
+        parser = commands.add_parser(name, help=help, description=help, usage=usage)
         add_model(parser)
         parser.set_defaults(run=run)
         return parser
 
-    parser = add("compile", _compile, "from a model to the fastest library on this machine")
-    parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
+    parser = add(
+        "compile",
+        _compile,
+        "MODEL -o LIB.so",
+        "compile a model to the fastest library for this machine, which takes minutes",
+    )
+    _add_output(parser)
     _add_results(parser)
     add_build(parser, {"placement", "placement_allow"})
-    parser = add("search", _search, "the same without writing a library: plan and report")
+    parser = add(
+        "search",
+        _search,
+        "MODEL",
+        "find the fastest plan as compile does, and write no library",
+    )
     _add_results(parser)
     add_build(parser, {"placement", "placement_allow"})
-    parser = add("replay", _replay, "a library by a placement, without measuring")
+    parser = add(
+        "replay",
+        _replay,
+        "MODEL PLACEMENT -o LIB.so",
+        "compile a model by a decision that was made before, without measuring",
+    )
     parser.add_argument("decision", metavar="PLACEMENT", help="a placement, report or library")
-    parser.add_argument("-o", "--output", type=library_path, required=True, metavar="LIB.so")
-    parser.add_argument("--plan", help="of a report or library: not what ships, but this plan")
+    _add_output(parser)
+    parser.add_argument(
+        "--plan", help="build this plan of a report or library, not the one that ships"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_build(parser, {row.name for row in option_table()} - _OF_REPLAY)
 
 
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    help = "the library to write"
+    parser.add_argument(
+        "-o", "--output", type=library_path, required=True, metavar="LIB.so", help=help
+    )
+
+
 def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--save-placement", metavar="FILE", help="of what ships, for replay")
+    parser.add_argument(
+        "--save-placement", metavar="FILE", help="write the placement of what ships, for replay"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

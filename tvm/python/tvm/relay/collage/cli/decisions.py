@@ -5,20 +5,20 @@ report, or a placement with its report beside it. Test: cli/test_explain.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, NamedTuple
 
 from ..attached import attached_report, is_library, no_report
 from ..errors import CollageError, PlacementError
+from ..file_kinds import is_model, is_placement, is_report, kind_of
 from ..files import parse_json, why_no_file
 from ..loaded import read_placements
 from ..named_options import option
 from ..placement import Placement, load_placement
-from ..placement.json_form import FORMAT
 from ..report import check_has_ratios, check_is_full
 
-# What every report has; another file of JSON has none of it.
-_FIELDS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
+READS = "a library, a report or a placement, which `collage compile MODEL -o LIB.so` writes"
 _SHOULD_BE = (
     "name what `collage compile`, or a build with "
     + option("report", "the option report")
@@ -42,7 +42,7 @@ def read_decision(path: str | os.PathLike) -> Decision:
     """Of any of the three, to be told of. CollageError that says what the file is, or lacks."""
     path = os.fspath(path)
     value = _read(path)
-    if value.get("format") != FORMAT:
+    if not is_placement(value):
         check_has_ratios(value, path)
         return Decision(value, value["plan"])
     beside = side_file(path)
@@ -67,7 +67,7 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
     PlacementError."""
     path = os.fspath(path)
     value = _read(path)
-    if value.get("format") == FORMAT:
+    if is_placement(value):
         if plan not in (None, value.get("plan")):
             raise PlacementError(
                 f"{path} is the placement of plan {value.get('plan')!r} alone; --plan is for "
@@ -88,7 +88,7 @@ def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] |
     path = os.fspath(path)
     try:
         value = _read(path)
-        if value.get("format") == FORMAT:
+        if is_placement(value):
             value = _read(side_file(path))
         check_is_full(value)
         found = read_placements(value["placements"]).placement(placement.plan)
@@ -100,25 +100,28 @@ def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] |
 def _read(path: str) -> dict[str, Any]:
     """A placement's or a report's JSON value, also of a library. CollageError."""
     if reason := why_no_file(path):
-        raise CollageError(f"{path} cannot be read: {reason}")
+        raise CollageError(f"{path} cannot be read: {reason}; " + _SHOULD_BE)
     try:
         value = attached_report(path)
     except CollageError:
         raise
     except ValueError as error:
-        raise CollageError(f"{error}; " + _SHOULD_BE) from error
+        raise CollageError(f"{error}; " + _SHOULD_BE) from None
     if value is None and is_library(path):
         raise CollageError(no_report(path))
-    try:
-        if value is None:
-            with open(path, "rb") as file:
-                value = parse_json(file.read())
-    except ValueError as error:
-        text = f"{path} is cut off or no JSON ({error}): make the placement again, or "
-        raise CollageError(text + _SHOULD_BE) from error
-    is_known = isinstance(value, dict) and (
-        value.get("format") == FORMAT or value.keys() >= _FIELDS
+    if value is None:
+        with open(path, "rb") as file, contextlib.suppress(ValueError):
+            value = parse_json(file.read())
+    if isinstance(value, dict) and (is_placement(value) or is_report(value)):
+        return value
+    kind = kind_of(path)
+    text = f"{path} seems to be {kind}, and a library, a report or a placement is needed: "
+    raise CollageError(text + (_of_model(path) if is_model(path) else _SHOULD_BE))
+
+
+def _of_model(path: str) -> str:
+    """What to do first where a model was named."""
+    return (
+        f"compile it, `collage compile {path} -o LIB.so` with the same --shape if any, and name "
+        "LIB.so"
     )
-    if not is_known:
-        raise CollageError(f"{path} is neither a placement nor a report: " + _SHOULD_BE)
-    return value

@@ -17,9 +17,8 @@ _WIDTH = 100
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "doctor", help="is this machine fit to measure on: cores, noise, backends, store"
-    )
+    help = "check whether this machine is fit to measure on: cores, noise, backends, store"
+    parser = commands.add_parser("doctor", help=help, description=help)
     parser.add_argument("--target", default="", help="a host target to check, else the usual one")
     parser.add_argument("--store", default="", help="the file of the store, else the user's own")
     parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")

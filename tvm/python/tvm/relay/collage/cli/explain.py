@@ -12,21 +12,24 @@ from typing import Any
 
 from ..report.explain import explain
 from ..report.explain_lines import explain_lines
-from .decisions import read_decision
+from .decisions import READS, read_decision
 
 
 def add_parser(commands: Any) -> None:
-    help = "why each part runs where it does, and why this plan"
+    help = "say why each part runs where it does, and why this plan ships"
     parser = commands.add_parser("explain", help=help, description=help)
     parser.add_argument("decision", metavar="FILE", help="a library, a report or a placement")
-    parser.add_argument("--node", type=int, metavar="N", help="all of one node, by its index")
-    parser.add_argument("--op", metavar="NAME", help="all of the nodes of an operator")
-    parser.add_argument("--backend", metavar="NAME", help="on this backend alone")
+    parser.add_argument("--node", type=int, metavar="N", help="tell all of one node, by its index")
+    parser.add_argument(
+        "--op", metavar="NAME", help="tell all of the nodes of an operator, as nn.conv2d"
+    )
+    parser.add_argument("--backend", metavar="NAME", help="tell of this backend alone")
     parser.add_argument(
         "--all", action="store_true", help="list all parts or nodes, not only the dearest"
     )
-    parser.add_argument("--plan", help="another plan that was seen than the one that ships")
+    parser.add_argument("--plan", help="explain this plan, not what ships; any that was seen")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.reads = READS
     parser.set_defaults(run=_run)
 
 

@@ -8,14 +8,22 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ..errors import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """Its commands have parsers of the same class."""
+    """Its commands have parsers of the same class.
+
+    reads: what the command's file is, told where an option of another command is given. elsewhere:
+    commands by the options that they have and this one may not have.
+    """
+
+    reads = ""
+    elsewhere: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
@@ -42,7 +50,14 @@ class Parser(argparse.ArgumentParser):
             name = arg.partition("=")[0]
             is_flag = name.startswith("--") and " " not in name
             if is_flag and not any(flag.startswith(name) for flag in known):
-                self.error(f"unrecognized option {name}{did_you_mean(name, known)}")
+                self.error(f"unrecognized option {name}{self._instead_of(name)}")
+
+    def _instead_of(self, name: str) -> str:
+        """What may have been meant by an option that the command does not have."""
+        if name not in self.elsewhere:
+            return did_you_mean(name, self._option_string_actions)
+        commands = ", ".join(f"`{command}`" for command in self.elsewhere[name])
+        return f", which is one of {commands}{self.reads and f'; {self.prog} reads {self.reads}'}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

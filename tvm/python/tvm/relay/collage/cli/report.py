@@ -15,13 +15,14 @@ from typing import Any
 from ..errors import CollageError
 from ..files import check_file_path
 from ..report import FORMS, check_is_full, head_lines, print_report, write_form
-from .decisions import read_report
+from .decisions import READS, read_report
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("report", help="what ships and how fast, of a report or a library")
-    help = "what the option `report` wrote, or a library"
-    parser.add_argument("file", type=Path, metavar="FILE", help=help)
+    help = "show what ships and how fast it is, as text, page or picture"
+    parser = commands.add_parser("report", help=help, description=help)
+    file = "a library, a report or a placement"
+    parser.add_argument("file", type=Path, metavar="FILE", help=file)
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )
@@ -30,6 +31,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
     parser.add_argument("--function", default="", help="draw this function, not the largest")
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
+    parser.reads = READS
     parser.set_defaults(run=lambda options: _run(parser, options))
 
 

@@ -30,14 +30,25 @@ _SHOWN = 6
 def add_parser(commands: Any) -> None:
     help = "run a library on given or made-up inputs"
     parser = commands.add_parser("run", help=help, description=help)
-    parser.add_argument("library", metavar="LIB", help="of `collage compile`, or of tvmc")
     parser.add_argument(
-        "--inputs", default="", metavar="FILE.npz", help="arrays by name; the rest is made up"
+        "library", metavar="LIB", help="a library that `collage compile` or tvmc wrote"
     )
-    parser.add_argument("--outputs", default="", metavar="FILE.npz", help="written: output_0, ...")
-    parser.add_argument("--seed", type=int, default=0, help="of inputs that are made up (0)")
-    parser.add_argument("--time", action="store_true", help="how long a run takes")
+    parser.add_argument(
+        "--inputs",
+        default="",
+        metavar="FILE.npz",
+        help="arrays by input name; those left out are made up",
+    )
+    parser.add_argument(
+        "--outputs",
+        default="",
+        metavar="FILE.npz",
+        help="write the outputs there, as output_0, ...",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
+    parser.add_argument("--time", action="store_true", help="say how long a run takes")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.reads = "a library, which `collage compile MODEL -o LIB.so` writes"
     parser.set_defaults(run=_run)
 
 

@@ -24,7 +24,8 @@ from ..transfer.shipped import made, shipped_kernels, shipped_log, vector_bits
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("store", help="the store of measured costs")
+    help = "look into the store of measured times, or move them between stores"
+    parser = commands.add_parser("store", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     def add(name: str, run: Any, help: str) -> argparse.ArgumentParser:

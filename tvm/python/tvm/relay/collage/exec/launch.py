@@ -23,7 +23,7 @@ def make_scratch() -> ScratchFolder:
     try:
         return ScratchFolder()
     except OSError as error:
-        raise MachineError(str(error)) from error
+        raise MachineError(str(error)) from None
 
 
 def start_worker(
@@ -59,7 +59,7 @@ def start_worker(
     except OSError as error:
         os.close(replies)
         scratch.close()
-        raise WorkerStartError(f"cannot start a worker process: {error}") from error
+        raise WorkerStartError(f"cannot start a worker process: {error}") from None
     finally:
         os.close(worker_replies)
     return process, replies

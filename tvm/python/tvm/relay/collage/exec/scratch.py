@@ -42,7 +42,7 @@ class ScratchFolder:
                 raise OSError(
                     f"no temporary folder with a lock can be made in {directory} ({error}): "
                     f"{_ADVICE}"
-                ) from error
+                ) from None
             if held is not None:  # else somebody's remove_stale was faster: another name
                 break
         folder = lock.with_suffix("")
@@ -50,7 +50,7 @@ class ScratchFolder:
             folder.mkdir(mode=0o700)
         except OSError as error:
             _remove(folder, lock, held)
-            raise OSError(f"no temporary folder can be made ({error}): {_ADVICE}") from error
+            raise OSError(f"no temporary folder can be made ({error}): {_ADVICE}") from None
         self.path = str(folder)
         self.close = weakref.finalize(self, _close, folder, lock, held, os.getpid())
 

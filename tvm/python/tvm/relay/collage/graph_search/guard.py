@@ -20,7 +20,7 @@ from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
 from ..machine.cpu_lock import cpus_for_building
-from ..progress import OnStep, untold
+from ..progress import OnStep, untold, waiting
 from ..sample_inputs import ADVICE
 from ..timing.comparison import Comparison
 from ..timing.rounds import Further
@@ -94,14 +94,13 @@ def guard(
     """
     same_as = same_as or {}
     plans = {name: module for name, module in plans.items() if name not in same_as}
-    steps = len(plans) + rounds
     order = simplest_first(plans)
     with how.opened(plans[reference]) as scratch:
-        with cpus_for_building(lambda text: on_step(text, 0, steps)):
+        with cpus_for_building(waiting(on_step, 0, len(plans))):
             files, failures, libraries = how.make_files(
                 plans,
                 scratch.folder,
-                lambda name, done: on_step(f"building plan {name}", done, steps),
+                lambda name, done: on_step(f"building plan {name}", done, len(plans)),
             )
         sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
         failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
@@ -119,8 +118,8 @@ def guard(
             {name: errors[name] for name in libraries},
             give_up_ratio=_GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
-            on_round=lambda done, goal: on_step("measuring", len(plans) + done, len(plans) + goal),
-            on_wait=lambda text: on_step(text, len(plans), steps),
+            on_round=lambda done, goal: on_step("measuring", done, goal),
+            on_wait=waiting(on_step, 0, rounds),
         )
     judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]

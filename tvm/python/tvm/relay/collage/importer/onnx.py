@@ -86,14 +86,14 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
     if unknown:
         raise ModelError(
             f"a shape is given for {', '.join(unknown)}, and the model's inputs are "
-            f"{', '.join(ranks) or 'none'}"
+            f"{', '.join(ranks) or 'none'}: name one of these"
         )
     for name, shape in shapes.items():
         rank = ranks.get(name)
         if rank is not None and len(shape) != rank:
             raise ModelError(
-                f"the shape {list(shape)} of input {name} has {len(shape)} sizes, the model's "
-                f"{rank}"
+                f"the shape {list(shape)} of input {name} has {len(shape)} sizes, and the model's "
+                f"input has {rank}: give as many"
             )
 
 

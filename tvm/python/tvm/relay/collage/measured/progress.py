@@ -45,13 +45,13 @@ class Progress:
 
     def on_wait(self, text: str) -> None:
         """Others have the CPUs, and nothing can be done meanwhile."""
-        self._changed(text)
+        self._changed(text, is_waiting=True)
 
     def end(self) -> None:
         """The call ends, by an exception too."""
         self._phase.pause()
 
-    def _changed(self, what: str = "") -> None:
+    def _changed(self, what: str = "", is_waiting: bool = False) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
         text = f"{self.done}/{self.total} candidates, {self.cached} in memory, "
         text += f"{self.stored} stored, {self.failed} failed{what and f', {what}'}"
@@ -61,6 +61,7 @@ class Progress:
             2 * self.total,
             text,
             {name: getattr(self, name) for name in names},
+            is_waiting,
         )
 
 

@@ -27,13 +27,13 @@ def save_placement(placement: Any, path: str | os.PathLike) -> None:
         from_json(type(placement), value)
     except PlacementError as error:
         text = f"the placement of plan {placement.plan!r} cannot be saved: {error}"
-        raise PlacementError(text, "plan") from error
+        raise PlacementError(text, "plan") from None
     try:
         write_whole(path, _text(value))
     except OSError as error:
         raise PlacementError(
             f"placement file {path!r} cannot be written: {error.strerror}", "file"
-        ) from error
+        ) from None
 
 
 def read_placement_file(cls: type[Data], path: str | os.PathLike) -> Data:
@@ -48,16 +48,16 @@ def read_placement_file(cls: type[Data], path: str | os.PathLike) -> Data:
     except OSError as error:
         raise PlacementError(
             f"placement file {path!r} cannot be read: {error.strerror}", "file"
-        ) from error
+        ) from None
     except ValueError as error:
         raise PlacementError(
             f"placement file {path!r} is cut off or no JSON ({error}): make the placement again",
             "file",
-        ) from error
+        ) from None
     try:
         return from_json(cls, value)
     except PlacementError as error:
-        raise PlacementError(f"placement file {path!r}: {error}", error.kind) from error
+        raise PlacementError(f"placement file {path!r}: {error}", error.kind) from None
 
 
 def _text(value: dict[str, Any]) -> str:

@@ -10,11 +10,11 @@ import dataclasses
 from typing import Any, TypeVar
 
 from ..errors import PlacementError
+from ..file_kinds import PLACEMENT_FORMAT
 from ..json_schema import describe_class
 from ..records import RecordError, read
 
-# What a file says that it is; the version changes with the meaning of any field.
-FORMAT = "tvm-collage-placement"
+# In each file; it changes with the meaning of any field.
 VERSION = 1
 
 Data = TypeVar("Data")
@@ -22,13 +22,13 @@ Data = TypeVar("Data")
 
 def to_json(placement: Any) -> dict[str, Any]:
     """A placement as JSON values (tuples are lists there)."""
-    return {"format": FORMAT, "version": VERSION, **dataclasses.asdict(placement)}
+    return {"format": PLACEMENT_FORMAT, "version": VERSION, **dataclasses.asdict(placement)}
 
 
 def from_json(cls: type[Data], value: Any) -> Data:
     """The placement, of that class, of JSON values; PlacementError says where they are none."""
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise PlacementError(f"it is no placement: its format is not {FORMAT!r}", "file")
+    if not isinstance(value, dict) or value.get("format") != PLACEMENT_FORMAT:
+        raise PlacementError(f"it is no placement: its format is not {PLACEMENT_FORMAT!r}", "file")
     if value.get("version") != VERSION:
         raise PlacementError(
             f"its schema version is {value.get('version')!r}, this tvm-collage reads version "
@@ -46,7 +46,7 @@ def schema(cls: type) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a file that holds a placement of that class."""
     defs: dict[str, Any] = {}
     top = describe_class(cls, defs)
-    head = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
+    head = {"format": {"const": PLACEMENT_FORMAT}, "version": {"const": VERSION}}
     top["properties"] = {**head, **top["properties"]}
     top["required"] = [*head, *top["required"]]
     return {

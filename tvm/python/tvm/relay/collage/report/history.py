@@ -43,8 +43,8 @@ def make_figure(what: str) -> Any:
     """An empty picture. ImportError that says what `what` needs without matplotlib."""
     try:
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(f"{what} needs matplotlib: pip install matplotlib") from error
+    except ImportError:
+        raise ImportError(f"{what} needs matplotlib: pip install matplotlib") from None
     return Figure(_SIZE, layout="constrained")
 
 

@@ -5,7 +5,8 @@ Test: report/test_report.py."""
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from ..compile.executors import GRAPH
 from ..costs.cost import format_seconds
-from ..plans import EXACT
+from ..plans import EXACT, OP_LEVEL
 from .facts import (
     BUSY,
     is_searched,
@@ -23,6 +24,7 @@ from .facts import (
     result_to_json,
 )
 from .head import head_lines
+from .times import sum_remark
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -170,7 +172,7 @@ def parts_table(function: dict[str, Any]) -> Table:
     """Parts of the op-level plan with their measured time, equal parts in one row."""
     table = _table("backend", "operators", ">count", ">each", ">together", ">share")
     for row in function["parts"][:_MOST_ROWS]:
-        is_known = row["status"] in ("measured", "estimated")
+        is_known = _is_known(row)
         each = format_seconds(row["seconds"]) if is_known else row["status"]
         for flag in ("noisy", "busy"):
             if count := row.get(flag):
@@ -196,6 +198,25 @@ def parts_table(function: dict[str, Any]) -> Table:
             style="bold",
         )
     return table
+
+
+def _is_known(row: dict[str, Any]) -> bool:
+    return row["status"] in ("measured", "estimated")
+
+
+class _Part(NamedTuple):
+    """One of the parts that a row stands for; see times.Timed."""
+
+    seconds: float | None
+    flags: tuple[str, ...]
+
+
+def _each_part(rows: Iterable[dict[str, Any]]) -> list[_Part]:
+    return [
+        _Part(row["seconds"] if _is_known(row) else None, ("busy",) * (k < row.get("busy", 0)))
+        for row in rows
+        for k in range(row["count"])
+    ]
 
 
 def failures_table(function: dict[str, Any]) -> Table:
@@ -279,6 +300,8 @@ def _print_function(function: dict[str, Any], report: dict[str, Any], console: C
     if function["parts"]:
         title = f"What each part{name} runs on in the op-level plan{ships}"
         print_titled(title, parts_table(function), console)
+        if remark := sum_remark(report, OP_LEVEL, _each_part(function["parts"])):
+            console.print(remark, highlight=False, markup=False)
         if any(row["noisy"] for row in function["parts"]):
             console.print(_NOISY)
         for row in function["parts"]:

@@ -37,7 +37,7 @@ class DevicePool(WorkerPool):
     """Takes devices when first needed, up to all that are free, and others when all are lost; those
     that it gave back it takes again.
 
-    `wait_seconds`: how long a device may take to register or to get free. Methods that need a
+    `wait_seconds`: how long a device may take to register or to become free. Methods that need a
     device raise DeviceError when there is none, or when they are not alike.
     """
 

@@ -51,11 +51,11 @@ def open_device(
     session = rpc.connect(*ticket.device, ticket.match)
     try:
         session.get_function(PREFIX + "open")(json.dumps(options))
-    except AttributeError as error:
+    except AttributeError:
         raise DeviceError(
             f"device {ticket.device} has no tvm-collage: install it there and start the server "
             "with `python -m tvm.relay.collage.rpc_server`"
-        ) from error
+        ) from None
     _sessions.append(session)
     call = {"function": path_of(describe_this_device), "arguments": {}}
     job = Job("call", call, options["startup_seconds"])

@@ -69,7 +69,7 @@ class Tracker:
                 f"no RPC tracker answers at {address} ({error}): start one there with "
                 f"`python -m tvm.exec.rpc_tracker --host {address.host} {ports}`, or correct "
                 + option("rpc_tracker", "relay.collage.rpc_tracker")
-            ) from error
+            ) from None
         try:
             self._socket.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
             (magic,) = struct.unpack("<i", base.recvall(self._socket, 4))

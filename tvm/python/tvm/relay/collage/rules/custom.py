@@ -57,7 +57,7 @@ def _sub_graph(graph: DataflowGraph, whose: str, item: SubGraph | Iterable[int])
     try:
         return graph.sub_graph(nodes)
     except ValueError as error:
-        raise ValueError(f"{whose}: {error}") from error
+        raise ValueError(f"{whose}: {error}") from None
 
 
 def _node(whose: str, node: int) -> int:

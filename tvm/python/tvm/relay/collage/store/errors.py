@@ -107,6 +107,6 @@ def reported(path: str | os.PathLike[str]) -> Iterator[None]:
         # The low byte is the kind, the rest a detail.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         kind, reason = _BY_CODE.get(code, (StoreError, "it cannot be used"))
-        raise kind(path, f"{reason} ({error})") from error
+        raise kind(path, f"{reason} ({error})") from None
     except OSError as error:
-        raise StoreError(path, f"it cannot be used ({error})") from error
+        raise StoreError(path, f"it cannot be used ({error})") from None

@@ -133,7 +133,7 @@ def read_lines(lines: Iterable[str], name: str) -> list[StoredCost]:
             if line.strip():
                 rows.append(_row(line, f"{name}, line {number}"))
     except UnicodeDecodeError as error:
-        raise ImportLineError(f"{name} is no text: nothing is imported ({error})") from error
+        raise ImportLineError(f"{name} is no text: nothing is imported ({error})") from None
     return rows
 
 
@@ -146,4 +146,4 @@ def _row(line: str, where: str) -> StoredCost:
     except ValueError as error:
         raise ImportLineError(
             f"{where} is no row of `collage store export`, so nothing is imported: {error}"
-        ) from error
+        ) from None

@@ -93,10 +93,12 @@ def run_rounds(
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
     told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
     one's seconds, asked every 6 rounds, behind in the `race`, asked after each, or out of question
-    for `further`. `on_round(done, rounds)` after each.
+    for `further`. `on_round(done, rounds)` before the first and after each.
     """
     state = _Rounds(names, sample, leave, seed)
     done, goal = 0, rounds
+    if on_round is not None:
+        on_round(done, goal)
 
     def run_to_goal(until: float | None) -> None:
         nonlocal done

@@ -18,10 +18,12 @@ from ..compile import prepare
 from ..costs.candidate import CandidateModule, candidate_module
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
+from ..file_kinds import is_model, kind_of
+from ..files import why_no_file
 from ..importer.onnx import from_onnx
-from ..machine.cpu_lock import OnWait
+from ..messages import last_line
 from ..module_check import FixedShapes, check_fixed_shapes
-from ..progress import OnStep, untold
+from ..progress import OnStep, untold, waiting
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, note_kernel, read_ansor
 from .ansor_search import ROUND
@@ -49,14 +51,25 @@ class Unfinished(NamedTuple):
 
 
 def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
-    """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError."""
+    """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError, which names
+    the file."""
     import onnx  # costs a tenth of a second, which other commands need not pay
 
+    if reason := why_no_file(path):
+        raise ModelError(f"{path} cannot be read: {reason}; name an ONNX file")
     try:
         model = onnx.load(path)
-    except Exception as error:  # protobuf's own kinds, none of which onnx documents
-        raise ModelError(f"{path} cannot be read as an ONNX model: {error}") from error
-    return from_onnx(model, dict(shapes) or None)[0]
+    except Exception as error:  # noqa: BLE001 - protobuf's own kinds, which onnx does not name
+        is_cut = is_model(path)
+        fault = "it is cut off or damaged" if is_cut else f"it seems to be {kind_of(path)}"
+        raise ModelError(
+            f"{path} cannot be read as an ONNX model: {fault} ({last_line(error)}); copy it again, "
+            "with the files of weights that lie beside it if it has some, or export it again"
+        ) from None
+    try:
+        return from_onnx(model, dict(shapes) or None)[0]
+    except ModelError as error:
+        raise ModelError(f"{path}: " + error.text) from error.__cause__
 
 
 @contextlib.contextmanager
@@ -97,7 +110,7 @@ def transfer_to(
     kernels, budget = _dearest_first(model.kernels), Budget(seconds)
     for done, kernel in enumerate(kernels):
         on_step(kernel.name, done, len(kernels))
-        on_wait = _waiting(on_step, done, len(kernels))
+        on_wait = waiting(on_step, done, len(kernels))
         trials[kernel.workload] = transfer.to_kernel(
             model.candidate, kernel, budget, on_wait=on_wait
         )
@@ -132,7 +145,8 @@ def autoschedule(
         for done, kernel in enumerate(kernels):
             if kernel.workload in {*failed, *exhausted} or tried[kernel.workload] >= enough:
                 continue
-            on_step(kernel.name, number * len(kernels) + done, len(rounds) * len(kernels))
+            step = (number * len(kernels) + done, len(rounds) * len(kernels))
+            on_step(kernel.name, *step)
             if is_enough():
                 return failed
             if budget.is_spent:
@@ -148,7 +162,7 @@ def autoschedule(
                 "seed": 0,
             }
             limit = budget.limit(len(kernels) - done)
-            with budget.spending(_waiting(on_step, done, len(kernels))):
+            with budget.spending(waiting(on_step, *step)):
                 job = Job("call", {"function": _STEP, "arguments": arguments}, limit)
                 [reply] = workers.run([job], concurrency=1)
             if reply.outcome != "ok":
@@ -157,11 +171,6 @@ def autoschedule(
             elif not reply.value["trials"]:
                 exhausted.add(kernel.workload)
     return failed
-
-
-def _waiting(on_step: OnStep, done: int, total: int) -> OnWait:
-    """Tells that a kernel waits for the CPUs."""
-    return lambda text: on_step(text, done, total)
 
 
 def _dearest_first(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -100,7 +100,7 @@ def trials_in(log: str, kind: str, workload: str, target: str) -> list[Line]:
     try:
         lines = read_log(log)
     except ValueError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+        if isinstance(error.__context__, FileNotFoundError):
             return []
         raise
     return [line for line in lines if line[:3] == (kind, workload, target)]

@@ -22,7 +22,7 @@ from ..costs.cost import Cost
 from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
-from ..progress import OnStep, steps_untold
+from ..progress import OnStep, steps_untold, waiting
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
@@ -130,9 +130,7 @@ class Tuner:
                     candidate,
                     trials.get(workload, 0),
                     limit,
-                    on_wait=lambda text, done=done: on_step(  # type: ignore[misc]
-                        text, done, len(owners)
-                    ),
+                    on_wait=waiting(on_step, done, len(owners)),
                 )
         self._judge(owners, estimate)
 

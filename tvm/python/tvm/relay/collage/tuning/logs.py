@@ -50,7 +50,7 @@ def read_log(path: str | os.PathLike[str]) -> list[Line]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         missing = f" ({WORKLOADS}, {RECORDS})" if path.is_dir() else ""
-        raise TuningLogError(f"tuning log {path}{missing}: {reason}; {_SHOULD_BE}") from error
+        raise TuningLogError(f"tuning log {path}{missing}: {reason}; {_SHOULD_BE}") from None
     lines = [_parse(text) for text in texts if text.strip() and not text.startswith("#")]
     bad = sum(line is None for line in lines)
     good = [line for line in lines if line is not None]

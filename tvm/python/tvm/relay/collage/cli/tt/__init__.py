@@ -17,7 +17,8 @@ _MODULES = (export, logs, search, many, compare)
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("tt", help="schedules of other models' kernels, tried on yours")
+    help = "try schedules that were found for other models (docs/transfer.md)"
+    parser = commands.add_parser("tt", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     def add(name: str, run: Callable[..., int], help: str) -> argparse.ArgumentParser:

@@ -25,7 +25,7 @@ from ..building import add_shape
 
 def add_model(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that reads a model."""
-    action.add_argument("--target", default="", help="a host target, else the usual one")
+    action.add_argument("--target", default="", help="the host target (default: this CPU)")
     add_shape(action)
 
 
@@ -38,7 +38,7 @@ def add_progress(action: argparse.ArgumentParser) -> None:
 def add_trials(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that makes trials."""
     action.add_argument(
-        "--seconds", type=seconds, default=600.0, help="for all kernels together (600)"
+        "--seconds", type=seconds, default=600.0, help="time for all kernels together (600)"
     )
     add_progress(action)
 
@@ -50,7 +50,7 @@ def add_from(action: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="LOG",
-        help="logs of Ansor; shipped is that of this package",
+        help="logs of Ansor, or shipped (docs/transfer.md)",
     )
 
 
@@ -62,9 +62,16 @@ def sources_named(options: argparse.Namespace) -> list[Path]:
 def add_sources(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that transfers: which schedules are tried."""
     add_from(action)
-    action.add_argument("--best", type=positive, default=1, help="of each source kernel (1)")
     action.add_argument(
-        "--schedules", type=positive, help="tried on each kernel at most, nearest in size first"
+        "--best",
+        type=positive,
+        default=1,
+        help="best schedules taken of each kernel of the logs (1)",
+    )
+    action.add_argument(
+        "--schedules",
+        type=positive,
+        help="at most so many are tried on each kernel, nearest in size first",
     )
     action.add_argument(
         "--without",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
-from ...files import check_file_path, write_whole
+from ...files import check_file_path, why_no_file, write_whole
 from ...progress import steps
 from ...report.tuning_gain import plot_gains
 from ...transfer.log import read_ansor
@@ -30,7 +30,7 @@ def add_actions(add: Any) -> None:
     action.add_argument("model", type=Path, help="an ONNX file")
     action.add_argument("--transferred", type=Path, required=True, help="log of tt transfer")
     action.add_argument("--ansor", type=Path, required=True, help="log of tt autoschedule")
-    action.add_argument("--rounds", type=positive, default=30, help="of measuring (30)")
+    action.add_argument("--rounds", type=positive, default=30, help="measured runs of each (30)")
     action.add_argument("--output", "-o", type=Path, help="the answer as JSON, for tt plot")
     add_model(action)
     add_progress(action)
@@ -73,6 +73,8 @@ def _plot(options: argparse.Namespace) -> int:
 
 def _read(path: Path) -> Mapping[str, Any]:
     """What tt compare wrote. CollageError."""
+    if reason := why_no_file(path):
+        raise CollageError(f"{path} cannot be read: {reason}; name what `collage tt compare` wrote")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         Gain.from_json(found)

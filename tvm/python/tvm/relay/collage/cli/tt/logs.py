@@ -29,7 +29,7 @@ def add_actions(add: Any) -> None:
     action = add("distil", _distil, "keep the best trials of each kernel")
     action.add_argument("logs", nargs="+", type=Path)
     action.add_argument("--output", "-o", type=Path, required=True, help="a new log")
-    action.add_argument("--best", type=positive, default=1, help="of each kernel (1)")
+    action.add_argument("--best", type=positive, default=1, help="trials kept of each kernel (1)")
     action = add("split", _split, "a log for each class of kernels")
     action.add_argument("logs", nargs="+", type=Path)
     action.add_argument("--output", "-o", type=Path, required=True, help="a folder")

@@ -119,8 +119,10 @@ def add_actions(add: Any) -> None:
     action = add("many", _many, "each model from each log and from all, and who was chosen best")
     action.add_argument("models", nargs="+", type=Path, help="ONNX files")
     action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
-    action.add_argument("--runs", type=positive, default=1, help="of each transfer (1)")
-    action.add_argument("--rounds", type=positive, default=30, help="of measuring (30)")
+    action.add_argument(
+        "--runs", type=positive, default=1, help="how often each transfer is made (1)"
+    )
+    action.add_argument("--rounds", type=positive, default=30, help="measured runs of each (30)")
     add_sources(action)
     add_model(action)
     add_trials(action)

@@ -41,7 +41,7 @@ def add_actions(add: Any) -> None:
     action = add("autoschedule", _autoschedule, "have Ansor search a model's kernels")
     action.add_argument("model", type=Path, help="an ONNX file")
     _add_log(action)
-    action.add_argument("--trials", type=positive, default=64, help="of each kernel (64)")
+    action.add_argument("--trials", type=positive, default=64, help="trials of each kernel (64)")
     action.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
     until = action.add_mutually_exclusive_group()
     until.add_argument(

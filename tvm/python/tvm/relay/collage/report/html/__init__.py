@@ -16,7 +16,8 @@ import re
 from importlib import resources
 from typing import Any
 
-from ...placement.json_form import FORMAT, VERSION
+from ...file_kinds import PLACEMENT_FORMAT
+from ...placement.json_form import VERSION
 from ..head import MORE, head_lines
 from ..picture.arranged import arrange
 from ..picture.palette import report_looks
@@ -34,7 +35,7 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
         "looks": {name: dataclasses.asdict(look) for name, look in report_looks(report).items()},
         "functions": arrange(report, plan),
         "first": {"plan": plan, "function": function},
-        "placement_format": {"format": FORMAT, "version": VERSION},
+        "placement_format": {"format": PLACEMENT_FORMAT, "version": VERSION},
     }
     page = _MARK.sub(lambda mark: _asset(mark[1]), _asset("page.html"))
     # The last mark first: no name in what is put in is taken for a mark.

@@ -23,10 +23,10 @@ def to_pdf(picture: Picture) -> bytes:
     without reportlab."""
     try:
         from reportlab.pdfgen.canvas import Canvas
-    except ImportError as error:
+    except ImportError:
         raise CollageError(
             "PDF needs reportlab: pip install 'tvm-collage[pdf]', or ask for SVG"
-        ) from error
+        ) from None
     scale = min(1.0, _LARGEST / max(picture.width, picture.height))
     stream = io.BytesIO()
     size = (picture.width * scale, picture.height * scale)

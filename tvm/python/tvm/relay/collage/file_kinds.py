@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file seems to be, for errors about one that is of another kind than is needed.
+
+Test: test_file_kinds.py.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+
+from .files import parse_json
+
+# What a placement's file calls itself.
+PLACEMENT_FORMAT = "tvm-collage-placement"
+ZIP = "a zip archive, such as an .npz file"
+# By its first bytes.
+_BEGINNINGS = (
+    (b"\x7fELF", "a library"),
+    (b"SQLite format 3\0", "a store of costs, or another database"),
+    (b"PK\x03\x04", ZIP),
+    (b"\x93NUMPY", "one array of numpy's"),
+    (b"%PDF", "a PDF file"),
+    (b"version https://git-lfs", "a pointer, which `git lfs pull` replaces by the file"),
+    (b"<", "a picture or a page for a browser"),
+)
+_READ_BYTES = max(len(beginning) for beginning, _ in _BEGINNINGS)
+# By the ending of its name, of models that a build reads.
+_MODELS = {
+    ".onnx": "an ONNX model",
+    ".tflite": "a TFLite model",
+    ".pt": "a PyTorch model",
+    ".pth": "a PyTorch model",
+    ".h5": "a Keras model",
+    ".pb": "a TensorFlow model",
+    ".relay": "a Relay module",
+}
+# What every report has; another file of JSON has none of it.
+_OF_REPORTS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
+
+
+def is_model(path: str | os.PathLike) -> bool:
+    """Whether it seems to be a model that a build reads. OSError."""
+    return kind_of(path) in _MODELS.values()
+
+
+def is_placement(value: object) -> bool:
+    """Of a file's JSON value."""
+    return isinstance(value, dict) and value.get("format") == PLACEMENT_FORMAT
+
+
+def is_report(value: object) -> bool:
+    """Of a file's JSON value."""
+    return isinstance(value, dict) and value.keys() >= _OF_REPORTS
+
+
+def kind_of(path: str | os.PathLike) -> str:
+    """What a file that can be read seems to be: "an ONNX model", "a placement". OSError."""
+    with open(path, "rb") as file:
+        begins = file.read(_READ_BYTES)
+    if not begins:
+        return "an empty file"
+    for beginning, kind in _BEGINNINGS:
+        if begins.startswith(beginning):
+            return kind
+    if tarfile.is_tarfile(path):
+        return "a tar archive, such as a package of tvmc"
+    ending = os.path.splitext(path)[1].lower()
+    return _MODELS.get(ending) or _text_kind(path)
+
+
+def _text_kind(path: str | os.PathLike) -> str:
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        value = parse_json(content)
+    except UnicodeDecodeError:
+        return "a binary file"
+    except ValueError as error:
+        if content.lstrip()[:1] in (b"{", b"["):
+            return f"JSON that is cut off or damaged ({error})"
+        return "a binary file" if b"\0" in content else "a text"
+    if is_placement(value):
+        return "a placement"
+    return "a report" if is_report(value) else "JSON of another kind"
