@@ -34,6 +34,7 @@ def measuring(view, clock, pause=0.4):
         clock.now += pause
         progress.on_cost(Cost.failed("timeout", "x") if i == 0 else Cost.estimated(1.0))
     progress.end()
+    progress.close()
 
 
 def lines_of(view_class, drive, *arguments):
@@ -103,6 +104,36 @@ def test_steps_of_another_kind_are_not_taken_for_those_before():
     assert etas(drive) == [20.0, None, 29.0]
 
 
+def test_steps_that_were_done_before_are_no_work():
+    """A search that goes on from a log begins behind what the log has."""
+
+    def drive(clock, update):
+        update(90, 100)
+        clock.now = 5.0
+        update(91, 100)
+        clock.now = 10.0
+        update(40, 100)
+        clock.now = 12.0
+        update(41, 100)
+
+    assert etas(drive) == [45.0, None, 118.0]
+
+
+def test_short_calls_of_a_session_are_no_lines_of_json_each():
+    clock, stream = Clock(), io.StringIO()
+    progress = Progress(JsonLines(stream), clock)
+    for _ in range(150):
+        progress.begin(total=1, cached=0)
+        clock.now += 0.01
+        progress.on_built()
+        progress.on_cost(Cost.estimated(1.0))
+        progress.end()
+    assert [json.loads(line)["done"] for line in stream.getvalue().splitlines()] == [99]
+    progress.close()
+    progress.close()
+    assert [json.loads(line)["done"] for line in stream.getvalue().splitlines()] == [99, 150]
+
+
 def test_a_view_of_json_tells_of_all_phases_of_many_changes_in_few_lines():
     clock, stream = Clock(), io.StringIO()
     with steps("guard", "json", stream, clock) as on_step:
@@ -150,6 +181,7 @@ def test_the_calls_of_a_session_add_up_without_the_time_between_them():
         progress.on_cost(Cost.estimated(1.0))
         progress.end()
         clock.now += 100.0
+    progress.close()
     assert stream.getvalue().splitlines() == [
         "collage: measuring: 2/3 candidates, 3 in memory, 6 stored, 0 failed, 10 s, "
         "about 2 s to go",
@@ -166,12 +198,15 @@ def test_a_phase_ends_with_an_exception():
         def hide(self):
             events.append("hidden")
 
+        def end(self):
+            events.append("ended")
+
     clock = Clock()
     with pytest.raises(KeyboardInterrupt), phase("guard", Recorder(), clock) as running:
         clock.now = 2.0
         running.update(1, 2, "one", {})
         raise KeyboardInterrupt
-    assert events == ["one", "hidden"]
+    assert events == ["one", "hidden", "ended"]
 
 
 def test_kinds():

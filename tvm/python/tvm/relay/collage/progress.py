@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ class State(NamedTuple):
     """How far a phase is: steps done of total, a text for people, the counts for JSON.
 
     `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: before
-    the first step is done, and while others have the CPUs.
+    a first step was done, and while others have the CPUs.
     """
 
     phase: str
@@ -47,11 +48,14 @@ class View:
         """Show the state, if it is time to."""
 
     def hide(self) -> None:
-        """Leave the terminal as it was: the phase pauses or ends, by an exception too."""
+        """Leave the terminal as it was: the phase pauses, or ends."""
+
+    def end(self) -> None:
+        """Tell what was kept back: the phase has ended, by an exception too."""
 
 
 class JsonLines(View):
-    """One JSON object a second, and one of the last state; docs/progress.schema.json."""
+    """One JSON object a second, and one of a phase's last state; docs/progress.schema.json."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -64,7 +68,7 @@ class JsonLines(View):
         else:
             self._print(state)
 
-    def hide(self) -> None:
+    def end(self) -> None:
         if self._kept is not None:
             self._print(self._kept)
 
@@ -153,8 +157,9 @@ class Phase:
     """One piece of work on a clock: tells a view how far it is, once a second has passed.
 
     It may pause: then the view is hidden and the clock stands still until it resumes. The time left
-    is told by what the steps done took, without the time in which others had the CPUs; steps of
-    another kind, which count from the beginning again, tell nothing of each other.
+    is told by what the steps done took, without the time in which others had the CPUs. Steps that
+    the first update tells as done already took none of it, and steps of another kind, which count
+    from the beginning again, tell nothing of each other.
     """
 
     def __init__(self, name: str, view: View, clock: Callable[[], float] = time.monotonic) -> None:
@@ -162,8 +167,9 @@ class Phase:
         self._before = 0.0  # seconds up to the last pause
         self._began = clock()
         self._is_shown = False
-        self._done = 0
-        self._not_worked = 0.0  # seconds of waiting, and of steps of another kind
+        self._done = math.inf  # at the last update; before the first, none can go on from it
+        self._first = 0  # done when steps of this kind began
+        self._not_worked = 0.0  # seconds of waiting, and before steps of this kind began
         self._waited_at: float | None = None  # when it was told last, if nothing was done since
 
     def update(
@@ -180,11 +186,12 @@ class Phase:
         if is_waiting and self._waited_at is not None:
             self._not_worked += seconds - self._waited_at
         self._waited_at = seconds if is_waiting else None
-        if not done or done < self._done:
-            self._not_worked = seconds
+        if done < self._done or done == self._first:
+            self._first, self._not_worked = done, seconds
         self._done = done
-        is_known = done > 0 and not is_waiting
-        eta = (seconds - self._not_worked) * (total - done) / done if is_known else None
+        worked = done - self._first
+        is_known = worked > 0 and not is_waiting
+        eta = (seconds - self._not_worked) * (total - done) / worked if is_known else None
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
             self._view.show(State(self._name, done, total, text, counts, seconds, eta))
@@ -199,6 +206,10 @@ class Phase:
     def resume(self) -> None:
         self._began = self._clock()
 
+    def end(self) -> None:
+        self.pause()
+        self._view.end()
+
 
 @contextlib.contextmanager
 def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) -> Iterator[Phase]:
@@ -207,7 +218,7 @@ def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) ->
     try:
         yield running
     finally:
-        running.pause()
+        running.end()
 
 
 class OnStep(Protocol):

@@ -150,6 +150,7 @@ class MeasuredCostEstimator:
             self._pool = self._new_pool()
 
     def close(self) -> None:
+        self._progress.close()
         self._pool.close()
         self.runner.close()
         warn_if_busy(self._loads, self.misses)

@@ -24,6 +24,7 @@ class Progress:
     ) -> None:
         self._phase = Phase("measuring", view or View(), clock)
         self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
+        self._changed()  # The phase counts its steps from here.
 
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
         """A call of estimate() begins: what it adds to the counts."""
@@ -50,6 +51,10 @@ class Progress:
     def end(self) -> None:
         """The call ends, by an exception too."""
         self._phase.pause()
+
+    def close(self) -> None:
+        """The session ends, by an exception too."""
+        self._phase.end()
 
     def _changed(self, what: str = "", is_waiting: bool = False) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
