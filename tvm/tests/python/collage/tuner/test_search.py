@@ -20,6 +20,7 @@ from tvm.relay.collage.tuner import ansor_search, autotvm_search, metaschedule_s
 from tvm.relay.collage.tuner.trial import seconds_of_kernel
 from tvm.relay.collage.tuning import load_records, read_log
 from tvm.relay.collage.tuning.logs import Line, append_line
+from tvm.relay.collage.tuning.record import TuningLogError
 
 SMALL = {"channels": 4, "size": 4}
 
@@ -297,3 +298,11 @@ def test_metaschedules_model_is_kept_beside_the_log(tmp_path, monkeypatch, caplo
     assert list(tmp_path.iterdir()) == [kept]
     kept.write_text("damaged")
     assert metaschedule_search._kept_model(log).booster is None and "forgotten" in caplog.text
+
+
+def test_a_log_that_is_not_there_yet_has_no_trials_and_one_that_is_none_is_an_error(tmp_path):
+    log = tmp_path / "log.jsonl"
+    assert step.trials_in(str(log), "ansor", "w", "llvm") == []
+    log.write_text("no record")
+    with pytest.raises(TuningLogError, match="none of its 1 lines is a record"):
+        step.trials_in(str(log), "ansor", "w", "llvm")
