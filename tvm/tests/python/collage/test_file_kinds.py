@@ -9,6 +9,8 @@ import tarfile
 import numpy as np
 import pytest
 from made_reports import made_report
+from tvm.driver.tvmc.frontends import ALL_FRONTENDS
+from tvm.relay.collage import file_kinds
 from tvm.relay.collage.file_kinds import is_model, kind_of
 
 
@@ -20,7 +22,13 @@ from tvm.relay.collage.file_kinds import is_model, kind_of
         ("a.onnx", b"\x08\x07", "an ONNX model"),
         ("A.ONNX", b"\x08\x07", "an ONNX model"),
         ("a.onnx", b"version https://git-lfs.github.com/spec/v1\n", "a pointer, which `git lfs"),
-        ("a.html", b"<!doctype html>", "a picture or a page for a browser"),
+        ("a.html", b"<!doctype html>", "XML or HTML"),
+        ("a.xml", b"<?xml version='1.0'?><net/>", "XML or HTML, such as a page for a browser, a p"),
+        ("a.onnx", b"<!doctype html>", "XML or HTML"),  # what a download that fails leaves
+        ("a.pth", b"PK\x03\x04", "a PyTorch model"),
+        ("a.pt", b"PK\x03\x04", "a zip archive"),
+        ("a.npz", b"PK\x05\x06", "a zip archive"),
+        ("a.pdmodel", b"\x08\x07", "a PaddlePaddle model"),
         ("a", b'{"format": "tvm-collage-placement"}', "a placement"),
         ("a", json.dumps(made_report(1)).encode(), "a report"),
         ("a", b'{"plan": ', "JSON that is cut off or damaged (Expecting value"),
@@ -34,7 +42,12 @@ def test_kinds(tmp_path, name, content, kind):
     path = tmp_path / name
     path.write_bytes(content)
     assert kind_of(path).startswith(kind)
-    assert is_model(path) == (kind == "an ONNX model")
+    assert is_model(path) == kind.endswith(" model")
+
+
+def test_the_models_are_those_that_tvmc_knows_by_their_ending():
+    known = {f".{ending}" for each in ALL_FRONTENDS for ending in each.suffixes()}
+    assert {*file_kinds._MODELS} == known - {".zip"}
 
 
 def test_kinds_that_others_write(tmp_path):

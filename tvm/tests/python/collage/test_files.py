@@ -11,7 +11,13 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageError, CollageOptions, OptionError, optimize
-from tvm.relay.collage.files import DEEPEST_JSON, check_file_path, parse_json, write_whole
+from tvm.relay.collage.files import (
+    DEEPEST_JSON,
+    check_file_path,
+    parse_json,
+    why_no_file,
+    write_whole,
+)
 
 
 def module():
@@ -135,3 +141,15 @@ def test_a_file_of_brackets_leaves_a_process_of_a_small_stack_alive():
     command = f'ulimit -s 1024; exec {sys.executable} -c "{code}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, f"nested more than {DEEPEST_JSON} deep 10000\n")
+
+
+def test_why_no_file_is_there_to_read(tmp_path, monkeypatch):
+    """Root may read all, so that the system's answer is a fake."""
+    path = tmp_path / "file"
+    assert (
+        why_no_file(path) == "there is no such file" and why_no_file(tmp_path) == "it is a folder"
+    )
+    path.touch()
+    assert why_no_file(path) == ""
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK)
+    assert why_no_file(path) == "it may not be read"

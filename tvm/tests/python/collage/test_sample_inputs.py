@@ -61,6 +61,7 @@ def test_what_is_no_input_is_refused(wrong, said):
         (b"", "is no .npz file of arrays (it seems to be an empty file); name"),
         (b"text", "is no .npz file of arrays (it seems to be a text); name"),
         (b"PK\x03\x04 cut", "is no .npz file of arrays (File is not a zip file); name"),
+        (b"PK\x05\x06 cut", "is no .npz file of arrays (File is not a zip file); name"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):

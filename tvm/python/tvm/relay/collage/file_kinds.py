@@ -19,22 +19,26 @@ _BEGINNINGS = (
     (b"\x7fELF", "a library"),
     (b"SQLite format 3\0", "a store of costs, or another database"),
     (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),  # of nothing
     (b"\x93NUMPY", "one array of numpy's"),
     (b"%PDF", "a PDF file"),
     (b"version https://git-lfs", "a pointer, which `git lfs pull` replaces by the file"),
-    (b"<", "a picture or a page for a browser"),
+    (b"<", "XML or HTML, such as a page for a browser, a picture or a model that no build reads"),
 )
 _READ_BYTES = max(len(beginning) for beginning, _ in _BEGINNINGS)
-# By the ending of its name, of models that a build reads.
+ONNX = "an ONNX model"
+# By the ending of its name, of models that a build reads: those that tvmc knows by it.
 _MODELS = {
-    ".onnx": "an ONNX model",
+    ".onnx": ONNX,
     ".tflite": "a TFLite model",
-    ".pt": "a PyTorch model",
     ".pth": "a PyTorch model",
     ".h5": "a Keras model",
     ".pb": "a TensorFlow model",
+    ".pdmodel": "a PaddlePaddle model",
     ".relay": "a Relay module",
 }
+# Those that are zip archives, which their first bytes alone would be told as.
+_ZIPPED = {".pth"}
 # What every report has; another file of JSON has none of it.
 _OF_REPORTS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
 
@@ -60,12 +64,12 @@ def kind_of(path: str | os.PathLike) -> str:
         begins = file.read(_READ_BYTES)
     if not begins:
         return "an empty file"
+    ending = os.path.splitext(path)[1].lower()
     for beginning, kind in _BEGINNINGS:
         if begins.startswith(beginning):
-            return kind
+            return _MODELS[ending] if kind == ZIP and ending in _ZIPPED else kind
     if tarfile.is_tarfile(path):
         return "a tar archive, such as a package of tvmc"
-    ending = os.path.splitext(path)[1].lower()
     return _MODELS.get(ending) or _text_kind(path)
 
 

@@ -63,10 +63,12 @@ def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
 
 
 def why_no_file(path: str | os.PathLike) -> str:
-    """Why there is no file to read at a path; "" where there is one."""
+    """Why there is no file that can be read at a path; "" where there is one."""
     if os.path.isdir(path):
         return "it is a folder"
-    return "" if os.path.exists(path) else "there is no such file"
+    if not os.path.exists(path):
+        return "there is no such file"
+    return "" if os.access(path, os.R_OK) else "it may not be read"
 
 
 def write_report(result: Any, path: str) -> None:
