@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
 
+import os
+
+import onnx
 import pytest
+from cli_nets import write_net
 from transfer_nets import conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
+from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.transfer.log import note_kernel, read_ansor
+from tvm.relay.collage.tuner.pipeline import load_onnx
 from tvm.relay.collage.tuning.logs import append_line
 
 
@@ -71,6 +77,40 @@ def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
         ),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
+
+
+def why_no_model(path):
+    with pytest.raises(ModelError) as caught:
+        load_onnx(path, {})
+    text = str(caught.value)
+    assert text.startswith(f"{path} ") and "\n" not in text
+    return text.removeprefix(f"{path} ")
+
+
+def test_what_is_no_onnx_file_is_told_with_one_advice_for_each_cause(tmp_path, monkeypatch):
+    cannot = "cannot be read as an ONNX model: "
+    (tmp_path / "net.tflite").write_bytes(b"\xff\x00TFL3")
+    text = why_no_model(tmp_path / "net.tflite")
+    assert text == f"{cannot}it seems to be a TFLite model; name an ONNX file"
+    (tmp_path / "cut.onnx").write_bytes(b"\xff\x00nothing")
+    text = why_no_model(tmp_path / "cut.onnx")
+    assert text.startswith(f"{cannot}it is cut off or damaged (")
+    assert text.endswith("); copy or export it again")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    text = why_no_model(tmp_path / "cut.onnx")
+    assert text == "cannot be read: it may not be read; name an ONNX file"
+
+
+def test_weights_in_files_beside_a_model_are_needed(tmp_path):
+    path, weights = write_net(tmp_path / "net.onnx"), tmp_path / "weights"
+    onnx.save(
+        onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0
+    )
+    assert load_onnx(path, {})["main"].params
+    weights.unlink()
+    text = why_no_model(path)
+    assert text.startswith("keeps weights in files beside it, and these cannot be read (")
+    assert text.endswith("); copy them into its folder, or export it again")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ..compile import prepare
 from ..costs.candidate import CandidateModule, candidate_module
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
-from ..file_kinds import is_model, kind_of
+from ..file_kinds import ONNX, kind_of
 from ..files import why_no_file
 from ..importer.onnx import from_onnx
 from ..messages import last_line
@@ -58,13 +58,20 @@ def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
     if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}; name an ONNX file")
     try:
-        model = onnx.load(path)
+        model = onnx.load(path, load_external_data=False)
     except Exception as error:  # noqa: BLE001 - protobuf's own kinds, which onnx does not name
-        is_cut = is_model(path)
-        fault = "it is cut off or damaged" if is_cut else f"it seems to be {kind_of(path)}"
+        kind = kind_of(path)
+        if kind == ONNX:
+            why = f"it is cut off or damaged ({last_line(error)}); copy or export it again"
+        else:
+            why = f"it seems to be {kind}; name an ONNX file"
+        raise ModelError(f"{path} cannot be read as an ONNX model: {why}") from None
+    try:
+        onnx.load_external_data_for_model(model, str(path.parent))
+    except Exception as error:  # noqa: BLE001 - of the system, or of onnx's check of the paths
         raise ModelError(
-            f"{path} cannot be read as an ONNX model: {fault} ({last_line(error)}); copy it again, "
-            "with the files of weights that lie beside it if it has some, or export it again"
+            f"{path} keeps weights in files beside it, and these cannot be read "
+            f"({last_line(error)}); copy them into its folder, or export it again"
         ) from None
     try:
         return from_onnx(model, dict(shapes) or None)[0]
