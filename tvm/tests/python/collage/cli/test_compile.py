@@ -4,6 +4,8 @@
 import argparse
 import contextlib
 import json
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import result
 from tvm.relay.collage.cli import building, compile
+from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.report import full_report
 from tvm.relay.collage.targets import split_targets
 
@@ -162,7 +165,7 @@ CANNOT_BE_DONE = [
     (["search", "broken.onnx"], "broken.onnx cannot be read as an ONNX model: it is cut off or d"),
     (["search", "cut.onnx"], "cut.onnx cannot be read as an ONNX model: it is cut off or damaged"),
     (["search", "zero.onnx"], "zero.onnx: the ONNX model has no nodes: the file is empty or cut"),
-    (["search", "net.so"], "net.so cannot be read as a model: it seems to be a library ("),
+    (["search", "net.so"], "net.so cannot be read as a model: it seems to be a library; name"),
     (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
     (
         ["replay", "net.onnx", "net.onnx", "-o", "l.so"],
@@ -219,6 +222,36 @@ def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, arguments, says):
     out, err = capfd.readouterr()
     assert out == "" and err.startswith("collage: ") and says in err and err.count("\n") == 1
     assert not (folder / "l.so").exists()
+
+
+def why_no_model(path, **more):
+    asked = {"model": path, "shape": [], "model_format": None, **more}
+    with pytest.raises(ModelError) as caught:
+        building.load_model(argparse.Namespace(**asked))
+    return str(caught.value).removeprefix(f"{path} cannot be read as a model: ")
+
+
+def test_models_of_other_kinds_say_what_they_lack(tmp_path, monkeypatch):
+    torch, net, other = tmp_path / "net.pth", tmp_path / "net.tflite", tmp_path / "net"
+    torch.write_bytes(b"PK\x03\x04")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    missing = "that takes the Python package torch, which is not here; install torch"
+    assert why_no_model(torch) == missing
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    advice = "; see --shape and --model-format, or export the model again"
+    assert why_no_model(torch) == f"--shape must be specified for pytorch{advice}"
+    (tmp_path / "net.pdmodel").touch()
+    monkeypatch.setitem(sys.modules, "paddle", None)
+    assert why_no_model(tmp_path / "net.pdmodel").endswith("; install paddle")
+    fake = types.SimpleNamespace(Model=types.SimpleNamespace(GetRootAsModel=lambda *_: None))
+    monkeypatch.setitem(sys.modules, "tflite.Model", fake)
+    net.write_bytes(b"none")
+    assert why_no_model(net) == f"input file not tflite{advice}"
+    other.write_bytes(b"\xff\x00")
+    assert why_no_model(other) == (
+        "it seems to be a binary file; name a model's file, or give its format by --model-format"
+    )
+    assert "unrecognized frontend 'nope'" in why_no_model(other, model_format="nope")
 
 
 def test_commas_inside_an_option_part_no_backends_and_capitals_are_onnx_too(folder, capsys):

@@ -88,15 +88,29 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
         raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
     if is_onnx(options):
         return load_onnx(path, shapes), None
-    from tvm.driver.tvmc import TVMCException
+    from tvm.driver.tvmc import TVMCException, TVMCImportError
+    from tvm.driver.tvmc.frontends import guess_frontend
     from tvm.driver.tvmc.frontends import load_model as load
 
+    cannot = f"{path} cannot be read as a model: "
+    if options.model_format is None:
+        try:
+            guess_frontend(str(path))
+        except TVMCException:
+            advice = "name a model's file, or give its format by --model-format"
+            raise ModelError(f"{cannot}it seems to be {kind_of(path)}; {advice}") from None
     try:
         with quick_import():
             loaded = load(str(path), options.model_format, shapes or None)
+    except (TVMCImportError, ModuleNotFoundError) as error:
+        package = (getattr(error, "name", None) or str(error)).partition(".")[0]
+        why = f"that takes the Python package {package}, which is not here; install {package}"
+        raise ModelError(cannot + why) from None
     except TVMCException as error:
-        why = f"it seems to be {kind_of(path)} ({last_line(error)})"
-        raise ModelError(f"{path} cannot be read as a model: {why}") from None
+        # By the name that the flag has here, not at tvmc.
+        why = last_line(error).replace("--input-shapes", "--shape")
+        advice = "see --shape and --model-format, or export the model again"
+        raise ModelError(f"{cannot}{why}; {advice}") from None
     except Exception as error:  # an importer's, of whatever kind
         _logger.info("import of %s", path, exc_info=True)
         kind = type(error).__name__
