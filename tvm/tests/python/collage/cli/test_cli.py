@@ -125,7 +125,8 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
         (
             ["report", "n.onnx", "--shape", "x=1"],
             "collage report",
-            "`collage compile`, `colla",
+            "--shape, which belongs to `collage compile`, `collage search`, `collage replay` and "
+            "others; collage report reads a library, ",
         ),
         (
             ["explain", "n.onnx", "--shape=x=1"],

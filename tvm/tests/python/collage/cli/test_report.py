@@ -64,7 +64,7 @@ def test_another_file_is_refused_by_name(text, kind, tmp_path, capsys):
     assert main(["report", str(path)]) == 1
     error = capsys.readouterr().err
     assert f"other.json seems to be {kind}" in error and "option report" in error
-    assert ", and a library, a report or a placement is needed: name what" in error
+    assert ", and a library, a report or a placement is needed: name a library, rep" in error
     assert main(["report", str(tmp_path / "absent")]) == 1
     assert "absent" in capsys.readouterr().err
 

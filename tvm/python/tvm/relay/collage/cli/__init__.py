@@ -132,7 +132,7 @@ def _say(text: str, options: argparse.Namespace) -> None:
     print(line, file=sys.stderr)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     parser = Parser(
         prog="collage",
         description="Compile a neural network so that each part of it runs on the backend that was "
@@ -159,15 +159,14 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tell_of_each_other(leaves: Sequence[argparse.ArgumentParser]) -> None:
+def _tell_of_each_other(leaves: Sequence[Parser]) -> None:
     """Whose option it is that a command does not have."""
     having = collections.defaultdict(list)
     for leaf in leaves:
         for flag in leaf._option_string_actions:
             having[flag].append(leaf.prog)
     for leaf in leaves:
-        if isinstance(leaf, Parser):
-            leaf.elsewhere = having
+        leaf.elsewhere = having
 
 
 def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
@@ -183,7 +182,7 @@ def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
         )
 
 
-def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def _leaves(parser: Parser) -> Iterator[Parser]:
     """The parsers of commands that have no commands below them, each once."""
     inner = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if not inner:

@@ -18,11 +18,13 @@ from ..named_options import option
 from ..placement import Placement, load_placement
 from ..report import check_has_ratios, check_is_full
 
-READS = "a library, a report or a placement, which `collage compile MODEL -o LIB.so` writes"
+READS = (
+    "a library, which `collage compile MODEL -o LIB.so` writes, or the report or placement that it "
+    "writes with --report or --save-placement"
+)
 _SHOULD_BE = (
-    "name what `collage compile`, or a build with "
-    + option("report", "the option report")
-    + " or tvmc --collage-report, wrote"
+    "name a library, report or placement that `collage compile` wrote, or the report that a build "
+    "wrote by " + option("report", "the option report") + ", or tvmc by --collage-report"
 )
 
 

@@ -14,6 +14,9 @@ from typing import Any, NoReturn
 
 from ..errors import did_you_mean
 
+# Of the commands that have an option, those that are named.
+_MOST_NAMED = 3
+
 
 class Parser(argparse.ArgumentParser):
     """Its commands have parsers of the same class.
@@ -56,8 +59,13 @@ class Parser(argparse.ArgumentParser):
         """What may have been meant by an option that the command does not have."""
         if name not in self.elsewhere:
             return did_you_mean(name, self._option_string_actions)
-        commands = ", ".join(f"`{command}`" for command in self.elsewhere[name])
-        return f", which is one of {commands}{self.reads and f'; {self.prog} reads {self.reads}'}"
+        having = self.elsewhere[name]
+        named = [f"`{command}`" for command in having[:_MOST_NAMED]]
+        if len(having) > _MOST_NAMED:
+            named.append("others")
+        commands = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+        reads = self.reads and f"; {self.prog} reads {self.reads}"
+        return f", which belongs to {commands}{reads}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
