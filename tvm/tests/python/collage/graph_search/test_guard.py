@@ -99,6 +99,9 @@ def fake_compare(monkeypatch):
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
         )
+        options["on_wait"]("waiting for another search")
+        for done in (0, rounds):
+            options["on_round"](done, rounds)
         fail = asked.get("fail", [])
         runs = [item.name for item in contestants if item.name not in fail]
         rows = [ran(n, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
@@ -128,10 +131,10 @@ def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
         "tvm",
         EndToEnd(build),
         same_as={last: first},
-        on_step=lambda *step: steps.append(step),
+        on_step=lambda *step, is_waiting=False: steps.append(step),
     )
     assert fake_compare["names"] == [name for name in ORDER if name != last]
-    assert len(built) == len(ORDER) - 1 and steps[-1][2] == len(built)
+    assert len(built) == len(ORDER) - 1 and steps[0][2] == len(built)
     names = [item.name for item in result.comparisons]
     assert names.index(last) == names.index(first) + 1 and result.winner != last
     one, other = result.of(first), result.of(last)
@@ -325,8 +328,17 @@ def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
 
 def test_steps_are_told_as_they_come(fake_compare):
     steps = []
-    guard(plans(), "tvm", EndToEnd(fake), on_step=lambda *step: steps.append(step))
-    assert steps == [(f"building plan {name}", k, len(ORDER)) for k, name in enumerate(ORDER)]
+
+    def on_step(*step, is_waiting=False):
+        steps.append((*step, is_waiting))
+
+    guard(plans(), "tvm", EndToEnd(fake), rounds=7, on_step=on_step)
+    assert steps == [
+        *((f"building plan {name}", k, len(ORDER), False) for k, name in enumerate(ORDER)),
+        ("waiting for another search", 0, 7, True),
+        ("measuring", 0, 7, False),
+        ("measuring", 7, 7, False),
+    ]
 
 
 def test_an_unknown_plan_has_no_comparison(fake_compare):
