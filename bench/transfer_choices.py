@@ -27,7 +27,6 @@ from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table
 
-
 # For one transfer, whose trials are few and bounded by --schedules.
 _MOST_SECONDS = 3600
 
