@@ -19,11 +19,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table, milliseconds
+
+if TYPE_CHECKING:
+    from tvm.relay.collage.progress import OnStep
 
 # A net's figures of machines with vectors of another width stand beside each other.
 KEY = ["net", "vector_bits"]
@@ -162,7 +165,7 @@ def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
 
 
 def key_of(name: str) -> dict[str, Any]:
-    from tvm.relay.collage.transfer.shipped import vector_bits
+    from tvm.relay.collage.machine.environment import vector_bits
 
     return {"net": name, "vector_bits": vector_bits()}
 
@@ -190,7 +193,7 @@ def summary(found: Mapping[str, Any]) -> str:
     return "; ".join(Gain.from_json(found["gain"]).lines()[1:])
 
 
-def told(name: str) -> Any:
+def told(name: str) -> OnStep:
     """Tells of a kernel of the net now and then."""
     last = [time.monotonic()]
 

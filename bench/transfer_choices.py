@@ -13,17 +13,22 @@ Docs: docs/transfer.md. Test: bench/test_transfer.py.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import transfer
-from harness import arguments
+from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table
+
+# For one transfer, whose trials are few and bounded by --schedules.
+_MOST_SECONDS = 3600
 
 
 def main(given: list[str] | None = None) -> int:
@@ -44,7 +49,12 @@ def main(given: list[str] | None = None) -> int:
         Job(name, transfer.key_of(name), lambda name=name: measure(name, options))
         for name in options.nets
     ]
-    print(tables(run(jobs, book, summary, budget=options.budget, keep=options.keep)), end="")
+    try:
+        found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    except RuntimeError as error:
+        print(f"transfer_choices: {error}", file=sys.stderr)
+        return 1
+    print(tables(found), end="")
     return 0
 
 
@@ -52,16 +62,26 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What the net gains from each log, and which were chosen and best, as `collage tt many` tells.
     RuntimeError with its message where it fails."""
     command = [sys.executable, "-m", "tvm.relay.collage", "tt", "many"]
-    command += [str(transfer.file_of(name, options)), "-o", str(options.folder / "many")]
     sources = [transfer.log_of(each, options) for each in options.nets if each != name]
+    command += [str(transfer.file_of(name, options)), "-o", str(folder_for(sources, options))]
     command += ["--from", *map(str, sources), "--schedules", str(options.schedules)]
     command += ["--rounds", str(options.rounds), "--target", options.target]
+    command += ["--seconds", str(_MOST_SECONDS)]
     done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{name}: collage tt many ended with {done.returncode}")
     found = json.loads(done.stdout)
     [choice] = found["choices"]
     return {"rows": found["rows"], "choice": choice}
+
+
+def folder_for(sources: Sequence[Path], options: argparse.Namespace) -> Path:
+    """Where `collage tt many` keeps what it found: it goes on with what is there, which must be of
+    the same logs and conditions."""
+    conditions = transfer.conditions_of(options)
+    counted = {name: conditions[name] for name in transfer.COUNTED}
+    logs = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
+    return options.folder / f"many-{records.digest({**counted, 'logs': logs})}"
 
 
 def summary(found: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ the kind that they are for:
     collage tt export --models resnet18,mobilenetv2 -o nets --python .venv-zoo/bin/python
     python tools/make_records.py nets/*.onnx --folder build/records --trials 500 --budget 7200
 
-It goes on where it stopped: run it again until all nets have their trials. Of the schedules that it
-found the file keeps those that make TVM's candidates of the same net faster here than TVM's default
-schedules do, since each of them costs every search that it may serve a measurement. The file says
+It goes on where it stopped: run it again until all nets have their trials. Then it measures TVM's
+candidates of each net with the schedules that were found and without, and the file keeps those that
+were faster, since each of them costs every search that it may serve a measurement. The file says
 how many trials the kernel had that had the fewest, and on which machine.
 Test: tools/test_make_records.py.
 """
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("nets", nargs="+", type=Path, help="ONNX files")
     add("--folder", type=Path, required=True, help="of the logs, a net each")
     add("--trials", type=int, default=64, help="of each kernel (64)")
-    add("--budget", type=float, default=600.0, help="seconds for all nets together now (600)")
+    add("--budget", type=float, default=600.0, help="seconds to search all nets in (600)")
     add("--best", type=int, default=1, help="trials of each kernel that the file keeps (1)")
     add("--output", type=Path, help="instead of the package's own file")
     add("--search-model", choices=["xgb", "random"], default="xgb")
@@ -84,8 +84,8 @@ def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) ->
 
 
 def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str]:
-    """The kernels of a log, by workload, whose best trial makes a candidate of TVM's for the net
-    faster than TVM's default schedule. CollageError as for `search`."""
+    """The kernels of a log, by workload, with whose best trial a candidate of TVM's for the net was
+    measured to be faster than with TVM's default schedule. CollageError as for `search`."""
     import tvm
     from tvm.relay.collage import CollageOptions, optimize
     from tvm.relay.collage.targets import host_named
@@ -100,6 +100,7 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
         tune_model="random",
         tune_seconds=1e-3,
         tune_log=str(log),
+        shipped_records=False,  # which would be judged in place of the log's
         guard=False,
         log_level="error",
     )
@@ -114,10 +115,10 @@ def write(logs: list[Path], faster: set[str], output: Path | None = None, best: 
     be too large, or hold nothing."""
     import tvm
     from tvm.relay.collage.files import write_whole
-    from tvm.relay.collage.machine.environment import cpu_model, tvm_build
+    from tvm.relay.collage.machine.environment import cpu_model, tvm_build, vector_bits
     from tvm.relay.collage.transfer.kernel import to_comment
     from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor
-    from tvm.relay.collage.transfer.shipped import MADE, RECORDS, vector_bits
+    from tvm.relay.collage.transfer.shipped import MADE, RECORDS
 
     lines = [line for log in logs for line in read_ansor(log)]
     facts = {
@@ -127,8 +128,8 @@ def write(logs: list[Path], faster: set[str], output: Path | None = None, best: 
         "tvm": tvm_build(),
         "date": datetime.date.today().isoformat(),
     }
-    kernels = kernels_of(*logs)
-    kept = [line for line in distil(lines, best) if line.workload in {*kernels} & faster]
+    kernels = {name: each for name, each in kernels_of(*logs).items() if name in faster}
+    kept = [line for line in distil(lines, best) if line.workload in kernels]
     if not kept:
         raise ValueError(
             "no kernel has a trial that is faster than TVM's default schedule: give it more "

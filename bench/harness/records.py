@@ -80,16 +80,11 @@ def conditions(settings: Record, packages: Iterable[str]) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """What figures depend on. Cloud machines of several generations share the mere name of a CPU,
-    and TVM has other schedules for vectors of another width."""
+    """What figures depend on. Cloud machines of several generations share the mere name of a
+    CPU, so that its family and model are told, too."""
     from tvm.relay.collage.machine.environment import cpu_model  # --help needs no TVM
-    from tvm.relay.collage.transfer.shipped import vector_bits
 
-    return {
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "vector_bits": vector_bits(),
-    }
+    return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0))}
 
 
 def machine_line(threads: int) -> str:

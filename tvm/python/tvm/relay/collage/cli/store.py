@@ -16,11 +16,12 @@ from typing import Any
 from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError
+from ..machine.environment import vector_bits
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
-from ..transfer.shipped import made, shipped_kernels, shipped_log, vector_bits
+from ..transfer.shipped import made, shipped_kernels, shipped_log
 
 
 def add_parser(commands: Any) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+from collections.abc import Iterable
 
 import tvm
 from tvm_collage.threads import cpu_set
@@ -60,6 +61,12 @@ def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
     except OSError:
         pass
     return frozenset()
+
+
+def vector_bits(flags: Iterable[str] | None = None) -> int:
+    """Of this CPU's widest vectors of floats."""
+    found = read_cpu_flags() if flags is None else frozenset(flags)
+    return 512 if "avx512f" in found else 256 if "avx2" in found else 128
 
 
 def thread_text() -> str:

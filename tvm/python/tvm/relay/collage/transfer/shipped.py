@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 
 from ..errors import OptionError
-from ..machine.environment import read_cpu_flags
+from ..machine.environment import vector_bits
 from ..relay_util.walk import elements_of, operator_calls, tensors_of
 from ..tuning.logs import Line
 from .kernel import Kernel
@@ -27,12 +27,6 @@ NAME = "shipped"
 RECORDS = Path(__file__).parent / "records"
 # What the file says of itself; a comment to other readers, as those of transfer/kernel.py.
 MADE = "# made "
-
-
-def vector_bits(flags: Iterable[str] | None = None) -> int:
-    """Of this CPU's widest vectors of floats."""
-    found = read_cpu_flags() if flags is None else frozenset(flags)
-    return 512 if "avx512f" in found else 256 if "avx2" in found else 128
 
 
 def shipped_log(bits: int | None = None) -> Path | None:
