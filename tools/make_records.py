@@ -18,7 +18,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -92,20 +94,22 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
     from tvm.relay.collage.tuner.pipeline import load_onnx
     from tvm.relay.collage.tuning.logs import lines_of
 
-    # A search that has no time finds nothing new: it judges what the log has. Whole nets are left
-    # to the guard of each build that the file serves.
-    judging = CollageOptions(
-        tune=1,
-        tuner="ansor",
-        tune_model="random",
-        tune_seconds=1e-3,
-        tune_log=str(log),
-        shipped_records=False,  # which would be judged in place of the log's
-        guard=False,
-        log_level="error",
-    )
-    with tvm.transform.PassContext(opt_level=3):
-        found = optimize(load_onnx(net, {}), {}, [host_named(options.target, "--target")], judging)
+    host = host_named(options.target, "--target")
+    with tempfile.TemporaryDirectory() as folder, tvm.transform.PassContext(opt_level=3):
+        # A search that has no time finds nothing new: it judges what the log has. Of kernels that
+        # the net's other candidates have it makes notes, which are not for the log itself. Whole
+        # nets are left to the guard of each build that the file serves.
+        judging = CollageOptions(
+            tune=1,
+            tuner="ansor",
+            tune_model="random",
+            tune_seconds=1e-3,
+            tune_log=shutil.copy(log, folder),
+            shipped_records=False,  # which would be judged in place of the log's
+            guard=False,
+            log_level="error",
+        )
+        found = optimize(load_onnx(net, {}), {}, [host], judging)
     return {line.workload for line in lines_of(found.records)}
 
 
