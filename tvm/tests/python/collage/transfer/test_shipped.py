@@ -104,7 +104,7 @@ def test_the_store_tells_of_them(records, capsys, monkeypatch):
     assert "none for this CPU, whose vectors have 128 bits" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", sorted(shipped.RECORDS.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(shipped.RECORDS.glob("*")), ids=lambda path: path.name)
 def test_what_is_really_shipped_is_small_names_its_making_and_can_be_used(path):
     assert path.name in {f"x86-{bits}.jsonl" for bits in (128, 256, 512)}
     assert path.stat().st_size < 5_000_000

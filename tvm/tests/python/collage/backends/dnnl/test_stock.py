@@ -11,7 +11,15 @@ import sys
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import build, constant, function_of, random_inputs, reference, run
+from onednn_nets import (
+    build,
+    constant,
+    function_of,
+    needs_vnni,
+    random_inputs,
+    reference,
+    run,
+)
 from relay_text import composites, operators
 from tvm import relay
 from tvm.relay import nn
@@ -135,6 +143,7 @@ def halves(function, inputs):
     return np.concatenate(outputs, axis=1)
 
 
+@needs_vnni
 @pytest.mark.parametrize("has_sum", [False, True])
 def test_int8_is_one_composite_and_right(has_sum):
     rng = np.random.default_rng(0)
