@@ -12,10 +12,14 @@ from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.dnnl.types import why_bytes_are_inexact
 from tvm.relay.collage.backends.interface import TARGET_OPTIONS
+from tvm.relay.collage.machine.environment import read_cpu_flags
 from tvm.relay.op.contrib import get_pattern_table
 
 get_backend("dnnl")  # registers relay.ext.dnnl
 needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
+needs_avx512 = pytest.mark.skipif(
+    "avx512f" not in read_cpu_flags(), reason="without AVX-512 oneDNN has other kernels for it"
+)
 
 
 def var(name, *shape, dtype="float32"):
