@@ -352,6 +352,20 @@ def test_no_description_at_all(described):
             create(kind, text, [])
 
 
+@pytest.mark.parametrize("part, where", [("onednn matmul", b"tmul"), ("onednn matmul", b"part")])
+def test_bytes_that_are_no_text_are_told(part, where, described):
+    """In the name of an operation or of the part, as in a library that was damaged."""
+    kind, description, constants = described[part]
+    saved = json.loads(tvm.ir.save_json(create(kind, description, constants)))
+    (node,) = (each for each in saved["nodes"] if "repr_b64" in each)
+    whole = base64.b64decode(node["repr_b64"])
+    damaged = whole.replace(where, b"\xff" + where[1:], 1)
+    node["repr_b64"] = base64.b64encode(damaged).decode()
+    told = "unknown operation 'mamul'|its name is 'art'"
+    with pytest.raises(ValueError, match=f"the description of a part is wrong: .*({told})"):
+        tvm.ir.load_json(json.dumps(saved))
+
+
 def test_a_part_of_format_1_runs(described):
     """It was saved with names of its constants, whose arrays TVM's const loader brought."""
     kind, description, constants = described["onednn dense"]

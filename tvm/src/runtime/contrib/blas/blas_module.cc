@@ -36,7 +36,7 @@ constexpr size_t kMostAxes = 12;
 void CheckNode(const partition::NodeChecks& checks) {
   const NodeDesc& node = checks.node();
   if (node.kind != "matmul") {
-    LOG(FATAL) << "ValueError: partition: unknown operation '" << node.kind << "'; known: matmul";
+    partition::Refuse("unknown operation '" + node.kind + "'; known: matmul");
   }
   checks.NumInputs(2, 3);
   checks.NoPostOps();

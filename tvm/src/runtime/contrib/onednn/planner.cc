@@ -40,8 +40,7 @@ const NodeKind& GetNodeKind(const std::string& kind) {
   if (found == NodeKinds().end()) {
     std::ostringstream known;
     for (const auto& entry : NodeKinds()) known << " " << entry.first;
-    LOG(FATAL) << "ValueError: oneDNN partition: unknown operation '" << kind
-               << "'; known:" << known.str();
+    partition::Refuse("oneDNN: unknown operation '" + kind + "'; known:" + known.str());
   }
   return found->second;
 }

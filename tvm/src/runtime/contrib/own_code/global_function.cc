@@ -13,6 +13,7 @@
 
 #include <utility>
 
+#include "../partition/printable.h"
 #include "own_code.h"
 
 namespace tvm {
@@ -34,7 +35,7 @@ class GlobalFunctionProgram final : public partition::Program {
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     const runtime::PackedFunc* function = runtime::Registry::Get(name_);
     if (!function) {
-      LOG(FATAL) << "ValueError: a partition runs the function '" << name_
+      LOG(FATAL) << "ValueError: a partition runs the function '" << partition::Printable(name_)
                  << "', which is not registered in this process: import the module that registers "
                     "it (tvm.register_func)";
     }

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "checked_data.h"
+#include "printable.h"
 #include "thread_pool.h"
 
 namespace tvm {
@@ -126,6 +127,8 @@ class PartitionModuleNode final : public ModuleNode {
     if (is_whole && names.empty()) constants.resize(GraphDesc::FromJson(json).constants.size());
     for (NDArray& constant : constants) is_whole = is_whole && constant.Load(stream);
     if (!is_whole) LOG(FATAL) << "ValueError: " << kind->type_key << ": the library is cut short";
+    // Messages name it.
+    if (Printable(symbol) != symbol) Refuse("its name is '" + symbol + "'");
     return Create(kind, symbol, json, std::move(names), std::move(constants), true);
   }
 
