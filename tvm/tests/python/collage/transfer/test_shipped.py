@@ -2,18 +2,22 @@
 """Schedules that come with the package: for which CPUs and modules, and that a build uses one only
 where it is faster."""
 
+import dataclasses
 import json
 
 import pytest
-from transfer_nets import TARGET, conv, dense, kernel, source
+from relay_text import parse
+from transfer_nets import SIZE, TARGET, conv, dense, kernel, source
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.machine import environment
+from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import sources_of
 from tvm.relay.collage.tuner import session, tuner
+from tvm.relay.collage.tuner.ansor_search import tasks_with_calls
 from tvm.relay.collage.tuning import load_records
 from tvm.target import Target
 
@@ -26,6 +30,9 @@ FIELDS = {
 }
 # Of the padded convolution: as Ansor would, its image in tiles.
 FAST = [["CI", 5], ["SP", 3, 2, 8, [2, 2], 1], ["FU", 6, [0, 1, 2]], ["AN", 6, 0, 3]]
+IMAGE = f"Tensor[(1, 16, {SIZE}, {SIZE}), float32]"
+# As Ansor's searches name it: by its operators.
+KERNEL = dataclasses.replace(kernel(conv), name="vm_mod_fused_nn_contrib_conv2d_NCHWc_add_nn_relu")
 FACTS = {"nets": {"net": 16}, "cpu": "a CPU", "threads": 2, "date": "2026-11-24"}
 
 
@@ -36,7 +43,7 @@ def records(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset({"avx2", "fma"}))
     path = tmp_path / "x86-256.jsonl"
     line = source(FAST).line.replace(str(TARGET), "llvm -mcpu=other")
-    path.write_text(f"{shipped.MADE}{json.dumps(FACTS)}\n{to_comment(kernel(conv))}\n{line}\n")
+    path.write_text(f"{shipped.MADE}{json.dumps(FACTS)}\n{to_comment(KERNEL)}\n{line}\n")
     return path
 
 
@@ -50,17 +57,22 @@ def test_the_width_of_the_vectors_decides(records, monkeypatch):
     assert shipped.log_named("other.jsonl") == "other.jsonl"
     [line] = shipped.shipped_lines(TARGET)
     assert (line.target, line.origin) == (str(TARGET), "shipped")
-    assert shipped.shipped_kernels() == [kernel(conv)] and shipped.made(records) == FACTS
+    assert shipped.shipped_kernels() == [KERNEL] and shipped.made(records) == FACTS
     monkeypatch.setattr(environment, "read_cpu_flags", frozenset)
     assert shipped.shipped_log() is None and shipped.shipped_lines(TARGET) == []
     with pytest.raises(OptionError, match="CPUs with vectors of 128 bits"):
         shipped.log_named("shipped")
 
 
-def test_a_module_without_an_output_of_that_size_is_known_at_once(records):
+def test_a_module_without_such_an_operator_of_that_size_is_known_at_once(records):
     kernels = shipped.shipped_kernels()
     assert shipped.may_serve(conv(), kernels)
     assert not shipped.may_serve(dense(), kernels) and not shipped.may_serve(conv(), [])
+    # Nor is one of that size that another operator makes, or one element by element.
+    pooled = parse(f"def @main(%x: {IMAGE}) {{ nn.max_pool2d(nn.relu(%x), pool_size=[1, 1]) }}")
+    assert not shipped.may_serve(pooled, kernels)
+    offer = session.Shipped((), kernels)
+    assert offer.may_serve(conv(), set()) and not offer.may_serve(conv(), {kernels[0].workload})
     assert session.shipped_of(CollageOptions(), dense(), TARGET) == session.Shipped()
     assert session.shipped_of(CollageOptions(shipped_records=False), conv(), TARGET).lines == ()
     assert session.shipped_of(CollageOptions(tune=1), conv(), TARGET).lines == ()  # AutoTVM's
@@ -81,6 +93,26 @@ def test_a_build_judges_them_by_default_and_says_whose_they_are(records, is_bett
         assert "schedules: 1 shipped" in result.Summary()
 
 
+@pytest.mark.parametrize("is_better", [True, False])
+def test_a_build_that_knows_all_costs_starts_no_worker(records, is_better, tmp_path, monkeypatch):
+    """Nor to ask which kernels there are."""
+    monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
+    fields = {**FIELDS, "store": str(tmp_path / "costs.sqlite"), "guard": False}
+    first = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
+    assert bool(first.records) == is_better
+    started = []
+    begin = WorkerProcess.__init__
+    monkeypatch.setattr(
+        WorkerProcess, "__init__", lambda *given: (started.append(1), begin(*given))[1]
+    )
+    second = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
+    assert not started and second.records.digest() == first.records.digest()
+    # A file with other schedules of the same kernels asks for other costs, and for no other list.
+    monkeypatch.setattr(shipped, "RECORDS", tmp_path / "none")
+    without = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
+    assert not without.records
+
+
 def test_the_option_turns_them_off(records, monkeypatch):
     monkeypatch.setattr(tuner, "_is_better", lambda after, before: True)
     options = CollageOptions(shipped_records=False, **FIELDS)
@@ -90,7 +122,7 @@ def test_the_option_turns_them_off(records, monkeypatch):
 
 def test_they_can_be_transferred(records):
     [found] = sources_of([shipped.log_named("shipped")])
-    assert found.kernel == kernel(conv)
+    assert found.kernel == KERNEL
 
 
 def test_the_store_tells_of_them(records, capsys, monkeypatch):
@@ -115,3 +147,18 @@ def test_what_is_really_shipped_is_small_names_its_making_and_can_be_used(path):
     assert {each.kernel.workload for each in sources} == {
         line.workload for line in shipped.read_ansor(path)
     }
+
+
+# A product of matrices in MobileBERT.
+PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), float32]) {
+  nn.dense(%x, %w, units=128)
+}"""
+
+
+@pytest.mark.parametrize(("flags", "serve"), [({"avx2"}, True), ({"avx2", "avx512f"}, False)])
+def test_what_is_really_shipped_serves_vectors_of_256_bits_alone(flags, serve, monkeypatch):
+    monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags))
+    offer = session.shipped_of(CollageOptions(), parse(PRODUCT), TARGET)
+    tasks = {workload for workload, *_ in tasks_with_calls(parse(PRODUCT), TARGET)}
+    assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
+    assert serve or offer == session.Shipped()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+from tvm.relay.op import OpPattern
 
 from ..errors import OptionError
 from ..machine.environment import vector_bits
@@ -71,13 +72,19 @@ def log_named(name: str) -> str:
 
 
 def may_serve(mod: tvm.IRModule, kernels: Iterable[Kernel]) -> bool:
-    """Whether an operator of a typed module has an output as large as that of one of the kernels:
-    where none has, no record serves the module, which is seen at once."""
-    wanted = {math.prod(kernel.shape) for kernel in kernels}
-    if not wanted:
-        return False
-    values = [tensor for call in operator_calls(mod) for tensor in tensors_of(call.checked_type)]
-    return any(elements_of(tensor) in wanted for tensor in values)
+    """Whether an operator of a typed module is one that the name of a kernel tells, and has an
+    output as large as the kernel's: where none is, no record serves the module, which is seen at
+    once. Those that compute element by element do not count, since no such kernel is tuned."""
+    names: dict[int, list[str]] = {}
+    for kernel in kernels:
+        names.setdefault(math.prod(kernel.shape), []).append(kernel.name)
+    return any(
+        call.op.name.rpartition(".")[2] in name
+        for call in (operator_calls(mod) if names else ())
+        if (call.op.get_attr("TOpPattern") or 0) > OpPattern.INJECTIVE
+        for tensor in tensors_of(call.checked_type)
+        for name in names.get(elements_of(tensor) or 0, ())
+    )
 
 
 def _for(line: Line, target: str) -> Line:
