@@ -8,8 +8,9 @@ the kind that they are for:
 
 It goes on where it stopped: run it again until all nets have their trials. Then it measures TVM's
 candidates of each net with the schedules that were found and without, and the file keeps those that
-were faster, since each of them costs every search that it may serve a measurement. The file says
-how many trials the kernel had that had the fewest, and on which machine.
+were faster, since each of them costs every search that it may serve a measurement. For the same
+reason kernels that hardly count in their net are left out. The file says how many trials the kernel
+had that had the fewest, and on which machine.
 Test: tools/test_make_records.py.
 """
 
@@ -27,6 +28,8 @@ from pathlib import Path
 
 # What the package may grow by.
 MOST_BYTES = 5_000_000
+# Of the time of a net's kernels together. What takes less can hardly make the net faster.
+LEAST_SHARE = 0.01
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +58,11 @@ def main(arguments: list[str] | None = None) -> int:
             if share > 0:
                 search(net, log, share, options)
         searched = [(net, log) for net, log in zip(options.nets, logs, strict=True) if log.exists()]
-        faster = {each for net, log in searched for each in worth_shipping(net, log, options)}
+        faster = {
+            each
+            for net, log in searched
+            for each in worth_shipping(net, log, options) & that_count(log)
+        }
         count = write([log for _, log in searched], faster, options.output, options.best)
     except (CollageError, ValueError) as error:
         print(f"make_records: {error}", file=sys.stderr)
@@ -111,6 +118,21 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
         )
         found = optimize(load_onnx(net, {}), {}, [host], judging)
     return {line.workload for line in lines_of(found.records)}
+
+
+def that_count(log: Path) -> set[str]:
+    """The kernels of a log, by workload, that take a share of their net's time that counts: each as
+    fast as its best trial, and as often as the net runs it."""
+    from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor
+
+    calls = {workload: each.calls for workload, each in kernels_of(log).items()}
+    seconds = {
+        line.workload: (line.seconds or 0.0) * calls[line.workload]
+        for line in distil(read_ansor(log))
+        if line.workload in calls
+    }
+    least = LEAST_SHARE * sum(seconds.values())
+    return {workload for workload, each in seconds.items() if each >= least}
 
 
 def write(logs: list[Path], faster: set[str], output: Path | None = None, best: int = 1) -> int:

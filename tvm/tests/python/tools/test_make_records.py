@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The script that makes the schedules of the package, on a tiny net with two trials."""
 
+import dataclasses
 import json
 import os
 
@@ -104,6 +105,20 @@ def test_the_budget_is_shared_and_what_one_net_leaves_is_the_next_ones(searched,
     code, output = run(tmp_path, "--budget", "60", "--best", "3")
     assert [line.seconds for line in read_ansor(output)] == [1e-3, 1e-3, 2e-3]
     assert output.read_text().count("# kernel") == 1
+
+
+def test_a_kernel_that_hardly_counts_in_its_net_is_left_out(tmp_path):
+    kernels = [kernel(conv), *(kernel(conv, size=size) for size in (4, 16))]
+    # Seconds, and how often the net runs it: half of the time, half of it, and nearly nothing.
+    shares = [(1e-2, 1), (1e-3, 10), (1e-4, 1)]
+    log = tmp_path / "net.jsonl"
+    for each, (seconds, calls) in zip(kernels, shares, strict=True):
+        row = json.loads(source(FAST, seconds=seconds).line)
+        row["i"][0][0] = each.workload
+        with open(log, "a") as file:
+            print(to_comment(dataclasses.replace(each, calls=calls)), file=file)
+            print(json.dumps(row), file=file)
+    assert make_records.that_count(log) == {each.workload for each in kernels[:2]}
 
 
 def test_a_file_that_is_too_large_and_one_without_a_trial_are_not_written(
