@@ -213,7 +213,7 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
         f"  {NAME}: 8 s less in all, with its best candidate for this: 11 s for what takes 19 s "
         "here",
         "    1 s for 1 operator, node 5",
-        "    10 s for the other 1 operator of its part, in pieces: 1 on tvm",
+        "    10 s for the other operator of its part, on tvm",
         "    by parts alone it is faster, but plans ship by what they take end to end",
     ]
     [exp] = explain(shipped, "tvm", op="exp")["nodes"]
@@ -329,9 +329,9 @@ def test_nothing_is_cut_of_what_is_asked_for_whole(monkeypatch, result):
     monkeypatch.setattr(lines_module, "_MOST_REASONS", 0)
     told = explain(report, "tvm", backend=NAME)
     text = "\n".join(explain_lines(told, is_long=False))
-    assert f"  not {NAME}: 1 other reasons: --all tells them" in text
+    assert f"  not {NAME}: 1 more: --all tells all" in text
     text = "\n".join(explain_lines(told, is_long=False, is_whole=True))
-    assert "other reasons" not in text and text.count(f"  not {NAME}: ") == 5
+    assert "more: --all" not in text and text.count(f"  not {NAME}: ") == 5
 
 
 def test_a_plan_that_no_file_holds_is_told_without_places(result):

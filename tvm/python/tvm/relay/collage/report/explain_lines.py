@@ -215,7 +215,7 @@ class _Writer:
         ]
         shown = self._some(texts, _MOST_REASONS)
         left = len(texts) - len(shown)
-        return [*known, *shown, *([f"{left} other reasons: --all tells them"] if left else [])]
+        return [*known, *shown, *([f"{left} more: --all tells all"] if left else [])]
 
     def _state(self, reason: dict[str, Any] | None, is_kernel: bool = True) -> str:
         """Why a backend does not have a node."""

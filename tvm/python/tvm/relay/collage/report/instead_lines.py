@@ -27,9 +27,7 @@ def instead_lines(instead: dict[str, Any], operators: Operators, told: dict[str,
         text.candidate,
     ]
     for rest in filter(None, [text.rest.removeprefix(", ")]):
-        by = Counter(each["backend"] for each in instead["rest"] or [])
-        pieces = ", ".join(f"{count} on {name}" for name, count in by.most_common())
-        lines.append(f"{rest} of {_those(instead)}{f', in pieces: {pieces}' if pieces else ''}")
+        lines.append(f"{rest} of {_those(instead)}{_who(instead['rest'] or [])}")
     return [*lines, *filter(None, [text.borders, _why_not_less(instead, told)])]
 
 
@@ -54,7 +52,7 @@ class _Text:
         self.candidate = f"{self.own} for {operators.text(candidate['nodes'])}"
         # In just the place of one part, whose operators stand above.
         self.is_same = len(instead["here"]) == 1 and not left
-        others = f"for the other {left} operator{'s' * (left != 1)}"
+        others = f"for the other {f'{left} operators' if left > 1 else 'operator'}"
         self.rest = f", {alike[2] if rest is not None else NOT_MEASURED} {others}" if left else ""
         flags = dict.fromkeys(flag for part in instead["here"] for flag in part["flags"])
         self.here = (NOT_MEASURED if here is None else alike[3]) + flags_text(flags)
@@ -64,6 +62,14 @@ class _Text:
             if more is None
             else f"{alike[0]} {'more' if more >= 0 else 'less'}"
         )
+
+
+def _who(rest: list[dict[str, Any]]) -> str:
+    """Who would run the other operators."""
+    by = Counter(each["backend"] for each in rest)
+    if len(rest) < 2:
+        return "".join(f", on {name}" for name in by)
+    return ", in pieces: " + ", ".join(f"{count} on {name}" for name, count in by.most_common())
 
 
 def _those(instead: dict[str, Any]) -> str:
