@@ -22,6 +22,8 @@ from .times import sum_remark
 _FAR = 2.0
 # Reasons that are about the plan by operators, and not about the backend.
 _OF_A_PLAN = ("slower", "no_better_plan", "not_measured")
+# Kinds of nodes that run nowhere, by what they are.
+_LEAVES = {"var": "an input", "const": "a constant"}
 # Calls that are named beside a node that is none.
 _MOST_CALLS = 3
 
@@ -39,7 +41,7 @@ def explain(
     is another, and what is known of it on each backend.
 
     `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. OptionError where
-    there is none of them, or the report has no graph.
+    there is none of them, FileError where the report has no graph.
     """
     found = []
     parts: dict[str, list[Part]] = {}
@@ -83,7 +85,7 @@ def explain(
         )
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
-        raise OptionError(f"no function was searched, so that there is no node: {why}")
+        raise FileError(f"no function was searched, so that there is no node: {why}")
     if backend is not None and backend not in names:
         known = ", ".join(sorted(names))
         raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
@@ -107,7 +109,9 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
     """Whether a node is to be told of; without an index or an operator all kernels are."""
     if op is not None and op.lower() not in (each.op.lower(), each.op.rpartition(".")[2].lower()):
         return False
-    return each.index == node if node is not None else op is not None or each.is_kernel
+    if node is not None:
+        return each.index == node and each.kind not in _LEAVES
+    return op is not None or each.is_kernel
 
 
 def _part_of(layers: Layers, plan: str) -> dict[int, Part]:
@@ -273,7 +277,7 @@ def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
     there = None
     if reason.candidate is not None:
         if reason.candidate >= len(graph.costed):
-            raise OptionError(
+            raise FileError(
                 f"the report is damaged: a reason names candidate {reason.candidate}, of which "
                 f"there are {len(graph.costed)}: build again with "
                 + option("report", "the option report")
@@ -299,9 +303,11 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
         return f"the graph has no node {node} that is {op}"
     if node is not None:
         calls = ", ".join(map(str, _nearest_calls(node, report)))
+        kind = next((each["kind"] for each in nodes if each["index"] == node), "")
+        what = _LEAVES.get(kind, "the name of an operator or a function")
         return (
-            f"node {node} is the name of an operator or a function, no call; the nearest calls are "
-            f"{calls}: `collage explain --all` shows all"
+            f"node {node} is {what}, no call; the nearest calls are {calls}: `collage explain "
+            "--all` shows all"
         )
     names = {each["op"] for each in nodes if each["is_kernel"]}
     known = ", ".join(sorted(filter(None, names))) or "none"
@@ -328,7 +334,7 @@ def _read(kind: Any, value: Any) -> Any:
     try:
         return read(kind, value)
     except RecordError as error:
-        raise OptionError(
+        raise FileError(
             f"the report is of another version of tvm-collage and cannot be explained ({error}): "
             "make it again"
         ) from None
