@@ -76,7 +76,8 @@ def trial(request: dict[str, Any]) -> Facts:
     ):
         mod, params = models.to_relay(files.model)
         yield {"stage": "search with all backends"}
-        result = collage.optimize(mod, params, _targets(request["backends"]).all)
+        targets = _targets(request["backends"]).all
+        result = collage.optimize(mod, params, targets)
         yield facts_of_search(result)
         prepared = prepare(mod, params, collage.host_target(), opt_level=3)
         libraries = Libraries(files.folder)
@@ -90,7 +91,11 @@ def trial(request: dict[str, Any]) -> Facts:
             is_single(result.plan),
             any(map(_is_own, result.kernels)),
         )
-        graph_level = libraries.add_searched(result)
+        best = searched_placement(result)
+        graph_level = None
+        if best:
+            searched = collage.optimize(mod, params, targets, placement=best)
+            graph_level = libraries.add(f"{SEARCHED}1", searched.mod, result.records)
         yield {"stage": "measure", "columns_spent": spent, "not_built": libraries.failed}
         contestants = [
             Contestant.of_library(name, file, files.inputs, environment=files.environment)
@@ -215,16 +220,6 @@ class Libraries:
             self.failed[name] = last_line(error)
         return name
 
-    def add_searched(self, result: collage.Result) -> str | None:
-        """The name of the best plan of the search of whole plans, None where it is not new."""
-        name = f"{SEARCHED}1"
-        equals = {item.name: item.same_as for item in result.guard.comparisons}
-        if name not in equals:
-            return None
-        if equals[name] == "" and name not in self.files:
-            self._write(name, result.guard.libraries[name])
-        return name if name in self.files else None
-
     def _write(self, name: str, library: Any) -> None:
         file = str(self._folder / f"plan_{len(self.files)}.so")
         library.export_library(file)
@@ -248,6 +243,15 @@ def facts_of_search(result: collage.Result) -> dict[str, Any]:
         ],
         "own_kernels": sum(map(_is_own, result.kernels)),
     }
+
+
+def searched_placement(result: collage.Result) -> collage.Placement | None:
+    """Of the best plan that the search of whole plans tried; None where it tried none."""
+    if not (result.search and result.search.best):
+        return None
+    best = next(iter(result.search.best))
+    name = next(trial.name for trial in result.search.trials if trial.key == best)
+    return result.placements.placement(name)
 
 
 def _is_own(choice: KernelChoice) -> bool:

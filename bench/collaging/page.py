@@ -37,7 +37,9 @@ def tables(records: Sequence[Record]) -> str:
         return "No records.\n"
     order = sorted(records, key=lambda record: (record["batch"], record["from"], record["net"]))
     done = [record for record in order if not record["failure"]]
-    parts = [_conditions(order), _summary(done), "### What ships\n", _shipped(done)]
+    parts = ["### In short\n", _mixes(done), _gains(done)]
+    parts += ["### How it was measured\n", _conditions(order)]
+    parts += ["### What ships\n", _shipped(done)]
     parts += ["### One backend more in each column\n", _columns(done)]
     parts += ["### The cold search\n", _search(done), "### Failures\n", _failures(order)]
     return "\n".join(parts) + "\n"
@@ -62,35 +64,39 @@ def mean(ratios: Iterable[Ratio]) -> tuple[float, float, float, int] | None:
     return math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(known)
 
 
-def _summary(records: Sequence[Record]) -> str:
-    lines = []
-    for batch in sorted({record["batch"] for record in records}):
-        for source in sorted({record["from"] for record in records}):
-            mine = [r for r in records if (r["batch"], r["from"]) == (batch, source)]
-            if mine:
-                lines.append(f"- Batch {batch}, nets of {source}: {_of_group(mine)}.")
-    return "\n".join(lines) + "\n"
-
-
-def _of_group(records: Sequence[Record]) -> str:
-    mixes = sum(map(is_mix, records))
-    own = sum(is_mix(record) or record["own_kernels"] > 0 for record in records)
-    texts = [
-        f"a mix ships on {mixes} of {len(records)} (with own kernels inside a backend's parts "
-        f"counted as a backend on {own})"
+def _groups(records: Sequence[Record]) -> list[tuple[list[str], list[Record]]]:
+    """Records by batch and where their nets are from, each group with its first cells."""
+    keys = sorted({(record["batch"], record["from"]) for record in records})
+    return [
+        ([source, str(batch)], [r for r in records if (r["batch"], r["from"]) == (batch, source)])
+        for batch, source in keys
     ]
-    for field, what in _BASES:
-        ratios = [r["shipped"][field] for r in records if r["shipped"].get(field)]
-        found = mean(ratios)
-        if found:
-            *interval, count = found
-            lows = sum(ratio[1] >= LEAST for ratio in ratios)
-            slower = sum(ratio[2] is not None and ratio[2] < 1 for ratio in ratios)
-            texts.append(
-                f"over the {what} {interval_text(interval)} in the geometric mean of {count}, "
-                f"lower bound at {LEAST} or more on {lows}, surely slower on {slower}"
-            )
-    return "; ".join(texts)
+
+
+def _mixes(records: Sequence[Record]) -> str:
+    head = ["nets of", "batch", "nets", "a mix of parts ships on", "with own kernels counted, on"]
+    lines = []
+    for cells, group in _groups(records):
+        own = sum(is_mix(record) or record["own_kernels"] > 0 for record in group)
+        lines.append([*cells, str(len(group)), str(sum(map(is_mix, group))), str(own)])
+    return markdown_table(head, lines)
+
+
+def _gains(records: Sequence[Record]) -> str:
+    head = ["nets of", "batch", "over", "nets", "geometric mean"]
+    head += [f"lower bound at {LEAST} or more", "surely slower"]
+    lines = []
+    for cells, group in _groups(records):
+        for field, what in _BASES:
+            ratios = [r["shipped"][field] for r in group if r["shipped"].get(field)]
+            found = mean(ratios)
+            if found:
+                *interval, count = found
+                lows = sum(ratio[1] >= LEAST for ratio in ratios)
+                slower = sum(ratio[2] is not None and ratio[2] < 1 for ratio in ratios)
+                numbers = [str(count), interval_text(interval), str(lows), str(slower)]
+                lines.append([*cells, f"the {what}", *numbers])
+    return markdown_table(head, lines)
 
 
 def _shipped(records: Sequence[Record]) -> str:
@@ -179,29 +185,16 @@ def _failures(records: Sequence[Record]) -> str:
 
 
 def _conditions(records: Sequence[Record]) -> str:
-    def every(text: Callable[[Record], str]) -> str:
-        return "; ".join(sorted({text(record["conditions"]) for record in records}))
-
-    lines = [
-        "- Machine: " + every(lambda c: f"{c['machine']['cpu']}, {c['threads']} threads") + ".",
-        "- Backends: " + every(lambda c: ", ".join(c["backends"])) + ".",
-        "- Rounds: " + every(lambda c: str(c["rounds"])) + ".",
-        "- Options: " + every(lambda c: _options(c["collage"])) + ".",
-        "- Tuning records: " + every(_logs) + ".",
-        f"- Days: {'; '.join(sorted({record['date'] for record in records}))}.",
-        f"- Commits of Collage: {_commits(records)}.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _commits(records: Sequence[Record]) -> str:
-    """Which nets each one's figures are of, where they are of several."""
-    nets: dict[str, list[str]] = {}
+    """A line for all nets that were measured alike."""
+    nets: dict[tuple[str, ...], dict[str, None]] = {}
     for record in records:
-        nets.setdefault(record["conditions"]["commit"][:9], []).append(record["net"])
-    if len(nets) == 1:
-        return next(iter(nets))
-    return "; ".join(f"{commit} ({', '.join(dict.fromkeys(of))})" for commit, of in nets.items())
+        told = record["conditions"]
+        machine = f"{told['machine']['cpu']}, {told['threads']} threads"
+        how = (machine, ", ".join(told["backends"]), str(told["rounds"]), _options(told["collage"]))
+        how += (_logs(told), record["date"], told["commit"][:9])
+        nets.setdefault(how, {})[record["net"]] = None
+    head = ["nets", "machine", "backends", "rounds", "options", "tuning records", "day", "commit"]
+    return markdown_table(head, [[", ".join(of), *how] for how, of in nets.items()])
 
 
 def _logs(conditions: Record) -> str:

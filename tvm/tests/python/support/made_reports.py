@@ -117,6 +117,7 @@ def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
         "kernels": [_kernel()],
         "schedules": {"transferred": 12},
         "graph_search": _graph_search(total),
+        "decision": None,
         "placements": {
             "functions": [
                 {
@@ -193,6 +194,7 @@ def _function(nodes, costed, total):
         "candidates": len(rows),
         "costs": {"candidates": 90, "distinct": 60, "asked": 55, "rounds": 4, "never_needed": 5},
         "seconds": total,
+        "transitions": [],
         "is_optimal": True,
         "search": f"{len(nodes)} nodes, {len(rows)} candidates, 4 rounds; optimal",
         "cuts": ["rule combine: limit max_depth cut 3"],

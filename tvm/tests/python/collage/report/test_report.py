@@ -356,6 +356,7 @@ def test_how_many_costs_were_asked_for_of_how_many():
     rows = [("candidates", "8"), ("distinct", "6"), ("never needed", "1"), ("asked", "5")]
     assert cost_rows(result()) == rows
     assert "the other distinct ones, in 2 rounds of the search" in printed(result())
+    assert "The line Search counts otherwise: " in printed(result())
     twice = dataclasses.replace(result(), partitioned=[function_report(), function_report()])
     assert cost_rows(twice)[:2] == [("candidates", "16"), ("distinct", "12")]
 

@@ -49,7 +49,7 @@ def test_a_time_says_what_makes_it_doubtful():
 def test_parts_that_contradict_the_plan_are_said_to_be_busy():
     report = spoilt()
     total = sum(box.seconds for box in boxes_of(report))
-    assert remark_of(report).startswith("The parts alone add up to ") and total > 0
+    assert remark_of(report).startswith("Plan collage's parts add up to ") and total > 0
     assert BESIDE in remark_of(report) and "`collage doctor`" in remark_of(report)
     one = spoilt(flags=())
     part = one["placements"]["functions"][0]["parts"][0]
@@ -66,7 +66,7 @@ def test_of_quiet_costs_it_is_said_what_they_are_good_for(factor):
 
 def test_nothing_is_said_of_what_adds_up_or_is_not_known():
     assert remark_of(made_report(1)) == ""
-    assert remark_of(spoilt(1.4)) == ""
+    assert remark_of(spoilt(1.14)) == "" and remark_of(spoilt(1.2)) != ""
     assert remark_of(spoilt(), "alpha") != "" and remark_of({**spoilt(), "plans": []}) == ""
     twice = spoilt()
     twice["functions"] *= 2
@@ -93,8 +93,10 @@ def test_every_form_marks_busy_parts_and_says_that_they_contradict_the_plan():
     assert len(times) == 7 and all(time.endswith(" (busy)") for time in times)
     told = explain(report, "collage")
     lines = explain_lines(told, is_long=False)
-    assert [line for line in lines if line.startswith("The parts alone")] == told["remarks"] != []
-    heads = [line for line in lines if " (nodes " in line and line[0] != " "]
+    assert (
+        [line for line in lines if line.startswith("Plan collage's parts")] == told["remarks"] != []
+    )
+    heads = [line for line in lines if " operators, nodes " in line and line[0] != " "]
     assert heads and all(line.endswith(" (busy)") for line in heads)
 
 

@@ -7,10 +7,11 @@ Docs: docs/explain.md. Test: cli/test_explain.py.
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
+from ..files import json_text
 from ..report.explain import explain
+from ..report.explain_json import once
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision
 
@@ -43,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
         backend=options.backend,
     )
     if options.json:
-        print(json.dumps(told, indent=1))
+        print(json_text(once(told)))
     else:
         is_long = options.node is not None or options.op is not None
         print("\n".join(explain_lines(told, is_long, options.all)))

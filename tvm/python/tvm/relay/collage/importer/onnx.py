@@ -79,13 +79,13 @@ def _check_model(model: Any) -> None:
 def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
     """ShapeError for shapes that do not fit the graph's inputs."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = {}
+    inputs: dict[str, list[int] | None] = {}
     for each in model.graph.input:
         if each.name not in weights:
             kind = each.type.tensor_type
             # An open size has a name or nothing; some exporters write 0 or -1 for it.
-            sizes = [max(0, dim.dim_value) for dim in kind.shape.dim]
-            inputs[each.name] = sizes if kind.HasField("shape") else None
+            own = [max(0, dim.dim_value) for dim in kind.shape.dim]
+            inputs[each.name] = own if kind.HasField("shape") else None
     unknown = [name for name in shapes if name not in inputs and name not in weights]
     if unknown:
         raise ShapeError(

@@ -9,19 +9,17 @@ from typing import Any
 
 from ..costs.statistics import Interval
 from ..errors import FileError, OptionError
-from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason
-from ..named_options import option
+from ..function_report import FunctionGraph, GraphNode
 from ..placement import SeenPlans
 from ..plans import OP_LEVEL, TVM_ALONE
 from ..records import RecordError, read
+from .explain_nodes import NodeFacts
 from .head import doubt, head_lines
-from .layers import Difference, Layers, Part
-from .times import sum_remark
+from .layers import Layers, Part
+from .times import FAR, sum_remark, times_alike
 
 # From here on a plan takes so many times as long, and not so many percent longer.
-_FAR = 2.0
-# Reasons that are about the plan by operators, and not about the backend.
-_OF_A_PLAN = ("slower", "no_better_plan", "not_measured")
+_TIMES = 2.0
 # Kinds of nodes that run nowhere, by what they are.
 _LEAVES = {"var": "an input", "const": "a constant"}
 # Calls that are named beside a node that is none.
@@ -38,45 +36,78 @@ def explain(
 ) -> dict[str, Any]:
     """JSON values: `plans`, why each other plan did not ship, or `plan` alone where that is another
     than what ships; `nodes`, each kernel with where it runs in `plan`, in what `ships` where that
-    is another, and what is known of it on each backend.
+    is another, and what is known of it on each backend; without `node` and `op` also `parts`, what
+    runs as one, with what each backend would cost there. Docs: docs/explain.md.
 
     `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. OptionError where
     there is none of them, FileError where the report has no graph.
     """
-    found = []
-    parts: dict[str, list[Part]] = {}
-    is_by_operators = True
     ships = report["plan"]
-    names: set[str] = set()
+    # A replay measured nothing: what it replays was measured before.
+    measured = {**report, **(report.get("decision") or {})}
     seen = _read(SeenPlans, report.get("placements"))
     if plan not in seen.names():
         known = ", ".join(seen.names()) or "none"
         raise OptionError(f"there is no plan {plan!r}: the report has {known}")
-    asked = {row["name"] for row in report["plans"]} if plan == ships else {plan}
-    plans = [_plan(row, report) for row in report["plans"] if row["name"] in asked - {ships}]
+    asked = {row["name"] for row in measured["plans"]} if plan == ships else {plan}
+    plans = [_plan(row, measured) for row in measured["plans"] if row["name"] in asked - {ships}]
+    second = _second(measured, {*seen.names()} - {ships}) if plan == ships else None
+    told: dict[str, list[Any]] = {"functions": [], "parts": [], "nodes": []}
+    pairs: list[dict[str, Any]] = []
+    timed: dict[str, list[Part]] = {}
+    names: set[str] = set()
+    is_by_operators, is_optimal = True, True
     for function in report["functions"]:
         if function["skipped"]:
             continue
         graph = _read(FunctionGraph, function.get("graph"))
         layers = Layers(report, seen, function, graph)
+        other = ships if ships in {*seen.names()} - {plan} else ""
+        is_searched = OP_LEVEL in {plan, *seen.names()} and not layers.differences(plan, OP_LEVEL)
+        facts = NodeFacts(function, layers, plan, other, backend, is_searched)
         for row in plans:
             # A plan whose placement no file holds is told of without places.
             if row["is_slower"] and {row["plan"], ships} <= {*seen.names()}:
                 lost = layers.differences(ships, row["plan"])
-                row["places"] += [_place(each) for each in lost if (each.loss or 0.0) > 0]
+                row["loss_seconds"] = _sum(row["loss_seconds"], *(each.loss for each in lost))
+                row["places"] += [facts.place(each) for each in lost if (each.loss or 0.0) > 0]
         names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
-        for name in dict.fromkeys([plan, *({ships} & {*seen.names()})]):
-            parts.setdefault(name, []).extend(layers.parts(name))
-        beside = _beside(layers, plan, graph, seen.names())
-        is_by_operators = is_by_operators and not beside
-        part_of = _part_of(layers, plan)
-        shipped = _part_of(layers, ships) if ships in {*seen.names()} - {plan} else {}
-        for each in graph.nodes:
-            if _is_asked(each, node, op):
-                part = part_of.get(each.index)
-                rows = _backends(each, part, graph, backend, beside)
-                told = _node(function["function"], each, part, rows)
-                found.append({**told, "ships": _part(shipped.get(each.index))})
+        for name in filter(None, (plan, other)):
+            timed.setdefault(name, []).extend(layers.parts(name))
+        is_by_operators &= is_searched
+        is_optimal &= function["is_optimal"]
+        told["functions"].append(facts.function())
+        is_full = node is not None or op is not None
+        told["parts"] += [] if is_full else facts.parts()
+        told["nodes"] += [
+            facts.node(each, is_full) for each in graph.nodes if _is_asked(each, node, op)
+        ]
+        if second and len(told["parts"]) == 1:
+            pairs += facts.best_pairs(layers.parts(second))
+    _check_found(report, told["nodes"], node, op)
+    if backend is not None and backend not in names:
+        known = ", ".join(sorted(names))
+        raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
+    return {
+        "head": [*head_lines(report)[:2], *_before(report, measured)],
+        "doubt": doubt(measured),
+        "ships": ships,
+        "plan": plan,
+        "is_by_operators": is_by_operators,
+        "is_optimal": is_optimal,
+        "plans": [{**row, "remark": _loss_remark(row, measured)} for row in plans],
+        "second": {"plan": second, "pairs": pairs},
+        "remarks": [*filter(None, (sum_remark(measured, *item) for item in timed.items()))],
+        "backend": backend,
+        "nearest_calls": [] if node is None else _nearest_calls(node, report),
+        **told,
+    }
+
+
+def _check_found(
+    report: dict[str, Any], nodes: list[dict[str, Any]], node: int | None, op: str | None
+) -> None:
+    """FileError or OptionError where there is nothing to tell of."""
     if not report["functions"]:
         why = report["guard_skipped"] or "TVM was alone"
         ask = "; `collage explain` of the report or library where that was decided tells why"
@@ -86,23 +117,28 @@ def explain(
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
         raise FileError(f"no function was searched, so that there is no node: {why}")
-    if backend is not None and backend not in names:
-        known = ", ".join(sorted(names))
-        raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
-    if not found:
+    if not nodes:
         raise OptionError(_no_node(node, op, report))
-    return {
-        "head": list(head_lines(report)[:2]),
-        "doubt": doubt(report),
-        "ships": ships,
-        "plan": plan,
-        "is_by_operators": is_by_operators,
-        "plans": plans,
-        "remarks": [*filter(None, (sum_remark(report, *item) for item in parts.items()))],
-        "backend": backend,
-        "nearest_calls": [] if node is None else _nearest_calls(node, report),
-        "nodes": found,
+
+
+def _before(report: dict[str, Any], measured: dict[str, Any]) -> list[str]:
+    """What is to be known of figures that are those of the decision that a replay is of."""
+    if not report.get("decision") or not measured["plans"]:
+        return []
+    return [
+        "A replay measures nothing. What follows was measured when that was decided, and plan "
+        f"{measured['plan']} shipped. {head_lines(measured)[1]}"
+    ]
+
+
+def _second(report: dict[str, Any], others: set[str]) -> str | None:
+    """The fastest of the other plans that ran, by the rounds that it shares with what ships."""
+    ratios = {
+        row["name"]: row["ratio_to_chosen"]["value"]
+        for row in report["plans"]
+        if row["ratio_to_chosen"] and not row["same_as"] and row["name"] in others
     }
+    return min(ratios, key=lambda name: ratios[name], default=None)
 
 
 def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
@@ -112,28 +148,6 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
     if node is not None:
         return each.index == node and each.kind not in _LEAVES
     return op is not None or each.is_kernel
-
-
-def _part_of(layers: Layers, plan: str) -> dict[int, Part]:
-    """By a node's index, the part that holds it in a plan."""
-    return {index: part for part in layers.parts(plan) for index in part.nodes}
-
-
-def _beside(
-    layers: Layers, plan: str, graph: FunctionGraph, seen: list[str]
-) -> dict[str, tuple[str, dict[int, Difference]]]:
-    """By backend the plan that says what it takes where `plan` has another: its own, else that by
-    operators; with the differences by node. {} for the plan by operators itself, which the search's
-    reasons are about."""
-    known = {*seen} - {plan}
-    if OP_LEVEL not in known or not layers.differences(plan, OP_LEVEL):
-        return {}
-    others = {each.name: each.name if each.name in known else OP_LEVEL for each in graph.backends}
-    by_node = {
-        other: {node: each for each in layers.differences(plan, other) for node in each.nodes}
-        for other in set(others.values())
-    }
-    return {backend: (other, by_node[other]) for backend, other in others.items()}
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -147,13 +161,41 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
         text = f"{name} failed: {row['status']}{': ' if row['message'] else ''}{row['message']}."
     elif ratio and ratio["value"] <= 1:
         text = f"{name} is no slower than {ships}, which is simpler: {_percent(row)} end to end."
-    elif ratio and ratio["value"] >= _FAR:
+    elif ratio and ratio["value"] >= _TIMES:
         is_slower = True
         text = f"{name} takes {_times(ratio, f'times as long as {ships} end to end')}."
     else:
         is_slower = True
         text = f"{name} lost to {ships} by {_percent(row)} end to end."
-    return {"plan": name, "text": text, "is_slower": is_slower, "places": []}
+    return {
+        "plan": name,
+        "text": text,
+        "ratio": ratio,
+        "is_slower": is_slower,
+        "places": [],
+        "loss_seconds": 0.0,
+    }
+
+
+def _loss_remark(row: dict[str, Any], report: dict[str, Any]) -> str:
+    """One sentence where a plan's places tell another loss than the plan has end to end; "" where
+    they do not, or where one of both is not known."""
+    ships = next((each for each in report["plans"] if each["is_chosen"]), None)
+    if not row["places"] or row["loss_seconds"] is None or not ships or not ships["seconds"]:
+        return ""
+    whole = (row["ratio"]["value"] - 1) * ships["seconds"]
+    if abs(whole - row["loss_seconds"]) <= (FAR - 1) * ships["seconds"]:
+        return ""
+    lost, alone = times_alike(whole, row["loss_seconds"])
+    return (
+        f"end to end it takes some {lost} more than {report['plan']}, by its parts alone {alone}: "
+        "what is timed alone does not add up to a run"
+    )
+
+
+def _sum(*seconds: float | None) -> float | None:
+    known = [each for each in seconds if each is not None]
+    return sum(known) if len(known) == len(seconds) else None
 
 
 def _times(ratio: dict[str, Any], unit: str) -> str:
@@ -170,126 +212,6 @@ def _percent(row: dict[str, Any]) -> str:
         return "an unknown share"
     percent = Interval(*(100 * (each - 1) for each in Interval.from_json(ratio)))
     return percent.Summary(".1f", "%")
-
-
-def _place(each: Difference) -> dict[str, Any]:
-    """Where a plan that lost costs more, by what parts take alone."""
-    return {
-        "ops": list(each.ops),
-        "nodes": list(each.nodes),
-        "there": [_part(part) for part in each.there],
-        "here": [_part(part) for part in each.here],
-    }
-
-
-def _part(part: Part | None) -> dict[str, Any] | None:
-    if part is None:
-        return None
-    return {
-        "backend": part.backend,
-        "nodes": sorted(part.nodes),
-        "seconds": part.seconds,
-        "flags": list(part.flags),
-    }
-
-
-def _node(
-    function: str, node: GraphNode, part: Part | None, backends: list[dict[str, Any]]
-) -> dict[str, Any]:
-    if part is None and node.is_kernel:
-        part = Part(TVM_ALONE, frozenset({node.index}), None)
-    return {
-        "function": function,
-        "node": node.index,
-        "op": node.op,
-        "kind": node.kind,
-        "name": node.name,
-        "type": node.type,
-        "is_kernel": node.is_kernel,
-        "attrs": node.attrs,
-        # What launches no kernel may be in none.
-        "part": _part(part),
-        "backends": backends,
-    }
-
-
-def _backends(
-    node: GraphNode,
-    part: Part | None,
-    graph: FunctionGraph,
-    only: str | None,
-    beside: dict[str, tuple[str, dict[int, Difference]]],
-) -> list[dict[str, Any]]:
-    """What is known of a node on each backend; `beside`: see _beside."""
-    rows = []
-    for name in [
-        each.name for each in graph.backends if each.is_external or each.name == TVM_ALONE
-    ]:
-        if only is not None and name != only:
-            continue
-        costed = [r for r in graph.costed if r.backend == name and node.index in r.nodes]
-        usable = sorted(
-            (r for r in costed if r.cost.seconds is not None), key=lambda r: len(r.nodes)
-        )
-        reasons = [r for r in graph.reasons if r.backend == name and node.index in r.nodes]
-        refused = [r for r in graph.refusals if r.backend == name and node.index in r.nodes]
-        refused.sort(key=lambda r: len(r.nodes))
-        has_it = part is not None and part.backend == name
-        is_of_a_plan = not reasons or reasons[0].why in _OF_A_PLAN
-        other, lost = beside.get(name, ("", {}))
-        place = None if has_it or not is_of_a_plan else lost.get(node.index)
-        is_known = place is not None and place.loss is not None
-        rows.append(
-            {
-                "backend": name,
-                "has_it": has_it,
-                "candidates": [_candidate(r) for r in usable],
-                "failures": [_candidate(r) for r in costed if r.cost.seconds is None],
-                "reason": _reason(reasons[0], graph) if reasons else None,
-                "beside": {"plan": other, **_place(place)} if place and is_known else None,
-                "refusals": list(
-                    {
-                        (r.rule, r.reason): {
-                            "rule": r.rule,
-                            "reason": r.reason,
-                            "nodes": list(r.nodes),
-                        }
-                        for r in reversed(refused)
-                    }.values()
-                )[::-1],
-            }
-        )
-    return rows
-
-
-def _candidate(row: CostedCandidate) -> dict[str, Any]:
-    return {
-        "rule": row.rule,
-        "nodes": list(row.nodes),
-        "status": str(row.cost.status),
-        "seconds": row.cost.seconds,
-        "flags": list(row.cost.flags),
-        "message": row.cost.message,
-    }
-
-
-def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
-    there = None
-    if reason.candidate is not None:
-        if reason.candidate >= len(graph.costed):
-            raise FileError(
-                f"the report is damaged: a reason names candidate {reason.candidate}, of which "
-                f"there are {len(graph.costed)}: build again with "
-                + option("report", "the option report")
-            )
-        there = graph.costed[reason.candidate].cost.seconds
-    return {
-        "why": reason.why,
-        "message": reason.message,
-        "rule": reason.rule,
-        "seconds": there,
-        "instead_seconds": reason.instead_seconds,
-    }
 
 
 def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:

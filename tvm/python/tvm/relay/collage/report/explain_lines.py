@@ -4,142 +4,243 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
-from ..costs.cost import format_seconds
+from .instead_lines import in_short, instead_lines
+from .node_ranges import Operators
 from .placement import label_of
-from .times import time_text
+from .times import alone_text, flags_text, times_alike
 from .unplaced import why_text
 
-# Names of other nodes in a line at most.
-_MOST_NODES = 12
-# Where plans differ, and parts or nodes that are told in full, unless all are asked for.
+# Where plans differ, reasons, and parts or nodes that are told, unless all are asked for.
 _MOST_PLACES = 2
+_MOST_REASONS = 3
 _MOST_TOLD = 10
-# What reasons compare, where the plan is not the one that the search gave them for.
-_REFERS = (
-    "Why not another backend: beside the parts of {plan} stands what its own plan takes at the "
-    "same nodes, or where it has none the plan by operators, each part alone."
+# Reasons that are about the plan by operators, and not about the backend.
+_OF_A_PLAN = ("slower", "no_better_plan", "not_measured")
+_HOW_TO_READ = (
+    "Times are of each part alone, and node numbers count weights and inputs too, so that those of "
+    "operators have gaps."
 )
 
 
 def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -> list[str]:
     """The same for people, the dearest first: `is_long` tells nodes, all of each, and nothing
     before them; else why this plan, and one line a part. `is_whole` leaves none out."""
-    parts: dict[tuple, list[dict[str, Any]]] = {}
-    for node in sorted(told["nodes"], key=lambda node: -_seconds_of(node)):
-        key = (node["node"],) if is_long else tuple(node["part"]["nodes"])
-        parts.setdefault((node["function"], *key), []).append(node)
-    order = list(parts.values())
+    order = sorted(told["nodes" if is_long else "parts"], key=lambda row: -_seconds_of(row))
     shown = order if is_whole else order[:_MOST_TOLD]
-    lines = [] if is_long else _plan_lines(told, is_whole)
-    if not told["is_by_operators"] and (is_long or _has_reasons(told)):
-        lines.append(_REFERS.format(plan=told["plan"]))
-    for nodes in shown:
-        lines += (_node_lines if is_long else _part_lines)(nodes, told, is_whole)
+    writer = _Writer(told, is_whole)
+    lines = [] if is_long else writer.plan_lines()
+    for row in shown:
+        lines += writer.node_lines(row) if is_long else writer.part_lines(row)
     if left := order[len(shown) :]:
         what = "nodes" if is_long else "parts"
-        most = _seconds_of(left[0][0])
-        dear = f", none of which takes longer than {format_seconds(most)} alone" if most else ""
+        most = _seconds_of(left[0])
+        dear = f", none of which takes longer than {alone_text(most, ())} alone" if most else ""
         lines.append(f"There are {len(left)} other {what}{dear}: --all tells them too.")
-    return [*lines, *filter(None, [told["doubt"]])]
+    last = [*(told["remarks"] if is_long else []), told["doubt"]]
+    return [*lines, *filter(None, last)]
 
 
-def _plan_lines(told: dict[str, Any], is_whole: bool) -> list[str]:
-    """What ships, why the others do not, and what the parts below are of."""
-    plan, ships = told["plan"], told["ships"]
-    lines = [*told["head"]]
-    for row in told["plans"]:
-        lines += [row["text"], *_place_lines(row["places"], is_whole)]
-    if plan != ships and not told["plans"]:
-        lines.append(f"{plan} was not measured beside {ships}.")
-    lines += told["remarks"]
-    if plan == ships:
-        return [*lines, f"Parts of plan {plan}, the dearest first:"]
-    return [*lines, f"Parts of plan {plan}, the dearest first, and what {ships} has there:"]
-
-
-def _has_reasons(told: dict[str, Any]) -> bool:
-    """Whether parts are told with why backends do not have them: another plan's are beside those of
-    what ships, unless a backend was asked for."""
-    return told["plan"] == told["ships"] or told["backend"] is not None
-
-
-def _seconds_of(node: dict[str, Any]) -> float:
+def _seconds_of(row: dict[str, Any]) -> float:
     """Of its part alone, 0 where it is in none or nobody measured that."""
-    return (node["part"] or {"seconds": None})["seconds"] or 0.0
+    return (row["part"] or {"seconds": None})["seconds"] or 0.0
 
 
-def _place_lines(places: list[dict[str, Any]], is_whole: bool) -> list[str]:
-    return [
-        f"  {'then' if k else 'mostly'} at {label_of(each['ops'])} (nodes "
-        f"{_nodes_text(each['nodes'], is_whole)}): {_parts_text(each['there'])} there, "
-        f"{_parts_text(each['here'])} here, each part alone"
-        for k, each in enumerate(places if is_whole else places[:_MOST_PLACES])
-    ]
+class _Writer:
+    def __init__(self, told: dict[str, Any], is_whole: bool) -> None:
+        self._told, self._is_whole = told, is_whole
+        self._operators = {
+            row["function"]: Operators(row["operators"], is_whole) for row in told["functions"]
+        }
 
+    def plan_lines(self) -> list[str]:
+        """What ships, why the others do not, and what the parts below are of."""
+        told = self._told
+        plan, ships = told["plan"], told["ships"]
+        lines = [*told["head"]]
+        for row in told["plans"]:
+            remark = [f"  {row['remark']}."] if row["remark"] else []
+            lines += [row["text"], *self._place_lines(row["places"]), *remark]
+        if plan != ships and not told["plans"]:
+            lines.append(f"{plan} was not measured beside {ships}.")
+        beside = "" if plan == ships else f", and what {ships} has there"
+        return [
+            *lines,
+            *told["remarks"],
+            f"Parts of plan {plan}, the dearest first{beside}. {_HOW_TO_READ}",
+        ]
 
-def _parts_text(parts: list[dict[str, Any]]) -> str:
-    total = sum(part["seconds"] or 0.0 for part in parts)
-    names = Counter(part["backend"] for part in parts)
-    shown = ", ".join(name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items()))
-    flags = dict.fromkeys(flag for part in parts for flag in part["flags"])
-    return f"{format_seconds(total)} ({', '.join([shown, *flags])})"
-
-
-def _node_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: bool) -> list[str]:
-    """All of one node."""
-    [node] = nodes
-    name = f" {node['name']}" if node["name"] else ""
-    attrs = ", ".join(f"{key}={value}" for key, value in node["attrs"].items())
-    part = node["part"]
-    what = node["op"] or node["kind"]
-    if part is None:
-        calls = ", ".join(map(str, told["nearest_calls"]))
-        why = "  launches no kernel and is in no part: there is nothing to decide for it"
-        why += f"; the nearest calls are {calls}" if calls else ""
-        return [f"node {node['node']}{name}: {what} {node['type']}", why]
-    lines = [
-        f"node {node['node']}{name}: {what} {node['type']}",
-        *([f"  attributes: {attrs}"] if attrs else []),
-        f"  runs on {_place_text(part, is_whole)}",
-    ]
-    if node["ships"]:
-        lines.append(f"  in {told['ships']}, which ships: {_place_text(node['ships'], is_whole)}")
-    for row in node["backends"]:
-        lines.append(f"  {row['backend']}: {_state(row, told, is_whole, node['is_kernel'])}")
-        for each in _some(row["candidates"], 3, is_whole):
+    def _place_lines(self, places: list[dict[str, Any]]) -> list[str]:
+        # All operators are no place.
+        some = [each for each in places if not self._is_all(each)]
+        lines = []
+        for k, each in enumerate(self._some(some, _MOST_PLACES)):
+            there, here = each["there"], each["here"]
+            lost, left = times_alike(_total(there), _total(here))
             lines.append(
-                f"    {time_text(each['seconds'], each['flags'])} for nodes "
-                + _nodes_text(each["nodes"], is_whole)
+                f"  {'then' if k else 'mostly'} at {label_of(each['ops'])} "
+                f"({self._text(each)}): {lost} ({_who(there)}) there, {left} ({_who(here)}) here, "
+                "each part alone"
             )
+        return lines
+
+    def _text(self, row: dict[str, Any]) -> str:
+        return self._operators[row["function"]].text(row["nodes"])
+
+    def _is_all(self, row: dict[str, Any]) -> bool:
+        operators = self._operators[row["function"]]
+        return operators.count(row["nodes"]) == operators.total
+
+    def node_lines(self, node: dict[str, Any]) -> list[str]:
+        """All of one node."""
+        told, operators = self._told, self._operators[node["function"]]
+        name = f" {node['name']}" if node["name"] else ""
+        attrs = ", ".join(f"{key}={value}" for key, value in node["attrs"].items())
+        part = node["part"]
+        what = node["op"] or node["kind"]
+        if part is None:
+            calls = ", ".join(map(str, told["nearest_calls"]))
+            why = "  launches no kernel and is in no part: there is nothing to decide for it"
+            why += f"; the nearest calls are {calls}" if calls else ""
+            return [f"node {node['node']}{name}: {what} {node['type']}", why]
+        lines = [
+            f"node {node['node']}{name}: {what} {node['type']}",
+            *([f"  attributes: {attrs}"] if attrs else []),
+            f"  {part['backend']} runs it: {_time(part)} for {operators.text(part['nodes'])}",
+        ]
+        if there := node["ships"]:
+            where = f"{_time(there)} for {operators.text(there['nodes'])}"
+            lines.append(f"  in {told['ships']}, which ships, {there['backend']} runs it: {where}")
+        for row in node["backends"]:
+            lines += self._backend_lines(row, node, operators)
+        return lines
+
+    def _backend_lines(
+        self, row: dict[str, Any], node: dict[str, Any], operators: Operators
+    ) -> list[str]:
+        if row["instead"]:
+            first, *lines = instead_lines(row["instead"], operators, self._told)
+        else:
+            lines = []
+            first = "runs it" if row["has_it"] else self._state(row["reason"], node["is_kernel"])
+        told = (row["instead"] or {"candidate": node["part"]})["candidate"]["nodes"]
+        is_told = row["instead"] or row["has_it"]
+        others = [each for each in row["candidates"] if not (is_told and each["nodes"] == told)]
         lines += [
-            f"    {each['status']} for nodes {_nodes_text(each['nodes'], is_whole)}: "
-            f"{each['message']}"
-            for each in _some(row["failures"], 2, is_whole)
+            f"{'also ' if is_told else ''}measured: {_time(each)} for "
+            + operators.text(each["nodes"])
+            for each in self._some(others, _MOST_REASONS)
         ]
         lines += [
-            f"    {each['rule']} refused: {each['reason']}"
-            for each in _some(_telling(row), 3, is_whole)
+            f"{each['status']} for {operators.text(each['nodes'])}: {each['message']}"
+            for each in self._some(row["failures"], _MOST_REASONS)
         ]
-    return lines
+        lines += [
+            f"{each['rule']} refused: {each['reason']}"
+            for each in self._some(_telling(row), _MOST_REASONS)
+        ]
+        return [f"  {row['backend']}: {first}", *(f"    {line}" for line in lines)]
+
+    def _some(self, rows: list[Any], most: int) -> list[Any]:
+        return rows if self._is_whole else rows[:most]
+
+    def part_lines(self, row: dict[str, Any]) -> list[str]:
+        """One line on a part; of another plan one on each part of what ships there; one on each
+        other backend."""
+        told, part = self._told, row["part"]
+        ops = label_of(row["ops"])
+        lines = [f"{part['backend']}: {ops} ({self._text(row)}), {_time(part)}"]
+        if told["plan"] != told["ships"]:
+            lines += self._shipped_lines(row)
+            # Another plan's are beside those of what ships, unless a backend was asked for.
+            if told["backend"] is None:
+                return lines
+        if self._is_compared_whole(row):
+            lines += self._whole_lines(row)
+        for each in row["backends"]:
+            lines += [f"  not {each['backend']}: {why}" for why in self._why_not(each, row)]
+        return lines
+
+    def _shipped_lines(self, row: dict[str, Any]) -> list[str]:
+        """What the plan that ships has there."""
+        ships, operators = self._told["ships"], self._operators[row["function"]]
+        dearest = sorted(row["ships"], key=lambda each: -(each["seconds"] or 0.0))
+        if dearest == [row["part"]]:
+            return [f"  {ships}: the same"]
+        shown = self._some(dearest, _MOST_PLACES)
+        lines = [
+            f"  {ships}: {each['backend']}, {operators.text(each['nodes'])}, {_time(each)}"
+            for each in shown
+        ]
+        left = len(dearest) - len(shown)
+        return [*lines, *([f"  {ships}: {left} other parts"] if left else [])]
+
+    def _is_compared_whole(self, row: dict[str, Any]) -> bool:
+        """Whether a part is the whole net, and other plans of it ran."""
+        return row["is_whole"] and self._told["second"]["plan"] is not None
+
+    def _whole_lines(self, row: dict[str, Any]) -> list[str]:
+        """Where one part is all: what the second best plan tells of it."""
+        second, operators = self._told["second"], self._operators[row["function"]]
+        lines = [
+            "  It is the whole net, of which the plans above tell more, by what they took end to "
+            f"end: {second['plan']} is the next."
+        ]
+        for pair in second["pairs"]:
+            there, here = times_alike(pair["there"]["seconds"], pair["here"]["seconds"])
+            is_loss = pair["there"]["seconds"] > pair["here"]["seconds"]
+            lines.append(
+                f"  Of equal operators, each started alone, {pair['there']['backend']} "
+                f"{'loses' if is_loss else 'gains'} most at {label_of(pair['ops'])} "
+                f"({operators.nodes(pair['nodes'])}): "
+                f"{there}{flags_text(pair['there']['flags'])} there, "
+                f"{here}{flags_text(pair['here']['flags'])} with {pair['here']['backend']}"
+            )
+        return lines
+
+    def _why_not(self, each: dict[str, Any], row: dict[str, Any]) -> list[str]:
+        """What a backend would cost in place of a part, and why it cannot have some of it."""
+        operators, instead = self._operators[row["function"]], each["instead"]
+        # Of the whole net the plans above tell it, by what they took end to end.
+        is_told = instead and not self._is_compared_whole(row)
+        known = [in_short(instead, operators, self._told)] if is_told else []
+        states: dict[str, list[int]] = {}
+        for reason in each["reasons"]:
+            if not (instead and reason["reason"]["why"] in _OF_A_PLAN):
+                states.setdefault(self._state(reason["reason"]), []).extend(reason["nodes"])
+        texts = [
+            state if len(nodes) == len(row["nodes"]) else f"{state} ({operators.text(nodes)})"
+            for state, nodes in states.items()
+        ]
+        shown = self._some(texts, _MOST_REASONS)
+        left = len(texts) - len(shown)
+        return [*known, *shown, *([f"{left} more: --all tells all"] if left else [])]
+
+    def _state(self, reason: dict[str, Any] | None, is_kernel: bool = True) -> str:
+        """Why a backend does not have a node."""
+        if reason is None and not is_kernel:
+            return "it launches no kernel"
+        if reason is None:
+            return "it runs this in the plan by operators"
+        rule = f"{reason['rule']}: " if reason["why"] == "refused" and reason["rule"] else ""
+        return f"{why_text(reason['why'])}: {rule}{reason['message']}".removesuffix(": ")
 
 
-def _place_text(part: dict[str, Any], is_whole: bool) -> str:
-    """Where a node runs, with which others and how long."""
-    nodes = part["nodes"]
-    others = f", with nodes {_nodes_text(nodes, is_whole)}" if len(nodes) > 1 else ""
-    return f"{part['backend']}{others}, {_time(part)}"
+def _total(parts: list[dict[str, Any]]) -> float:
+    return sum(part["seconds"] or 0.0 for part in parts)
+
+
+def _who(parts: list[dict[str, Any]]) -> str:
+    """The parts by backend, and what makes their times doubtful."""
+    names = Counter(part["backend"] for part in parts)
+    shown = [name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items())]
+    return ", ".join([*shown, *dict.fromkeys(flag for part in parts for flag in part["flags"])])
 
 
 def _time(part: dict[str, Any]) -> str:
     alone = " alone" * (part["seconds"] is None)
-    return time_text(part["seconds"], part["flags"]) + alone
-
-
-def _some(rows: list[Any], most: int, is_whole: bool) -> list[Any]:
-    return rows if is_whole else rows[:most]
+    return alone_text(part["seconds"], part["flags"]) + alone
 
 
 def _telling(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -148,79 +249,3 @@ def _telling(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         each for each in row["refusals"] if not any(set(each["nodes"]) <= nodes for nodes in held)
     ]
-
-
-def _part_lines(nodes: list[dict[str, Any]], told: dict[str, Any], is_whole: bool) -> list[str]:
-    """One line on a part; of another plan one on each part of what ships there; one on each other
-    backend."""
-    first = nodes[0]
-    part = first["part"]
-    ops = label_of([node["op"] or "call of a function" for node in nodes])
-    indexes = _nodes_text([node["node"] for node in nodes], is_whole)
-    lines = [f"{part['backend']}: {ops} (nodes {indexes}), {_time(part)}"]
-    if told["plan"] != told["ships"]:
-        there = {tuple(n["ships"]["nodes"]): n["ships"] for n in nodes if n["ships"]}.values()
-        dearest = sorted(there, key=lambda each: -(each["seconds"] or 0.0))
-        if dearest == [part]:
-            lines.append(f"  {told['ships']}: the same")
-        else:
-            shown = _some(dearest, _MOST_PLACES, is_whole)
-            lines += [f"  {told['ships']}: {_place_text(each, is_whole)}" for each in shown]
-            if left := len(dearest) - len(shown):
-                lines.append(f"  {told['ships']}: {left} other parts")
-    if not _has_reasons(told):
-        return lines
-    for row in first["backends"]:
-        if not row["has_it"]:
-            states = list(
-                dict.fromkeys(
-                    _state(other, told, is_whole)
-                    for node in nodes
-                    for other in node["backends"]
-                    if other["backend"] == row["backend"]
-                )
-            )
-            count = len(states) - 1
-            more = f" (and {count} other reason{'s' * (count > 1)})" * (count > 0)
-            told_states = states if is_whole else [states[0] + more]
-            lines += [f"  not {row['backend']}: {state}" for state in told_states]
-    return lines
-
-
-def _state(
-    row: dict[str, Any], told: dict[str, Any], is_whole: bool, is_kernel: bool = True
-) -> str:
-    """Why a backend does not have a node, or that it has."""
-    if row["has_it"]:
-        return "has it"
-    reason, beside = row["reason"], row["beside"]
-    if beside is not None:
-        whose = "its own plan" if beside["plan"] == row["backend"] else "the plan by operators"
-        return (
-            f"{_parts_text(beside['there'])} in {whose}, {_parts_text(beside['here'])} here, at "
-            f"nodes {_nodes_text(beside['nodes'], is_whole)}"
-        )
-    if reason is None and not is_kernel:
-        return "it launches no kernel"
-    if reason is None:
-        return "it runs this in the plan by operators, and what both take there was not measured"
-    if reason["why"] == "slower":
-        there, here = reason["seconds"], reason["instead_seconds"]
-        ratio = f", {there / here:.2f} times as long" if here else ""
-        place = "here" if told["is_by_operators"] else "in the plan by operators"
-        return f"slower: {format_seconds(there)} there, {format_seconds(here)} {place}{ratio}"
-    rule = f"{reason['rule']}: " if reason["why"] == "refused" and reason["rule"] else ""
-    return f"{why_text(reason['why'])}: {rule}{reason['message']}".removesuffix(": ")
-
-
-def _nodes_text(nodes: Iterable[int], is_whole: bool) -> str:
-    """3-7, 9: runs of neighbours."""
-    runs: list[list[int]] = []
-    for node in sorted(nodes):
-        if runs and node == runs[-1][1] + 1:
-            runs[-1][1] = node
-        else:
-            runs.append([node, node])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    shown = _some(texts, _MOST_NODES, is_whole)
-    return ", ".join(shown if len(shown) == len(texts) else [*shown, "..."])

@@ -149,6 +149,7 @@ def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]
         "candidates": report.candidates,
         "costs": costs_asked(report),
         "seconds": report.seconds,
+        "transitions": [dataclasses.asdict(each) for each in report.transitions],
         "is_optimal": report.is_optimal,
         "search": report.search,
         "cuts": list(report.cuts),

@@ -29,12 +29,15 @@ _TOP = {
     "kernels": ("array", "by which kernel each step runs that has several"),
     "schedules": ("object", "how many tuning records TVM's kernels may have, by who found them"),
 }
+# Those of the report that a replay is of which are about its measurements.
+_DECISION = ("plan", "guard_skipped", "plans", "costs")
 _FUNCTION = {
     "function": ("string", "the global function"),
     "nodes": ("integer", "how many its graph has"),
     "candidates": ("integer", "how many there were to choose from"),
     "costs": ("object", "how many costs were asked for"),
     "seconds": ("number", "of the plan by operators, as a sum of its parts and transitions"),
+    "transitions": ("array", "changes of layout that it is charged, by the value's node"),
     "is_optimal": ("boolean", "whether no plan of these candidates can cost less"),
     "search": ("string", "how the search went"),
     "cuts": ("array", "limits that cut candidates"),
@@ -57,14 +60,16 @@ def full_report(result: Any) -> dict[str, Any]:
     host = result.host.kind.name
     for row, function in zip(report["functions"], result.partitioned, strict=True):
         row["graph"] = _graph(function.graph, host)
-    return {**report, "placements": to_json(result.placements)}
+    return {**report, "decision": None, "placements": to_json(result.placements)}
 
 
 def with_search_of(report: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """The report of a replay, which searched nothing, with what the report that its placement is of
-    tells of the functions and the plans: by that it is explained and drawn. What was measured end
-    to end stays with the other."""
-    return {**report, **{name: source[name] for name in ("functions", "placements")}}
+    """The report of a replay, which searched and measured nothing, with what the report that its
+    placement is of tells: by that it is explained and drawn. What was measured end to end stands
+    apart in `decision`, since it is of that build and of what that one shipped."""
+    shared = {name: source[name] for name in ("functions", "placements")}
+    measured = source.get("decision") or {name: source[name] for name in _DECISION}
+    return {**report, **shared, "decision": measured}
 
 
 def _graph(graph: FunctionGraph, host: str) -> dict[str, Any]:
@@ -104,11 +109,27 @@ def report_schema() -> dict[str, Any]:
                 "description": "what the search of whole plans tried; null without one",
                 "anyOf": [{"type": "object"}, {"type": "null"}],
             },
+            "decision": {
+                "description": "of a replay what was measured for its decision; else null",
+                "anyOf": [
+                    _object({name: _TOP[name] for name in _DECISION}),
+                    {"type": "null"},
+                ],
+            },
             "placements": {"$ref": "#/$defs/SeenPlans"},
         },
-        "required": [*_TOP, "functions", "graph_search", "placements"],
+        "required": [*_TOP, "functions", "graph_search", "decision", "placements"],
         "additionalProperties": False,
         "$defs": defs,
+    }
+
+
+def _object(fields: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": _described(fields),
+        "required": [*fields],
+        "additionalProperties": False,
     }
 
 

@@ -53,6 +53,10 @@ _QUALITIES = {
     "verified": "outputs compared with TVM's, and right",
     "not_verified": "to be compared, but TVM had nothing to compare with",
 }
+_SEARCH_COUNTS = (
+    "The line Search counts otherwise: its candidates are also those that launch no kernel and "
+    "TVM's in plain layouts, and of equal ones it asks for each."
+)
 _NO_WIDTH = 120  # a log has no width of its own
 
 
@@ -93,6 +97,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
         _print_function(function, report, console)
     if report["costs"] or any(not row["skipped"] for row in report["functions"]):
         print_titled("How many costs", costs_table(report), console)
+        if any(not row["skipped"] for row in report["functions"]):
+            console.print(_SEARCH_COUNTS, highlight=False)
     phases = ", ".join(f"{name} {value:.1f} s" for name, value in report["seconds"].items())
     if phases:
         console.print(f"Time spent: {phases}")

@@ -12,7 +12,8 @@ from ..costs.cost import format_seconds
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
-_FAR = 1.5
+FAR = 1.1
+_UNITS = (("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _BUSY = "busy"
 
 
@@ -30,8 +31,28 @@ def time_text(seconds: float | None, flags: Iterable[str]) -> str:
     """As "1.23 ms (noisy, busy)", or that nobody measured it."""
     if seconds is None:
         return NOT_MEASURED
+    return format_seconds(seconds) + flags_text(flags)
+
+
+def flags_text(flags: Iterable[str]) -> str:
+    """As " (noisy, busy)", to stand behind a time; "" without any."""
     told = ", ".join(flags)
-    return f"{format_seconds(seconds)} ({told})" if told else format_seconds(seconds)
+    return f" ({told})" if told else ""
+
+
+def times_alike(*seconds: float) -> list[str]:
+    """Times that are compared, in one unit: the smallest in which none has more than four digits
+    before its point."""
+    most = max(map(abs, seconds), default=0.0)
+    unit, scale = next(((unit, scale) for unit, scale in _UNITS if most < 1e4 * scale), _UNITS[-1])
+    return [
+        f"{each / scale:{'.0f' if abs(each) >= 100 * scale else '.3g'}} {unit}" for each in seconds
+    ]
+
+
+def alone_text(seconds: float | None, flags: Iterable[str]) -> str:
+    """As time_text, in the units of times_alike: to stand among times that are compared."""
+    return NOT_MEASURED if seconds is None else times_alike(seconds)[0] + flags_text(flags)
 
 
 def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str:
@@ -44,8 +65,8 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
     searched = [row for row in report["functions"] if not row["skipped"]]
     if not whole or not known or len(searched) != 1:
         return ""
-    is_less = total * _FAR < whole and len(known) == len(costs)
-    if not is_less and total <= whole * _FAR:
+    is_less = total * FAR < whole and len(known) == len(costs)
+    if not is_less and total <= whole * FAR:
         return ""
     busy = sum(_BUSY in part.flags for part in known)
     some = f"{busy} of these {len(known)} costs {'was' if busy == 1 else 'were'}"
@@ -53,10 +74,12 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
     why = (
         f"{these} measured beside other work; search again on a quiet machine (`collage doctor`)"
         if busy
+        else "alone it is timed as a part of a larger net, with cold caches and its threads "
+        "asleep, and the plan in runs that follow each other"
+        if len(costs) == 1
         else "a part takes another time alone than between its neighbours, so that the times of "
         "parts tell which is dear, and not what the plan takes"
     )
-    return (
-        f"The parts alone add up to {format_seconds(total)}, the plan takes "
-        f"{format_seconds(whole)}: {why}."
-    )
+    alone, takes = times_alike(total, whole)
+    what = "only part takes" if len(costs) == 1 else "parts add up to"
+    return f"Plan {plan}'s {what} {alone} alone, and it takes {takes} end to end: {why}."

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a backend would cost in place of a plan's parts, for people: the verdict, then what it is
+made of. Test: report/test_explain.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from .node_ranges import Operators
+from .times import NOT_MEASURED, flags_text, times_alike
+
+
+def in_short(instead: dict[str, Any], operators: Operators, told: dict[str, Any]) -> str:
+    """One line, behind "not dnnl: "."""
+    text = _Text(instead, operators)
+    there = f"{text.own if text.is_same else text.candidate + text.rest} there, {text.here} here"
+    return "; ".join(filter(None, [f"{text.verdict}: {there}", _why_not_less(instead, told)]))
+
+
+def instead_lines(instead: dict[str, Any], operators: Operators, told: dict[str, Any]) -> list[str]:
+    """The verdict, then one line on each thing that is in it."""
+    text = _Text(instead, operators)
+    lines = [
+        f"{text.verdict} in all, with its best candidate for this: {text.total}",
+        text.candidate,
+    ]
+    for rest in filter(None, [text.rest.removeprefix(", ")]):
+        lines.append(f"{rest} of {_those(instead)}{_who(instead['rest'] or [])}")
+    return [*lines, *filter(None, [text.borders, _why_not_less(instead, told)])]
+
+
+class _Text:
+    """The pieces of both, their times in one unit."""
+
+    def __init__(self, instead: dict[str, Any], operators: Operators) -> None:
+        candidate = instead["candidate"]
+        rest, here, more = (instead[f"{each}_seconds"] for each in ("rest", "here", "more"))
+        own = candidate["seconds"]
+        whole = own + (rest or 0.0)
+        border = instead["border_seconds"]
+        alike = times_alike(abs(more or 0.0), own, rest or 0.0, here or 0.0, whole, border)
+        self.borders = (
+            f"without borders; the plan is charged {alike[5]} for changes of layout there"
+            if border
+            else ""
+        )
+        held = {node for part in instead["here"] for node in part["nodes"]}
+        left = operators.count(held - {*candidate["nodes"]})
+        self.own = alike[1] + flags_text(candidate["flags"])
+        self.candidate = f"{self.own} for {operators.text(candidate['nodes'])}"
+        # In just the place of one part, whose operators stand above.
+        self.is_same = len(instead["here"]) == 1 and not left
+        others = f"for the other {f'{left} operators' if left > 1 else 'operator'}"
+        self.rest = f", {alike[2] if rest is not None else NOT_MEASURED} {others}" if left else ""
+        flags = dict.fromkeys(flag for part in instead["here"] for flag in part["flags"])
+        self.here = (NOT_MEASURED if here is None else alike[3]) + flags_text(flags)
+        self.total = f"{alike[4]} for what takes {self.here} here"
+        self.verdict = (
+            "what it would cost is not known"
+            if more is None
+            else f"{alike[0]} {'more' if more >= 0 else 'less'}"
+        )
+
+
+def _who(rest: list[dict[str, Any]]) -> str:
+    """Who would run the other operators."""
+    by = Counter(each["backend"] for each in rest)
+    if len(rest) < 2:
+        return "".join(f", on {name}" for name in by)
+    return ", in pieces: " + ", ".join(f"{count} on {name}" for name, count in by.most_common())
+
+
+def _those(instead: dict[str, Any]) -> str:
+    return "its part" if len(instead["here"]) == 1 else f"the {len(instead['here'])} parts there"
+
+
+def _why_not_less(instead: dict[str, Any], told: dict[str, Any]) -> str:
+    """Why a plan that seems to cost less is none."""
+    if instead["more_seconds"] is None or instead["more_seconds"] >= 0:
+        return ""
+    if not told["is_by_operators"]:
+        return "by parts alone it is faster, but plans ship by what they take end to end"
+    if not told["is_optimal"]:
+        return "the search ended before it had looked at every plan"
+    return (
+        "no plan with it costs less in all: changes of layout at its borders, which these times "
+        "leave out, take at least that, or these parts would wait for each other"
+    )
