@@ -30,10 +30,14 @@ endif
 
 .PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization notebooks bench wheel zoo-environment docs lint clean lock
 
+# What who asked for the build alone may do now.
+NEXT = Next: `make demo`, or `source $(BIN)/activate` and `collage --help`.
+
 build: $(STAMPS)/installed
 	@$(BIN)/cmake --build $(BUILD) | { grep -v -e 'no work to do' -e 'Re-checking globbed' || true; }
 	@$(BIN)/cmake --install $(BUILD) --prefix "$$($(BIN)/python -c \
 	  'import sysconfig; print(sysconfig.get_path("platlib"))')" | { grep Installing || true; }
+	@$(if $(filter build,$(or $(MAKECMDGOALS),build)),echo '$(NEXT)')
 
 $(STAMPS)/venv:
 	@tools/check_host.sh "$(PYTHON)" "$(CXX)"

@@ -3,19 +3,22 @@
 
 import sys
 
+from .interrupt import INTERRUPTED, LINE, ended_by_interrupt
+
 
 def main() -> int:
     """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too."""
     try:
         return _run()
     except KeyboardInterrupt:
-        print("collage: interrupted", file=sys.stderr)
-        return 130
+        print(LINE, file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run() -> int:
     try:
-        from tvm.relay.collage.cli import main as run
+        with ended_by_interrupt():
+            from tvm.relay.collage.cli import main as run
     except ModuleNotFoundError as error:
         if error.name != "tvm.relay.collage.cli":
             raise

@@ -254,8 +254,8 @@ def test_open_dimensions_are_refused_by_name_before_anything_is_measured(entry, 
     monkeypatch.setattr("tvm.relay.collage.optimizer.open_session", pytest.fail)
     mod = parse("def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(8), float32]) { %x + %y }")
     assert message(collage.ModuleError, entry, mod, [HOST, "dnnl"]) == (
-        "the graph executor takes fixed shapes alone, and inputs have open dimensions (x [?, 8]): "
-        "import the model with its shapes, e.g. shape={'x': (1, 8)}, or use relay.vm.compile"
+        "inputs have open dimensions (x [?, 8]): use relay.vm.compile, or import the model with "
+        "its shapes, e.g. shape={'x': (1, 8)}; the graph executor takes fixed shapes alone"
     )
 
 

@@ -54,10 +54,10 @@ def test_json_lines_after_the_first_second():
         "done": 1,
         "failed": 1,
         "seconds": 1.2,
-        "eta_seconds": 2.0,
+        "eta_seconds": None,
     }
     assert [line["seconds"] for line in lines] == [1.2, 2.4, 3.2], "one a second, and the last"
-    assert (lines[-1]["done"], lines[-1]["eta_seconds"]) == (4, 0.0)
+    assert lines[-1]["done"] == 4
     assert [errors(SCHEMA, line) for line in lines] == [[]] * 3
 
 
@@ -73,6 +73,18 @@ def etas(drive):
     with phase("guard", Recorder(), clock) as running:
         drive(clock, lambda done, total, **how: running.update(done, total, "", {}, **how))
     return found
+
+
+def test_nothing_is_told_of_the_time_left_where_more_steps_may_come():
+    clock, stream = Clock(), io.StringIO()
+    with steps("guard", "lines", stream, clock, is_open=True) as on_step:
+        for k in range(3):
+            on_step("measuring", k, 4)
+            clock.now += 12.0
+    assert stream.getvalue().splitlines() == [
+        "collage: guard: measuring, 1/4, 12 s",
+        "collage: guard: measuring, 2/4, 24 s",
+    ]
 
 
 def test_time_that_others_have_the_cpus_is_no_part_of_the_estimate():
@@ -158,10 +170,8 @@ def test_the_guards_json_lines_follow_the_schema_too():
 
 def test_lines_of_text_come_every_ten_seconds():
     assert lines_of(TextLines, measuring, 4.0) == [
-        "collage: measuring: 1/4 candidates, 2 in memory, 3 stored, 1 failed, 12 s, "
-        "about 20 s to go",
-        "collage: measuring: 3/4 candidates, 2 in memory, 3 stored, 1 failed, 24 s, "
-        "about 8 s to go",
+        "collage: measuring: 1/4 candidates so far, 2 in memory, 3 stored, 1 failed, 12 s",
+        "collage: measuring: 3/4 candidates so far, 2 in memory, 3 stored, 1 failed, 24 s",
     ]
 
 
@@ -183,8 +193,7 @@ def test_the_calls_of_a_session_add_up_without_the_time_between_them():
         clock.now += 100.0
     progress.close()
     assert stream.getvalue().splitlines() == [
-        "collage: measuring: 2/3 candidates, 3 in memory, 6 stored, 0 failed, 10 s, "
-        "about 2 s to go",
+        "collage: measuring: 2/3 candidates so far, 3 in memory, 6 stored, 0 failed, 10 s",
     ]
 
 
@@ -273,7 +282,7 @@ def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():
     out, shown = on_a_terminal("auto")
     assert out == b""
     assert "measuring" in shown and "\u2501" in shown  # the bar itself
-    assert "2/2 candidates, 7 in memory, 5 stored, 1 failed" in shown
+    assert "2/2 candidates so far, 7 in memory, 5 stored, 1 failed" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
 
 

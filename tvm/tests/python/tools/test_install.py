@@ -196,6 +196,14 @@ def test_make_runs_pip_quietly(tmp_path):
     assert all("tools/quietly.sh" in line for line in calls)
 
 
+@pytest.mark.parametrize(("goals", "count"), [((), 1), (("build",), 1), (("demo",), 0)])
+def test_a_build_that_was_asked_for_ends_with_what_to_do_next(tmp_path, goals, count):
+    done = run("make", "--dry-run", f"VENV={tmp_path}", f"PYTHON={sys.executable}", *goals)
+    assert done.returncode == 0, done.stderr
+    said = f"Next: `make demo`, or `source {tmp_path}/bin/activate` and `collage --help`."
+    assert done.stdout.count(said) == count
+
+
 @pytest.mark.parametrize(
     "name, file, words",
     [

@@ -59,6 +59,10 @@ class ModelError(CollageError, ValueError):
     """TVM's importer cannot take a node of a model: the message names it."""
 
 
+class ShapeError(ModelError):
+    """A shape is given for what is no input of a model, or one that differs from the model's."""
+
+
 class ExecutorError(CollageError, ValueError):
     """The executor, or the runtime, cannot run what an external backend compiles."""
 
@@ -90,6 +94,13 @@ class PlacementError(CollageError, ValueError):
     def __init__(self, message: str, kind: str = "parts") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class UnknownPlanError(PlacementError):
+    """A plan is named that a report, a library or a placement does not have."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "plan")
 
 
 @register_func("tvm.relay.collage.raise_error", override=True)

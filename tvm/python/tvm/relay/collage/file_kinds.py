@@ -7,6 +7,7 @@ Test: test_file_kinds.py.
 from __future__ import annotations
 
 import os
+import re
 import tarfile
 
 from .files import parse_json
@@ -37,8 +38,10 @@ _MODELS = {
     ".pdmodel": "a PaddlePaddle model",
     ".relay": "a Relay module",
 }
-# Those that are zip archives, which their first bytes alone would be told as.
-_ZIPPED = {".pth"}
+# Those that are zip archives, which their first bytes alone would be told as, and those of text.
+_ZIPPED, _OF_TEXT = {".pth"}, {".relay"}
+# What no text begins with, and each binary model does.
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]|[^\x00-\x7f]")
 # What every report has; another file of JSON has none of it.
 _OF_REPORTS = {"plan", "plans", "placement", "functions", "guard_skipped", "costs"}
 
@@ -70,7 +73,9 @@ def kind_of(path: str | os.PathLike) -> str:
             return _MODELS[ending] if kind == ZIP and ending in _ZIPPED else kind
     if tarfile.is_tarfile(path):
         return "a tar archive, such as a package of tvmc"
-    return _MODELS.get(ending) or _text_kind(path)
+    if ending in _MODELS and (ending in _OF_TEXT or _CONTROLS.search(begins)):
+        return _MODELS[ending]
+    return _text_kind(path)
 
 
 def _text_kind(path: str | os.PathLike) -> str:

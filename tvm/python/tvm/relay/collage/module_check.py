@@ -67,18 +67,23 @@ def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, 
 
 
 def check_fixed_shapes(
-    mod: Any, params: Mapping[str, Any] | None, who: str, how: Callable[[FixedShapes], str]
+    mod: Any,
+    params: Mapping[str, Any] | None,
+    who: str,
+    how: Callable[[FixedShapes], str],
+    file: str = "",
 ) -> None:
     """ModuleError for inputs with open dimensions, which `who` does not take; `how` says how to fix
-    them, by shapes that have a 1 for an open batch and a letter for what else is open."""
+    them, by shapes that have a 1 for an open batch and a letter for what else is open. file: the
+    model's, where that is known."""
     found = open_inputs(mod, params)
     if found:
         fixed = {name: _with_letters(dims) for name, dims in found.items()}
         letters = sorted({n for dims in fixed.values() for n in dims if isinstance(n, str)})
-        numbers = f"; put numbers for {', '.join(letters)}" if letters else ""
+        numbers = f" with numbers for {', '.join(letters)}" if letters else ""
         raise ModuleError(
-            f"{who} takes fixed shapes alone, and inputs have open dimensions "
-            f"({shapes_text(found)}): {how(fixed)}{numbers}"
+            f"{file}{file and ': '}inputs have open dimensions ({shapes_text(found)}): {how(fixed)}"
+            f"{numbers}; {who} takes fixed shapes alone"
         )
 
 

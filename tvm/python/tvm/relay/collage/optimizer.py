@@ -50,7 +50,7 @@ from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
 from .run_pass import options_set, partition
-from .sample_inputs import check_samples, load_samples
+from .sample_inputs import Samples, check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
 from .tuner.session import given_records
 from .tuning import TuningRecords, records_in_force
@@ -127,7 +127,7 @@ def _optimize(
     options: Any,
     build_options: dict[str, Any],
     placement: Any,
-    samples: Mapping[str, Any],
+    samples: Samples,
 ) -> Result:
     """The phases, in order."""
     decision = options.placement or None if placement is None else placement

@@ -28,8 +28,9 @@ _LINE_SECONDS = 10.0
 class State(NamedTuple):
     """How far a phase is: steps done of total, a text for people, the counts for JSON.
 
-    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: before
-    a first step was done, and while others have the CPUs.
+    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: in a
+    phase whose steps are counted as it goes, before a first step was done, and while others have
+    the CPUs.
     """
 
     phase: str
@@ -159,11 +160,19 @@ class Phase:
     It may pause: then the view is hidden and the clock stands still until it resumes. The time left
     is told by what the steps done took, without the time in which others had the CPUs. Steps that
     the first update tells as done already took none of it, and steps of another kind, which count
-    from the beginning again, tell nothing of each other.
+    from the beginning again, tell nothing of each other. is_open: more steps may come than are
+    known, so that nobody can tell the time left.
     """
 
-    def __init__(self, name: str, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        view: View,
+        clock: Callable[[], float] = time.monotonic,
+        is_open: bool = False,
+    ) -> None:
         self._name, self._view, self._clock = name, view, clock
+        self._is_open = is_open
         self._before = 0.0  # seconds up to the last pause
         self._began = clock()
         self._is_shown = False
@@ -190,7 +199,7 @@ class Phase:
             self._first, self._not_worked = done, seconds
         self._done = done
         worked = done - self._first
-        is_known = worked > 0 and not is_waiting
+        is_known = worked > 0 and not is_waiting and not self._is_open
         eta = (seconds - self._not_worked) * (total - done) / worked if is_known else None
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
@@ -212,9 +221,11 @@ class Phase:
 
 
 @contextlib.contextmanager
-def phase(name: str, view: View, clock: Callable[[], float] = time.monotonic) -> Iterator[Phase]:
+def phase(
+    name: str, view: View, clock: Callable[[], float] = time.monotonic, is_open: bool = False
+) -> Iterator[Phase]:
     """A Phase that ends with the block."""
-    running = Phase(name, view, clock)
+    running = Phase(name, view, clock, is_open)
     try:
         yield running
     finally:
@@ -242,9 +253,10 @@ def steps(
     kind: str = "auto",
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
+    is_open: bool = False,
 ) -> Iterator[OnStep]:
-    """Yield an OnStep that shows the steps of a phase, as one of KINDS says."""
-    with phase(name, make_view(kind, stream), clock) as running:
+    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open: see Phase."""
+    with phase(name, make_view(kind, stream), clock, is_open) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
             counts = {"step": step, "done": done, "total": total}

@@ -133,7 +133,7 @@ def _check_shapes(mod: Any, params: Any, kind: str) -> None:
         params,
         f"the {kind} executor",
         lambda fixed: (
-            f"import the model with its shapes, e.g. shape={fixed}, or use relay.vm.compile"
+            f"use relay.vm.compile, or import the model with its shapes, e.g. shape={fixed}"
         ),
     )
 

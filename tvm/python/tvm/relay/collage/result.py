@@ -16,7 +16,7 @@ from tvm_collage.runner import Runner
 from .attached import attach_report
 from .built import Built
 from .costs.kernel import KernelChoice
-from .errors import ExecutorError, MachineError, OptionError, PlacementError
+from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
 from .files import check_file_path, write_whole
 from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
@@ -107,7 +107,7 @@ class Result:
     def _make_placement(self, plan: str) -> Placement:
         if plan not in self.makers:
             known = ", ".join(self.makers) or "none"
-            raise PlacementError(f"plan {plan!r} has no placement: these have one: {known}", "plan")
+            raise UnknownPlanError(f"plan {plan!r} has no placement: these have one: {known}")
         return self.makers[plan]()
 
     def save_tuning_log(self, path: str | os.PathLike) -> None:

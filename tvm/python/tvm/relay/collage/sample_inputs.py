@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tvm
 
-from .errors import OptionError
+from .errors import FileError, OptionError
 from .file_kinds import ZIP, kind_of
 from .files import why_no_file
 from .messages import last_line
@@ -30,21 +30,34 @@ ADVICE = (
 )
 
 
-def load_samples(
-    given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED
-) -> dict[str, np.ndarray]:
+class Samples(dict[str, np.ndarray]):
+    """Arrays by name. called: the option that gave them; file: where they lie, "" for none."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], called: str, file: str = "") -> None:
+        super().__init__(arrays)
+        self.called, self.file = called, file
+
+    def misfit(self, why: str) -> OptionError:
+        """What to raise for arrays that a model does not take."""
+        if self.file:
+            return FileError(self.called + f": {self.file!r}: {why}")
+        return OptionError(self.called + f": {why}")
+
+
+def load_samples(given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED) -> Samples:
     """Arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
 
-    OptionError for a file that is none, naming what it is `called`; TypeError for what cannot be
+    FileError for a file that is none, naming what it is `called`; TypeError for what cannot be
     arrays by name.
     """
     if isinstance(given, (str, os.PathLike)):
-        return _load_file(os.fspath(given), called) if os.fspath(given) else {}
+        path = os.fspath(given)
+        return Samples(_load_file(path, called) if path else {}, called, path)
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise TypeError(
             f"{_OPTION} takes arrays by input name, or the path of an .npz file, got {given!r:.60}"
         )
-    return {name: _array(name, value) for name, value in given.items()}
+    return Samples({name: _array(name, value) for name, value in given.items()}, called)
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -56,7 +69,7 @@ def _array(name: str, value: Any) -> np.ndarray:
 
 def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
     if reason := why_no_file(path):
-        raise OptionError(called + f": {path!r} cannot be read: {reason}; {_TO_WRITE}")
+        raise FileError(called + f": {path!r} cannot be read: {reason}; {_TO_WRITE}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: _plain(arrays[name]) for name in arrays.files}
@@ -71,7 +84,7 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
         # Of another file numpy says only that it may be a pickle, and how to load it unsafely.
         kind = kind_of(path)
         reason = last_line(error) if kind == ZIP else f"it seems to be {kind}"
-        raise OptionError(
+        raise FileError(
             called + f": {path!r} is no .npz file of arrays ({reason}); {_TO_WRITE}"
         ) from None
 
@@ -81,7 +94,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
+def check_samples(samples: Samples, mod: tvm.IRModule) -> None:
     """OptionError for a name that is no input of the model, or an array of another shape or type.
 
     Inputs may be left out: these are made up. A dimension of the model that is not fixed takes any.
@@ -90,20 +103,20 @@ def check_samples(samples: Mapping[str, np.ndarray], mod: tvm.IRModule) -> None:
     for name, array in samples.items():
         if name not in params:
             inputs = ", ".join(params) or "none"
-            raise OptionError(
-                _CALLED + f": {name!r} is no input of the model (inputs: {inputs}); parameters "
-                "that are bound are none"
+            raise samples.misfit(
+                f"{name!r} is no input of the model (inputs: {inputs}); parameters that are bound "
+                "are none"
             )
         wanted = params[name]
         if not isinstance(wanted, tvm.ir.TensorType):
-            raise OptionError(_CALLED + f": input {name!r} is no tensor: leave it out")
+            raise samples.misfit(f"input {name!r} is no tensor: leave it out")
         shape = [int(d) if isinstance(d, tvm.tir.IntImm) else None for d in wanted.shape]
         fits = len(shape) == array.ndim and all(
             dim in (None, size) for dim, size in zip(shape, array.shape, strict=True)
         )
         if not fits or array.dtype.name != wanted.dtype:
             text = ", ".join("any" if dim is None else str(dim) for dim in shape)
-            raise OptionError(
-                _CALLED + f": input {name!r} takes {wanted.dtype} of shape ({text}), got "
-                f"{array.dtype.name} of shape ({', '.join(map(str, array.shape))})"
+            raise samples.misfit(
+                f"input {name!r} takes {wanted.dtype} of shape ({text}), got {array.dtype.name} of "
+                f"shape ({', '.join(map(str, array.shape))})"
             )

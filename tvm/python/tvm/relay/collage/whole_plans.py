@@ -123,7 +123,8 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
 
 def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:
     """The guard's result, or why it could not measure."""
-    with steps("guard", options.progress) as on_step:
+    # Rounds follow the builds, and others follow these while plans cannot be told apart.
+    with steps("guard", options.progress, is_open=True) as on_step:
         try:
             found = guard(
                 plans.modules,
@@ -184,9 +185,19 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             open_trials(plans.module_of(first), how, (base and base.seconds) or 0.0)
         )
 
+        tried = 0
+
+        def on_trials(done: int) -> None:
+            nonlocal tried
+            tried = done
+            on_step("plans tried", done, options.graph_search_trials)
+
+        def on_wait(text: str) -> None:
+            on_step(text, tried, options.graph_search_trials, is_waiting=True)
+
         def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:
             others = {k: plans.module_of(p) for k, p in parts.items() if k != reference}
-            costs = trials.measure(others)
+            costs = trials.measure(others, on_wait)
             return {**costs, reference: Cost.given(trials.base)}
 
         search = search_plans(
@@ -198,7 +209,7 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             trials=options.graph_search_trials,
             seconds=options.graph_search_seconds,
             seed=options.graph_search_seed,
-            on_trials=lambda done: on_step("plans tried", done, options.graph_search_trials),
+            on_trials=on_trials,
         )
     plans.add_tried(search.placed())
     for rank, parts in enumerate(list(search.best.values())[:BEST], 1):

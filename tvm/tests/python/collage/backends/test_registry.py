@@ -123,11 +123,16 @@ def test_bad_declarations():
         def patterns(self):
             return [("relu", is_op("nn.relu")(wildcard()))]
 
+    class BadColour(backends.Backend):
+        name, colour = "bad", "blue"
+
     class NoCodegen(backends.Backend):
         name = "bad"
 
     with pytest.raises(ValueError, match="not 'my backend'"):
         backends.register_backend(BadName())
+    with pytest.raises(ValueError, match="backend bad: colour is .*, not 'blue'"):
+        backends.register_backend(BadColour())
     with pytest.raises(ValueError, match="not 'node-level'"):
         backends.register_backend(BadKind())
     with pytest.raises(ValueError, match="'relu' must begin with 'bad.'"):

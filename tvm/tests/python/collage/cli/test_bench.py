@@ -76,17 +76,24 @@ def test_the_model_is_imported_once(net, monkeypatch, capsys):
     assert len(imports) == 1
 
 
+def test_waiting_for_another_search_is_told(monkeypatch):
+    monkeypatch.setattr(bench, "compare", lambda *_, on_wait, **__: on_wait("waiting for another"))
+    told = []
+    bench.measure("m", "l", "i", 9, 1e-3, 0, lambda *step, **how: told.append((*step, how)))
+    assert told == [("waiting for another", 0, 9, {"is_waiting": True})]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("net.pt",), "onnxruntime and OpenVINO read ONNX files alone"),
-        (("open.onnx",), "fix them, e.g. --shape x=1,4,8,8"),
+        (("open.onnx",), "open.onnx: inputs have open dimensions (x [?, 4, 8, 8]): fix them by --"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(tmp_path)
     write_net(tmp_path / "open.onnx", batch="N")
-    assert call("bench", *arguments, *QUICK) == (2 if "net.pt" in arguments else 1)
+    assert call("bench", *arguments, *QUICK) == 1
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1 and SHAPE
 

@@ -3,6 +3,7 @@
 
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from json_schema import errors
 from store_rows import row
 from tree import ROOT
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
+from tvm.relay.collage.cli import building, compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
 
@@ -41,7 +42,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 {before}
 from tvm_collage import command
 {patch}
-sys.argv = ["collage", "store", "check"]
+sys.argv = ["collage", *{command}]
 sys.exit(command.main())
 """
 WAIT = "print('ready', flush=True); signal.pause()"
@@ -57,10 +58,22 @@ IN_AN_IMPORT = {
 }
 
 
-@pytest.mark.parametrize("where", [IN_A_COMMAND, IN_AN_IMPORT], ids=["command", "import"])
+# Where TVM's C++ calls Python, as it does to fold constants: its FFI would lose an exception, and
+# C++ go on without an answer.
+IN_A_MODELS_IMPORT = {
+    "before": f"def wait(): {WAIT}",
+    "patch": "import tvm; from tvm.relay.collage.cli import building; "
+    "building.why_no_file = lambda path: ''; "
+    "building.load_onnx = lambda *_: tvm.runtime.convert(wait)()",
+    "command": ["search", "net.onnx", "--backends="],
+}
+PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_IMPORT}
+
+
+@pytest.mark.parametrize("where", PLACES.values(), ids=PLACES)
 def test_a_real_ctrl_c_leaves_no_traceback(where):
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING.format(**where)],
+        [sys.executable, "-c", WAITING.format(**{"command": ["store", "check"], **where})],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -69,6 +82,21 @@ def test_a_real_ctrl_c_leaves_no_traceback(where):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert (process.returncode, err) == (130, "collage: interrupted\n")
+
+
+def test_a_ctrl_c_while_a_model_is_imported_is_a_line_of_json_where_all_are(monkeypatch):
+    """It ends the process, which here is a fork of this one."""
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        os.dup2(writing, 2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        monkeypatch.setattr(building, "load_model", lambda _: signal.raise_signal(signal.SIGINT))
+        main(["search", "net.onnx", "--backends=", "--json-lines"])
+        os._exit(0)
+    os.close(writing)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    with open(reading) as told:
+        assert json.loads(told.read()) == {"kind": "error", "text": "interrupted"}
 
 
 @pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])

@@ -165,6 +165,10 @@ CANNOT_BE_DONE = [
     (["search", "broken.onnx"], "broken.onnx cannot be read as an ONNX model: it is cut off or d"),
     (["search", "cut.onnx"], "cut.onnx cannot be read as an ONNX model: it is cut off or damaged"),
     (["search", "zero.onnx"], "zero.onnx: the ONNX model has no nodes: the file is empty or cut"),
+    (
+        ["search", "text.onnx"],
+        "text.onnx cannot be read as an ONNX model: it seems to be a text; n",
+    ),
     (["search", "net.so"], "net.so cannot be read as a model: it seems to be a library; name"),
     (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
     (
@@ -172,8 +176,18 @@ CANNOT_BE_DONE = [
         "net.onnx seems to be an ONNX model",
     ),
     *((["replay", "net.onnx", name, "-o", "l.so"], says) for name, says in DAMAGED.items()),
-    (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
-    (["replay", "net.onnx", "placement.json", "--plan", "tvm", "-o", "l.so"], "alone; --plan"),
+    (
+        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "net.onnx"],
+        "--sample-inputs: 'net.onnx' is no .npz file",
+    ),
+    (
+        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "none.npz"],
+        "--sample-inputs: 'none.npz' cannot be read: there is no such file",
+    ),
+    (
+        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "wide.npz"],
+        "--sample-inputs: 'wide.npz': input 'x' takes float32 of shape (1, 4, 8, 8), got float32",
+    ),
 ]
 
 
@@ -181,7 +195,10 @@ CANNOT_BE_DONE = [
     ("arguments", "says"),
     [
         *CANNOT_BE_DONE,
-        (["search", "net.onnx", "--backends", "nope"], "unknown backend"),
+        (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
+        (["replay", "net.onnx", "placement.json", "--plan", "tvm", "-o", "l.so"], "alone; --plan"),
+        (["search", "net.onnx", "--backends", "nope"], "--backends: unknown backend"),
+        (["search", "net.onnx", "--backends", "dnll"], "'dnll', did you mean dnnl?"),
         (["search", "net.onnx", "--backends", "dnnnl"], "'dnnnl', did you mean dnnl?"),
         (["search", "net.onnx", "--host", "cuda"], "Collage places parts on the CPU so far"),
         (["search", "net.onnx", "--guard-rounds", "-1"], "--guard-rounds takes"),
@@ -190,15 +207,11 @@ CANNOT_BE_DONE = [
         (["search", "net.onnx", "--guard-rounds", "x"], "--guard-rounds takes an int"),
         (["search", "net.onnx", "--save-placement", "/no/such/p"], "there is no folder"),
         (["search", "net.onnx", "--save-placement", "side"], "'side.report' cannot be written"),
-        (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "the targets: "),
+        (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "--backends: "),
         (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
         (
             ["compile", "absent.onnx", "-o", "l.so", "--report", "/no/such/r"],
             "--report: '/no/such/r' cannot be written: there is no folder",
-        ),
-        (
-            ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "net.onnx"],
-            "--sample-inputs: 'net.onnx' is no .npz file",
         ),
         (
             ["search", "net.onnx", *QUICK, "--graph-search", "local"],
@@ -215,6 +228,8 @@ def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, arguments, says):
     (folder / "broken.onnx").write_bytes(b"\xff\x00nothing")
     (folder / "cut.onnx").write_bytes((folder / "net.onnx").read_bytes()[:-9])
     (folder / "zero.onnx").touch()
+    (folder / "text.onnx").write_text("hello\n")
+    np.savez(folder / "wide.npz", x=np.zeros((1, 4, 8, 9), "float32"))
     for name, text in zip(DAMAGED, ("{", "{}", "[]"), strict=True):
         (folder / name).write_text(text)
     (folder / "side.report").mkdir(exist_ok=True)
@@ -286,13 +301,18 @@ def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
         ("x=-1,4,8,8", "'x=-1,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
         ("y=1,4", "a shape is given for y, and the model's inputs are x"),
         ("x=1,4", "the shape [1, 4] of input x has 2 sizes, and the model's"),
+        (
+            "x=2,5,8,8",
+            "open.onnx: the shape [2, 5, 8, 8] of input x differs from the model's own, "
+            "[?, 4, 8, 8], in sizes that the model fixes",
+        ),
     ],
 )
 def test_a_shape_that_fits_no_input_is_told(shape, why, tmp_path, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     write_net(tmp_path / "open.onnx", batch="N")
     with contextlib.suppress(SystemExit):  # argparse's own way to end
-        assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 1
+        assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 2
     assert why in capsys.readouterr().err
 
 
@@ -300,12 +320,14 @@ def test_an_open_dimension_is_fixed_by_shape(tmp_path, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     write_net(tmp_path / "open.onnx", batch="N")
     assert call("search", tmp_path / "open.onnx", *QUICK) == 1
-    err = capsys.readouterr().err
-    assert "e.g. --shape x=1,4,8,8" in err and "relay.vm.compile" in err and err.count("\n") == 1
+    assert capsys.readouterr().err == (
+        f"collage: {tmp_path / 'open.onnx'}: inputs have open dimensions (x [?, 4, 8, 8]): fix "
+        "them by --shape x=1,4,8,8; a library of the command collage, unlike one of "
+        "relay.vm.compile, takes fixed shapes alone\n"
+    )
     write_net(tmp_path / "wide.onnx", batch="N", width="M")
     assert call("search", tmp_path / "wide.onnx", *QUICK) == 1
-    assert "e.g. --shape x=1,4,8,W; " in (err := capsys.readouterr().err)
-    assert err.endswith("; put numbers for W\n")
+    assert "by --shape x=1,4,8,W with numbers for W; " in capsys.readouterr().err
     shape = "x=" + ",".join(map(str, SHAPE))
     assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 0
     with pytest.raises(SystemExit):

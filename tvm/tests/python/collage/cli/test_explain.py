@@ -111,6 +111,7 @@ def test_a_file_that_is_none_is_said_as_of_a_model(tmp_path, capsys, command):
         (("--op", "nope"), "no node is nope"),
         (("--backend", "nope"), "no backend 'nope'"),
         (("--plan", "nope"), "no plan 'nope'"),
+        (("--node", "0"), "node 0 is an input, no call; the nearest calls are "),
     ],
 )
 def test_what_is_not_there_is_one_line(folder, capsys, arguments, says):

@@ -113,7 +113,7 @@ def test_any_plan_that_was_seen_is_drawn(full, tmp_path, capsys):
 @pytest.mark.parametrize("form", FORMS)
 def test_names_that_are_not_there_are_refused(form, arguments, message, full, tmp_path, capsys):
     path = tmp_path / "out"
-    assert main(["report", str(full), f"--{form}", str(path), *arguments]) == 1
+    assert main(["report", str(full), f"--{form}", str(path), *arguments]) == 2
     assert message in capsys.readouterr().err and not path.exists()
 
 

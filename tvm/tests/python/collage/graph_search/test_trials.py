@@ -4,6 +4,7 @@
 import pytest
 from relay_text import parse
 from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable
+from tvm.relay.collage.graph_search import trials as trials_module
 from tvm.relay.collage.graph_search.trials import open_trials
 from tvm.relay.collage.measure import Comparison, Cost
 
@@ -55,6 +56,25 @@ def test_batches_compare_by_ratios_to_the_reference():
 def test_a_search_that_goes_on_keeps_its_measure():
     with open_trials(MOD, EndToEnd(build, comparer=Machine().compare), base=10.0) as trials:
         assert trials.measure({"plan": MOD})["plan"].seconds == 5.0 and trials.base == 10.0
+
+
+def test_waiting_for_the_cpus_is_told(monkeypatch):
+    """To build and to measure, by whoever shows the progress of the search."""
+    told = []
+    kept = trials_module.cpus_for_building
+
+    def cpus_for_building(on_wait):
+        on_wait("to build")
+        return kept()
+
+    def compare(*of, on_wait, **options):
+        on_wait("to measure")
+        return Machine().compare(*of, **options)
+
+    monkeypatch.setattr(trials_module, "cpus_for_building", cpus_for_building)
+    with open_trials(MOD, EndToEnd(build, comparer=compare)) as trials:
+        trials.measure({"plan": MOD}, told.append)
+    assert told == ["to build", "to measure"]
 
 
 def test_a_plan_that_fails_is_data():

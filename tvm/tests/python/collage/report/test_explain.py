@@ -122,21 +122,18 @@ def test_an_operator_is_found_without_its_folder_as_the_model_s_file_calls_it(re
 
 
 def test_what_launches_no_kernel_says_so(report):
-    told = explain(report, "collage", node=0)
-    assert told["nodes"][0]["part"] is None
-    assert explain_lines(told, is_long=True)[-2:] == [
-        "node 0 x: var float32[2, 4]",
-        "  launches no kernel and is in no part: there is nothing to decide for it; the nearest "
-        "calls are 5, 6, 7",
-    ]
     free = json.loads(json.dumps(report))
     graph = free["functions"][0]["graph"]
     # As an annotation of a device is one.
     graph["nodes"].append({**graph["nodes"][-1], "index": 99, "op": "on_device", "name": ""})
     graph["nodes"][-1]["is_kernel"] = False
-    assert "node 99: on_device float32[2, 4]" in explain_lines(
-        explain(free, "collage", op="on_device"), is_long=True
-    )
+    told = explain(free, "collage", node=99)
+    assert told["nodes"][0]["part"] is None
+    assert explain_lines(told, is_long=True)[-2:] == [
+        "node 99: on_device float32[2, 4]",
+        "  launches no kernel and is in no part: there is nothing to decide for it; the nearest "
+        "calls are 7, 8, 9",
+    ]
 
 
 def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
@@ -365,6 +362,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
             {"node": 3},
             "node 3 is the name of an operator or a function, no call; the nearest calls",
         ),
+        ({"node": 0}, "node 0 is an input, no call; the nearest calls are 5, 6, 7: `collage"),
         ({"node": -1}, "there is no node -1: the graph's nodes are 0 to 9"),
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),

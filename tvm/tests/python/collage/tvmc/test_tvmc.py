@@ -441,9 +441,8 @@ def test_open_dimensions_are_one_line_before_anything_is_measured(tmp_path, monk
     done = call("compile", "--collage", "--target", HOST, file)
     assert (done.code, done.err) == (
         4,
-        "Error: the graph executor takes fixed shapes alone, and inputs have open dimensions "
-        "(x [?, 3, 16, 16]): fix them, e.g. "
-        '--input-shapes "x:[1,3,16,16]"\n',
+        "Error: inputs have open dimensions (x [?, 3, 16, 16]): fix them by "
+        '--input-shapes "x:[1,3,16,16]"; the graph executor takes fixed shapes alone\n',
     )
 
 

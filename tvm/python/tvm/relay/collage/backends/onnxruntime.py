@@ -9,5 +9,6 @@ class OnnxRuntimeBackend(OnnxModelBackend):
     """Regions run by the CPU provider of ONNX Runtime (PyPI: onnxruntime)."""
 
     name = "onnxruntime"
+    colour = "#e69f00"
     # It runs a batch norm in the layout of the convolutions around, and a sum not.
     preferred_operators = frozenset({"BatchNormalization", "HardSigmoid"})

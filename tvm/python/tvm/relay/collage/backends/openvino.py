@@ -9,6 +9,7 @@ class OpenVinoBackend(OnnxModelBackend):
     """Regions run by OpenVINO's CPU plugin (PyPI: openvino)."""
 
     name = "openvino"
+    colour = "#009e73"
     # Computed in float32 (OpenVINO's issues 35830, 37766), or floored where TVM truncates (38248);
     # other arithmetic on integers is right.
     floats_alone = frozenset(
@@ -27,4 +28,5 @@ class OpenVinoBf16Backend(OpenVinoBackend):
     """The same with bfloat16 inside: float32 in and out, products and sums of 8 bits' precision."""
 
     name = "openvino_bf16"
+    colour = "#d55e00"
     trades_accuracy = "bfloat16"

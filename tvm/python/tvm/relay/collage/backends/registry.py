@@ -40,7 +40,7 @@ def register_backend(backend: Backend) -> Backend:
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
     Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
     naming the backend and the entry, when the name (of a target that TVM compiles for, too), the
-    kind, trades_accuracy, a pattern's entry, an option or an op's predicate is none.
+    kind, trades_accuracy, the colour, a pattern's entry, an option or an op's predicate is none.
     """
     if isinstance(backend, type):
         raise TypeError(
@@ -58,6 +58,11 @@ def register_backend(backend: Backend) -> Backend:
         raise ValueError(
             f"backend {backend.name}: trades_accuracy is the type that it computes in, one of "
             f"{', '.join(RELATIVE)}, or empty for none, not {backend.trades_accuracy!r}"
+        )
+    if backend.colour and not re.fullmatch("#[0-9a-f]{6}", backend.colour):
+        raise ValueError(
+            f"backend {backend.name}: colour is red, green and blue as '#0072b2', or empty for one "
+            f"that no other has, not {backend.colour!r}"
         )
     check_entries(backend.name, _patterns_of(backend))
     check_options(backend)

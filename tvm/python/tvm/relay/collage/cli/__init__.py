@@ -18,15 +18,18 @@ from collections.abc import Iterator, Sequence
 
 import tvm
 import tvm_collage
+from tvm_collage.interrupt import INTERRUPTED
 
 from ..errors import (
     BackendUnavailableError,
     CollageError,
     HostTargetError,
     OptionError,
+    ShapeError,
     UnknownBackendError,
+    UnknownPlanError,
 )
-from ..logs import LOGGER, JsonLines, json_line
+from ..logs import LOGGER, JsonLines
 from ..messages import last_line
 from ..option_flags import as_flags
 from . import (
@@ -42,6 +45,7 @@ from . import (
     store,
     tt,
 )
+from .lines import is_json_lines, line_of
 from .parser import Parser
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
@@ -52,12 +56,17 @@ _COMMANDS = (compile, run, report, explain, bench, doctor, backends, store, cach
 # Advice of TVM's, once a build, to tune what was not: `collage` says what is to be done.
 _TVMS_LOGGERS = ("te_compiler", "autotvm")
 
-# As argparse has it; of these errors: an option, a target or a backend that was named cannot be.
+# As argparse has it. By these errors the command line itself is wrong: it names what there is not
+# or cannot be. By their subclasses, as FileError, it is right, and what it names lacks something.
 WRONG_ARGUMENTS = 2
-_OF_ARGUMENTS = {OptionError, UnknownBackendError, BackendUnavailableError, HostTargetError}
-# Where the parsed arguments of a command have it, if it shows its progress.
-_PROGRESS = ("progress", "collage_progress")
-INTERRUPTED = 130  # as shells have it for Ctrl-C
+_OF_ARGUMENTS = {
+    OptionError,
+    ShapeError,
+    UnknownPlanError,
+    UnknownBackendError,
+    BackendUnavailableError,
+    HostTargetError,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,26 +119,21 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
     handler.setFormatter(JsonLines())
     if options.quiet:
         ours.setLevel(logging.ERROR)
-    if _is_json_lines(options):
+    if is_json_lines(options):
         root.addHandler(handler)
         logging.captureWarnings(True)
     try:
         yield
     finally:
         ours.setLevel(before)
-        if _is_json_lines(options):
+        if is_json_lines(options):
             root.removeHandler(handler)
             logging.captureWarnings(False)
 
 
-def _is_json_lines(options: argparse.Namespace) -> bool:
-    return any(getattr(options, name, None) == "json" for name in _PROGRESS)
-
-
 def _say(text: str, options: argparse.Namespace) -> None:
     """A line on standard error."""
-    line = json_line("error", text) if _is_json_lines(options) else f"collage: {text}"
-    print(line, file=sys.stderr)
+    print(line_of(text, options), file=sys.stderr)
 
 
 def make_parser() -> Parser:

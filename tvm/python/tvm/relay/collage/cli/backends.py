@@ -19,11 +19,16 @@ from ..backends import find_backend, get_backend, list_backends
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
 from ..errors import CollageError, UnknownBackendError, did_you_mean
 
+# That a row of the whole list names; several backends take a hundred, mostly the same.
+_MOST_OPERATORS = 10
+
 
 def add_parser(commands: Any) -> None:
     help = "list the backends: which can run here, why others cannot, what each takes"
     parser = commands.add_parser("backends", help=help, description=help)
-    parser.add_argument("name", nargs="*", help="these alone, with all their patterns")
+    parser.add_argument(
+        "name", nargs="*", help="these alone, with all their patterns and operators"
+    )
     parser.add_argument(
         "--import",
         dest="modules",
@@ -105,8 +110,10 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
     if names:
         patterns = f"{len(names)} pattern{'s' * (len(names) > 1)}"
         lines.append(f"  {patterns}: " + ", ".join(names if is_long else _heads(names)))
-    if row["bare_operators"]:
-        lines.append("  operators: " + ", ".join(row["bare_operators"]))
+    if operators := row["bare_operators"]:
+        is_listed = is_long or len(operators) <= _MOST_OPERATORS
+        elsewhere = f"{len(operators)}, which `collage backends {row['name']}` lists"
+        lines.append("  operators: " + (", ".join(operators) if is_listed else elsewhere))
     if row["options"]:
         options = (f"-{name}={_as_option(value)}" for name, value in row["options"].items())
         lines.append("  options: " + " ".join(options))

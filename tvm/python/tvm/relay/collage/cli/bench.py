@@ -19,14 +19,14 @@ import tvm
 
 from ..costs.cost import format_seconds
 from ..costs.inputs import describe_inputs, random_inputs
-from ..errors import OptionError
+from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
 from ..loaded import load
 from ..measure import Comparison, Contestant, compare
 from ..peers import PEERS
-from ..progress import steps
+from ..progress import OnStep, steps, waiting
 from ..report import compare_plans, make_console, plan_table, print_titled
 from ..report.facts import ratio_text
 from ..sample_inputs import load_samples
@@ -70,7 +70,7 @@ def add_parser(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if not is_onnx(options):
-        raise OptionError(
+        raise FileError(
             f"{options.model}: onnxruntime and OpenVINO read ONNX files alone: name one"
         )
     left_out = {
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def measure(
-    model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: Any
+    model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: OnStep
 ) -> list[Comparison]:
     """Ours beside all peers that are installed, whose outputs are those to compare with."""
     threads = str(tvm.runtime.num_threads())
@@ -126,16 +126,17 @@ def measure(
         rtol,
         seed=seed,
         on_round=lambda done, goal: on_step("measuring", done, goal),
+        on_wait=waiting(on_step, 0, rounds),
     )
 
 
 def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
-    """Given by the option sample_inputs, else made up. OptionError."""
+    """Given by the option sample_inputs, else made up. OptionError, ModelError."""
     given = load_samples(request.chosen.sample_inputs)
     try:
         made_up = random_inputs(describe_inputs(request.mod, given), request.chosen.seed)
     except Unsupported as error:
-        raise OptionError(f"{error}: give the model's inputs by --sample-inputs") from error
+        raise ModelError(f"{error}: give the model's inputs by --sample-inputs") from error
     return {**made_up, **given}
 
 

@@ -14,22 +14,26 @@ from typing import Any, NamedTuple
 
 import tvm
 from tvm.target import Target
+from tvm_collage.interrupt import ended_by_interrupt
 
-from ..errors import ModelError, OptionError
+from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
 from ..file_kinds import kind_of
 from ..files import check_report_path, why_no_file
 from ..importer import quick_import
 from ..messages import last_line
-from ..module_check import FixedShapes, check_fixed_shapes
+from ..module_check import check_fixed_shapes
 from ..optimizer import optimize
 from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
 from ..result import Result
 from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
+from .lines import line_of
 
 # Python takes a file NAME.so of the current folder for the module NAME.
 _MODULES = ("collage", "tvm", "tvm_collage")
+# Of fixed shapes alone.
+_WHO = "a library of the command collage, unlike one of relay.vm.compile,"
 _logger = logging.getLogger(__name__)
 
 
@@ -135,10 +139,12 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
         if options.backends is None:
             return [host, *available_targets(chosen.accuracy_budget)[1:]]
         return parse_targets([host, *split_targets(options.backends, "--backends")]).all
-    except OptionError:
+    except UnknownBackendError as error:
+        raise UnknownBackendError(f"--backends: {error.text}") from None
+    except CollageError:
         raise
     except (ValueError, tvm.TVMError) as error:
-        raise OptionError(f"the targets: {last_line(error)}") from error
+        raise OptionError(f"--backends: {last_line(error)}") from error
 
 
 class BuildRequest(NamedTuple):
@@ -155,8 +161,9 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
     CollageError."""
     chosen = options_of(options)
     targets = targets_of(options, chosen)
-    mod, params = load_model(options)
-    check_fixed_shapes(mod, params, "a library of the command collage", _how_to_fix)
+    with ended_by_interrupt(line_of("interrupted", options)):
+        mod, params = load_model(options)
+    check_fixed_shapes(mod, params, _WHO, shape_flags, str(options.model))
     return BuildRequest(mod, params, targets, chosen)
 
 
@@ -167,10 +174,6 @@ def optimized(
     mod, params, targets, chosen = request or request_of(options)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(mod, params, targets, chosen, placement=placement)
-
-
-def _how_to_fix(fixed: FixedShapes) -> str:
-    return f"with open ones the model is for relay.vm.compile; {shape_flags(fixed)}"
 
 
 def library_path(text: str) -> str:

@@ -10,7 +10,7 @@ import os
 from typing import Any, NamedTuple
 
 from ..attached import attached_report, is_library, no_report
-from ..errors import CollageError, PlacementError
+from ..errors import CollageError, PlacementError, UnknownPlanError
 from ..file_kinds import is_model, is_placement, is_report, kind_of
 from ..files import parse_json, why_no_file
 from ..loaded import read_placements
@@ -71,10 +71,9 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
     value = _read(path)
     if is_placement(value):
         if plan not in (None, value.get("plan")):
-            raise PlacementError(
+            raise UnknownPlanError(
                 f"{path} is the placement of plan {value.get('plan')!r} alone; --plan is for "
-                "reports and libraries, which have several",
-                "plan",
+                "reports and libraries, which have several"
             )
         return load_placement(path)
     if "placements" not in value:

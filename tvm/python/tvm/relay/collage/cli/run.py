@@ -16,11 +16,10 @@ from tvm_collage.runner import Runner, TensorInfo
 
 from ..costs.cost import format_seconds
 from ..costs.statistics import Interval, median_interval
-from ..errors import OptionError
 from ..exec.arrays import save_arrays
 from ..files import check_file_path
 from ..loaded import load
-from ..sample_inputs import load_samples
+from ..sample_inputs import Samples, load_samples
 
 # Timed runs: at least so many, and for so long.
 _LEAST_RUNS, _SECONDS = 10, 2.0
@@ -79,19 +78,18 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def inputs_for(runner: Runner, given: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+def inputs_for(runner: Runner, given: Samples, seed: int) -> dict[str, np.ndarray]:
     """Arrays by name: those given, the others made up. OptionError for one that does not fit."""
     generator = np.random.default_rng(seed)
     known = {info.name: info for info in runner.inputs}
     for name, array in given.items():
         if name not in known:
             names = ", ".join(known) or "none"
-            raise OptionError(f"--inputs: {name!r} is no input of the library (inputs: {names})")
+            raise given.misfit(f"{name!r} is no input of the library (inputs: {names})")
         info = known[name]
         if array.shape != info.shape or array.dtype != info.dtype:
-            raise OptionError(
-                f"--inputs: the library takes {info.Summary()}, got {array.dtype} of shape "
-                f"{array.shape}"
+            raise given.misfit(
+                f"the library takes {info.Summary()}, got {array.dtype} of shape {array.shape}"
             )
     return {name: given.get(name, _made_up(known[name], generator)) for name in known}
 

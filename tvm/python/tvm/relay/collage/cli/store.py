@@ -15,7 +15,7 @@ from typing import Any
 
 from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
-from ..errors import CollageError
+from ..errors import CollageError, OptionError
 from ..machine.environment import vector_bits
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
@@ -179,7 +179,7 @@ def _import(options: argparse.Namespace) -> int:
 def _prune(options: argparse.Namespace) -> int:
     filters = _filters(options)
     if not (any(filters.values()) or options.other_versions or options.older_than is not None):
-        raise CollageError(
+        raise OptionError(
             "prune removes nothing unless told what: give a hash, --backend, --status, "
             "--older-than or --other-versions"
         )

@@ -18,7 +18,7 @@ from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
 from ..exec.spares import SpareWorkers
-from ..machine.cpu_lock import cpus_for_building
+from ..machine.cpu_lock import OnWait, cpus_for_building
 from ..timing.comparison import Comparison, paired_ratio
 from ..timing.rounds import Race
 from .libraries import EndToEnd, GuardUnavailable, Linked, Scratch
@@ -53,10 +53,13 @@ class PlanTrials:
         self._weights = SharedWeights(scratch.folder, reference) if spares else None
         self._file: Linked | None = None
 
-    def measure(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Cost]:
-        """What each module takes, or how it fails. GuardUnavailable when the reference fails."""
+    def measure(
+        self, modules: Mapping[str, tvm.IRModule], on_wait: OnWait | None = None
+    ) -> dict[str, Cost]:
+        """What each module takes, or how it fails; `on_wait` is told of waiting for the CPUs.
+        GuardUnavailable when the reference fails."""
         with tempfile.TemporaryDirectory(dir=self._scratch.folder) as folder:
-            with cpus_for_building():
+            with cpus_for_building(on_wait):
                 reference = self._link_reference()
                 # Libraries are let go at once: a model's weights take memory.
                 files, failures = self._how.make_files(modules, folder, weights=self._weights)[:2]
@@ -73,6 +76,7 @@ class PlanTrials:
                 limits,
                 runs=_RUNS,
                 race=Race(_RACE_ROUNDS, _RACE_RATIO, [_REFERENCE]),
+                on_wait=on_wait,
                 **self._spares,
             )
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}

@@ -20,7 +20,8 @@ import tvm
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
+from ..interrupts import interrupts_kept
 from ..messages import last_line
 from ..module_check import collected_diagnostics
 from ..relay_util.walk import children_of, key_of
@@ -44,13 +45,14 @@ def from_onnx(
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
-    Raises ModelError where TVM cannot take a node or an input's type, and for a shape of what is no
-    input or of another rank; tvm.error.OpNotImplemented for operators that it does not know.
+    Raises ModelError where TVM cannot take a node or an input's type; ShapeError for a shape of
+    what is no input, or that differs from sizes that the model fixes; tvm.error.OpNotImplemented
+    for operators that it does not know.
     """
     _check_model(model)
     _check_shapes(model, shape or {})
     options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
-    with quick_import(), collected_diagnostics() as found:
+    with quick_import(), collected_diagnostics() as found, interrupts_kept():
         try:
             return relay.frontend.from_onnx(model, *options)
         except tvm.error.OpNotImplemented:
@@ -75,25 +77,38 @@ def _check_model(model: Any) -> None:
 
 
 def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
-    """ModelError for shapes that do not fit the graph's inputs."""
+    """ShapeError for shapes that do not fit the graph's inputs."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    ranks = {}
+    inputs: dict[str, list[int] | None] = {}
     for each in model.graph.input:
         if each.name not in weights:
             kind = each.type.tensor_type
-            ranks[each.name] = len(kind.shape.dim) if kind.HasField("shape") else None
-    unknown = [name for name in shapes if name not in ranks and name not in weights]
+            # An open size has a name or nothing; some exporters write 0 or -1 for it.
+            own = [max(0, dim.dim_value) for dim in kind.shape.dim]
+            inputs[each.name] = own if kind.HasField("shape") else None
+    unknown = [name for name in shapes if name not in inputs and name not in weights]
     if unknown:
-        raise ModelError(
+        raise ShapeError(
             f"a shape is given for {', '.join(unknown)}, and the model's inputs are "
-            f"{', '.join(ranks) or 'none'}: name one of these"
+            f"{', '.join(inputs) or 'none'}: name one of these"
         )
     for name, shape in shapes.items():
-        rank = ranks.get(name)
-        if rank is not None and len(shape) != rank:
-            raise ModelError(
+        sizes = inputs.get(name)
+        if sizes is None:
+            continue
+        if len(shape) != len(sizes):
+            raise ShapeError(
                 f"the shape {list(shape)} of input {name} has {len(shape)} sizes, and the model's "
-                f"input has {rank}: give as many"
+                f"input has {len(sizes)}: give as many"
+            )
+        if any(
+            size and isinstance(asked, int) and asked != size
+            for size, asked in zip(sizes, shape, strict=True)
+        ):
+            fixed = ", ".join(str(size or "?") for size in sizes)
+            raise ShapeError(
+                f"the shape {list(shape)} of input {name} differs from the model's own, [{fixed}], "
+                "in sizes that the model fixes: give these, or export it with other sizes"
             )
 
 

@@ -22,7 +22,7 @@ class Progress:
     def __init__(
         self, view: View | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._phase = Phase("measuring", view or View(), clock)
+        self._phase = Phase("measuring", view or View(), clock, is_open=True)
         self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
         self._changed()  # The phase counts its steps from here.
 
@@ -58,7 +58,7 @@ class Progress:
 
     def _changed(self, what: str = "", is_waiting: bool = False) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
-        text = f"{self.done}/{self.total} candidates, {self.cached} in memory, "
+        text = f"{self.done}/{self.total} candidates so far, {self.cached} in memory, "
         text += f"{self.stored} stored, {self.failed} failed{what and f', {what}'}"
         # A build and a measurement count as half a candidate each.
         self._phase.update(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ..costs.kernel import KernelChoice
-from ..errors import PlacementError
+from ..errors import PlacementError, UnknownPlanError
 from ..named_options import option
 from ..records import described
 from .json_form import from_json, to_json
@@ -71,11 +71,11 @@ class SeenPlans:
         return [plan.plan for plan in self.plans]
 
     def placement(self, name: str) -> Placement:
-        """PlacementError where there is no plan of that name."""
+        """UnknownPlanError where there is no plan of that name."""
         found = next((plan for plan in self.plans if plan.plan == name), None)
         if found is None:
             known = ", ".join(self.names()) or "none"
-            raise PlacementError(f"there is no plan {name!r}: the plans are {known}", "plan")
+            raise UnknownPlanError(f"there is no plan {name!r}: the plans are {known}")
         functions = tuple(
             PlacedFunction(f.name, f.key, f.weights, f.nodes, tuple(parts))
             for f in self.functions

@@ -20,6 +20,8 @@ from .times import FAR, sum_remark, times_alike
 
 # From here on a plan takes so many times as long, and not so many percent longer.
 _TIMES = 2.0
+# Kinds of nodes that run nowhere, by what they are.
+_LEAVES = {"var": "an input", "const": "a constant"}
 # Calls that are named beside a node that is none.
 _MOST_CALLS = 3
 
@@ -38,7 +40,7 @@ def explain(
     runs as one, with what each backend would cost there. Docs: docs/explain.md.
 
     `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. OptionError where
-    there is none of them, or the report has no graph.
+    there is none of them, FileError where the report has no graph.
     """
     ships = report["plan"]
     # A replay measured nothing: what it replays was measured before.
@@ -114,7 +116,7 @@ def _check_found(
         )
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
-        raise OptionError(f"no function was searched, so that there is no node: {why}")
+        raise FileError(f"no function was searched, so that there is no node: {why}")
     if not nodes:
         raise OptionError(_no_node(node, op, report))
 
@@ -143,7 +145,9 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
     """Whether a node is to be told of; without an index or an operator all kernels are."""
     if op is not None and op.lower() not in (each.op.lower(), each.op.rpartition(".")[2].lower()):
         return False
-    return each.index == node if node is not None else op is not None or each.is_kernel
+    if node is not None:
+        return each.index == node and each.kind not in _LEAVES
+    return op is not None or each.is_kernel
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -221,9 +225,11 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
         return f"the graph has no node {node} that is {op}"
     if node is not None:
         calls = ", ".join(map(str, _nearest_calls(node, report)))
+        kind = next((each["kind"] for each in nodes if each["index"] == node), "")
+        what = _LEAVES.get(kind, "the name of an operator or a function")
         return (
-            f"node {node} is the name of an operator or a function, no call; the nearest calls are "
-            f"{calls}: `collage explain --all` shows all"
+            f"node {node} is {what}, no call; the nearest calls are {calls}: `collage explain "
+            "--all` shows all"
         )
     names = {each["op"] for each in nodes if each["is_kernel"]}
     known = ", ".join(sorted(filter(None, names))) or "none"
@@ -250,7 +256,7 @@ def _read(kind: Any, value: Any) -> Any:
     try:
         return read(kind, value)
     except RecordError as error:
-        raise OptionError(
+        raise FileError(
             f"the report is of another version of tvm-collage and cannot be explained ({error}): "
             "make it again"
         ) from None

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, TypeVar
 
-from ..errors import OptionError
+from ..errors import FileError
 from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason, Refusal
 from ..named_options import option
 from ..plans import TVM_ALONE
@@ -229,7 +229,7 @@ def _candidate(row: CostedCandidate) -> dict[str, Any]:
 
 def _reason(reason: Reason, graph: FunctionGraph) -> dict[str, Any]:
     if reason.candidate is not None and reason.candidate >= len(graph.costed):
-        raise OptionError(
+        raise FileError(
             f"the report is damaged: a reason names candidate {reason.candidate}, of which "
             f"there are {len(graph.costed)}: build again with "
             + option("report", "the option report")

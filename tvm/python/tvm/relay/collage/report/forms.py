@@ -43,8 +43,9 @@ def write_form(
     plan: str | None = None,
     function: str = "",
 ) -> None:
-    """Write a full report in one of FORMS, at once or not at all. CollageError for a plan or a
-    function that it has not, what cannot be drawn, and a path that cannot be written; OSError."""
+    """Write a full report in one of FORMS, at once or not at all. UnknownPlanError; OptionError for
+    a function that it has not, or a path that cannot be written; CollageError for what cannot be
+    drawn; OSError."""
     check_file_path(os.fspath(path), f"the {form} file")
     check_names(report, plan, function)
     write_whole(os.fspath(path), FORMS[form][1](report, plan, function))

@@ -19,7 +19,7 @@ from ..exec.launch import make_scratch
 from ..exec.pool import Job, WorkerPool
 from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_measuring
-from ..progress import OnStep, untold
+from ..progress import OnStep, untold, waiting
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
 from ..tuning import TuningRecords
@@ -53,10 +53,11 @@ def compare_records(
     for name, each in tuned.items():
         if first.setdefault(each.digest(), name) != name:
             same_as[name] = first[each.digest()]
-    with make_scratch() as folder, cpus_for_measuring():
+    names = [name for name in tuned if name not in same_as]
+    on_wait = waiting(on_step, 0, len(names) + 1)
+    with make_scratch() as folder, cpus_for_measuring(on_wait):
         inputs = Path(folder, "inputs.npz")
         contestants, failed = [], []
-        names = [name for name in tuned if name not in same_as]
         for done, name in enumerate(names):
             on_step(f"building {name}", done, len(names) + 1)
             library = str(Path(folder, f"{done}.so"))

@@ -76,7 +76,7 @@ def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
     try:
         return from_onnx(model, dict(shapes) or None)[0]
     except ModelError as error:
-        raise ModelError(f"{path}: " + error.text) from error.__cause__
+        raise type(error)(f"{path}: " + error.text) from error.__cause__
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def open_model(
 
     CollageError, of which ModuleError is for inputs with open dimensions.
     """
-    check_fixed_shapes(mod, None, f"{label}: a search for schedules", shape_flags)
+    check_fixed_shapes(mod, None, "a search for schedules", shape_flags, label)
     with tvm.transform.PassContext(opt_level=3):
         prepared = prepare(mod, target=target)
     candidate = candidate_module(prepared, "tvm", target, {"opt_level": 3}, label)
@@ -103,7 +103,7 @@ def open_model(
 def shape_flags(fixed: FixedShapes) -> str:
     """What to do about open dimensions on a command line of ours."""
     flags = " ".join(f"--shape {name}={','.join(map(str, dims))}" for name, dims in fixed.items())
-    return f"fix them, e.g. {flags}"
+    return f"fix them by {flags}"
 
 
 def transfer_to(

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tvm
+from tvm_collage.interrupt import INTERRUPTED
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 from ..attached import add_report
-from ..cli import INTERRUPTED
 from ..errors import CollageError, ExecutorError
 from ..files import check_file_path
 from ..integration import OPTION
@@ -229,4 +229,4 @@ def _build(stock: Callable) -> Callable:
 def _input_shapes(fixed: FixedShapes) -> str:
     """What to do about open dimensions."""
     example = " ".join(f"{name}:[{','.join(map(str, dims))}]" for name, dims in fixed.items())
-    return f'fix them, e.g. --input-shapes "{example}"'
+    return f'fix them by --input-shapes "{example}"'

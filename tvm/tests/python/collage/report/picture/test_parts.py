@@ -7,9 +7,10 @@ import pytest
 from json_schema import errors
 from made_reports import BACKENDS, PLANS, made_report
 from tree import ROOT
+from tvm.relay import collage
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.html import to_html
-from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture import palette, picture_of, to_svg
 from tvm.relay.collage.report.picture.palette import PATTERNS, looks_of, report_looks
 from tvm.relay.collage.report.picture.parts import box_graph, check_names, chosen, plan_names
 
@@ -152,6 +153,29 @@ def test_looks_differ_in_colour_and_pattern():
     many = looks_of(f"b{k}" for k in range(20))
     assert len({(look.colour, look.pattern) for look in many.values()}) == 21
     assert all(look.pattern in PATTERNS for look in many.values())
+
+
+def test_a_backend_that_declares_its_colour_has_it_beside_whichever_others():
+    names = [backend.name for backend in collage.backends.list_backends() if backend.colour]
+    alone = {name: looks_of([name])[name] for name in names}
+    assert len({look.colour for look in alone.values()}) == len(names) >= 6
+    together = looks_of([*names, "aaa", "own"])
+    assert {name: together[name] for name in names} == alone
+    assert together["own"] not in alone.values()
+    # What nobody declares is for the backends of users.
+    assert looks_of(["own"])["own"].colour not in {look.colour for look in alone.values()}
+
+
+def test_backends_of_one_declared_colour_differ_in_their_patterns(monkeypatch):
+    class Own(collage.Backend):
+        colour = "#123456"
+
+        def __init__(self, name):
+            self.name = name
+
+    monkeypatch.setattr(palette, "list_backends", lambda: [Own("one"), Own("two")])
+    one, two = (looks_of(["one", "two"])[name] for name in ("one", "two"))
+    assert one.colour == two.colour == "#123456" and one.pattern != two.pattern
 
 
 def test_a_backend_looks_the_same_in_every_plan_and_form():

@@ -51,9 +51,11 @@ class CblasBackend(BlasBackend):
     """OpenBLAS."""
 
     name = "cblas"
+    colour = "#cc79a7"
 
 
 class MklBackend(BlasBackend):
     """Intel's MKL, which keeps constant weights packed."""
 
     name = "mkl"
+    colour = "#56b4e9"

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tvm_collage.interrupt import ended_by_interrupt
+
 from ...errors import CollageError
 from ...targets import host_named
 from ...transfer.choose import scores, shares
@@ -21,6 +23,7 @@ from ...transfer.log import sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ..building import add_shape
+from ..lines import line_of
 
 
 def add_model(action: argparse.ArgumentParser) -> None:
@@ -97,7 +100,9 @@ def scores_of(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, floa
 
 def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
     target = host_named(options.target, "--target")
-    return open_model(load_onnx(path, dict(options.shape)), target, path.name, workers)
+    with ended_by_interrupt(line_of("interrupted", options)):
+        mod = load_onnx(path, dict(options.shape))
+    return open_model(mod, target, path.name, workers)
 
 
 def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:

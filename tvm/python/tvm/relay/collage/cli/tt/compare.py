@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import CollageError
+from ...errors import CollageError, OptionError
 from ...files import check_file_path, why_no_file, write_whole
 from ...progress import steps
 from ...report.tuning_gain import plot_gains
@@ -62,8 +62,10 @@ def _plot(options: argparse.Namespace) -> int:
     gains = [Gain.from_json(_read(path)) for path in options.comparisons]
     try:
         plot_gains(gains, options.output)
-    except (ImportError, ValueError) as error:  # no matplotlib, no such format
+    except ImportError as error:  # no matplotlib
         raise CollageError(f"{options.output} was not drawn: {error}") from error
+    except ValueError as error:  # no such format
+        raise OptionError(f"{options.output} was not drawn: {error}") from error
     if options.json:
         print(json.dumps({"picture": str(options.output)}))
     else:

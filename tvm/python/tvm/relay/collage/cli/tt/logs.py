@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...errors import CollageError
+from ...errors import OptionError
 from ...files import write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import to_comment
@@ -96,11 +96,11 @@ def _split(options: argparse.Namespace) -> int:
 
 
 def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
-    """New logs with these trials and their kernels, each at once or not at all. CollageError before
+    """New logs with these trials and their kernels, each at once or not at all. OptionError before
     any is written where one is there already."""
     for path in groups:
         if path.exists():
-            raise CollageError(f"{path} exists already: name another, or remove it")
+            raise OptionError(f"{path} exists already: name another, or remove it")
     kernels = kernels_of(*logs)
     for path, lines in groups.items():
         workloads = dict.fromkeys(line.workload for line in lines)

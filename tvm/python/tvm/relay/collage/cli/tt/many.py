@@ -19,7 +19,7 @@ from typing import Any
 
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
-from ...errors import CollageError
+from ...errors import OptionError
 from ...files import parse_json
 from ...progress import steps
 from ...timing.comparison import paired_ratio
@@ -133,7 +133,7 @@ def _many(options: argparse.Namespace) -> int:
     sources = sources_named(options)
     logs = {path.stem: [path] for path in sources}
     if len(logs) < len(sources) or POOLED in logs:
-        raise CollageError(f"logs need names of their own, and none may be {POOLED}")
+        raise OptionError(f"logs need names of their own, and none may be {POOLED}")
     if len(logs) > 1:
         logs[POOLED] = sources
     known = _known(options.output / _RECORDS)

@@ -6,13 +6,17 @@ differently, and on paper. Test: report/picture/test_parts.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import zlib
+from collections import Counter
+from collections.abc import Container, Iterable
 from typing import Any
 
+from ...backends import list_backends
 from ...plans import TVM_ALONE
 from ..net import FREE, host_kind
 
-# Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM.
+# Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM. Their yellow is
+# darker here, so that it is seen on white.
 _GREY = "#8a8f98"
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900")
 PATTERNS = ("plain", "up", "dots", "across", "down", "cross", "rings")
@@ -37,15 +41,25 @@ def report_looks(report: dict[str, Any]) -> dict[str, Look]:
 
 
 def looks_of(backends: Iterable[str]) -> dict[str, Look]:
-    """By backend, TVM first; the eighth backend beside it has the first one's colour and the second
-    one's pattern."""
-    names = sorted(set(backends) - {TVM_ALONE})
+    """By backend, TVM first. A backend that declares a colour has it in every picture. Those of one
+    colour differ in their patterns."""
+    declared = {each.name: each.colour for each in list_backends() if each.colour}
     looks = {TVM_ALONE: Look(_GREY, PATTERNS[0])}
-    for k, name in enumerate(names):
-        turn = k // len(_COLOURS)
-        pattern = PATTERNS[1:][(k + turn) % (len(PATTERNS) - 1)]
-        looks[name] = Look(_COLOURS[k % len(_COLOURS)], pattern)
+    for name in sorted(set(backends) - {TVM_ALONE}, key=lambda name: (name not in declared, name)):
+        used = Counter(look.colour for look in looks.values())
+        number = zlib.crc32(name.encode())
+        colour = declared.get(name) or _free_colour(number, used, declared.values())
+        first = _COLOURS.index(colour) if colour in _COLOURS else number
+        looks[name] = Look(colour, PATTERNS[1:][(first + used[colour]) % (len(PATTERNS) - 1)])
     return looks
+
+
+def _free_colour(number: int, used: Counter[str], declared: Container[str]) -> str:
+    """A colour that the fewest backends of this picture have, if possible one that none declares;
+    the number says which of several."""
+    start = number % len(_COLOURS)
+    turned = _COLOURS[start:] + _COLOURS[:start]
+    return min(turned, key=lambda colour: (used[colour], colour in declared))
 
 
 def mixed(colour: str, share: float) -> str:

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterable
 from typing import Any
 
-from ...errors import CollageError
+from ...errors import CollageError, OptionError, UnknownPlanError
 from ...placement.seen import parts_at
 from ...plans import TVM_ALONE
 from ..net import FREE, Known, Net, host_kind
@@ -94,12 +94,16 @@ def plan_names(report: dict[str, Any]) -> list[str]:
 
 
 def check_names(report: dict[str, Any], plan: str | None, function: str) -> None:
-    """CollageError for a plan, or a function unless it is "", that the report cannot draw."""
-    known = {"plan": plan_names(report), "function": [f["function"] for f in functions_of(report)]}
-    for what, name in (("plan", plan), ("function", function)):
-        if name and name not in known[what]:
-            names = ", ".join(known[what]) or "none"
-            raise CollageError(f"the report has no {what} {name!r} to draw: it has {names}")
+    """For a plan, or a function unless it is "", that the report cannot draw: UnknownPlanError, or
+    OptionError."""
+    functions = [row["function"] for row in functions_of(report)]
+    for what, name, known, kind in (
+        ("plan", plan, plan_names(report), UnknownPlanError),
+        ("function", function, functions, OptionError),
+    ):
+        if name and name not in known:
+            names = ", ".join(known) or "none"
+            raise kind(f"the report has no {what} {name!r} to draw: it has {names}")
 
 
 def chosen(report: dict[str, Any], plan: str | None, function: str) -> tuple[dict[str, Any], str]:
