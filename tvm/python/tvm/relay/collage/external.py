@@ -18,8 +18,6 @@ TVM_BACKEND = "tvm"
 TRANSITION = "transition"
 # Stands for a backend in the costs of whole plans.
 WHOLE_PLAN = "plan"
-# Stands for a backend in the lists of tasks that are kept beside costs.
-TASK_LIST = "tasks"
 # On the function of a part: nothing else computes in its module, so that nobody is disturbed by
 # threads of its library that wait for the next call.
 COMPUTES_ALONE = "collage.computes_alone"

@@ -205,7 +205,7 @@ class CollageOptions:
         "means those of this package",
     )
     shipped_records: bool = _option(
-        True,
+        False,
         _ANY,
         "use schedules of this package for TVM's kernels that they were found for, if faster",
     )

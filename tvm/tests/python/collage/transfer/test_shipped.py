@@ -12,7 +12,6 @@ from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.machine import environment
-from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import sources_of
@@ -27,6 +26,7 @@ FIELDS = {
     "progress": "quiet",
     "guard_rounds": 3,
     "store": "none",
+    "shipped_records": True,
 }
 # Of the padded convolution: as Ansor would, its image in tiles.
 FAST = [["CI", 5], ["SP", 3, 2, 8, [2, 2], 1], ["FU", 6, [0, 1, 2]], ["AN", 6, 0, 3]]
@@ -73,15 +73,20 @@ def test_a_module_without_such_an_operator_of_that_size_is_known_at_once(records
     assert not shipped.may_serve(pooled, kernels)
     offer = session.Shipped((), kernels)
     assert offer.may_serve(conv(), set()) and not offer.may_serve(conv(), {kernels[0].workload})
-    assert session.shipped_of(CollageOptions(), dense(), TARGET) == session.Shipped()
-    assert session.shipped_of(CollageOptions(shipped_records=False), conv(), TARGET).lines == ()
-    assert session.shipped_of(CollageOptions(tune=1), conv(), TARGET).lines == ()  # AutoTVM's
-    own = CollageOptions(tuning_log=["own.jsonl"])
-    assert session.shipped_of(own, conv(), TARGET).lines == ()
+
+
+def test_options_decide_whether_they_are_used(records):
+    def lines(mod, **options):
+        return session.shipped_of(CollageOptions(**options), mod, TARGET).lines
+
+    assert lines(conv(), shipped_records=True) and not lines(conv())
+    assert not lines(dense(), shipped_records=True)
+    assert not lines(conv(), shipped_records=True, tune=1)  # AutoTVM's
+    assert not lines(conv(), shipped_records=True, tuning_log=["own.jsonl"])
 
 
 @pytest.mark.parametrize("is_better", [True, False])
-def test_a_build_judges_them_by_default_and_says_whose_they_are(records, is_better, monkeypatch):
+def test_a_build_that_uses_them_judges_them_and_says_whose(records, is_better, monkeypatch):
     monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
     result = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**FIELDS))
     names = {item.name for item in result.guard.comparisons}
@@ -91,33 +96,6 @@ def test_a_build_judges_them_by_default_and_says_whose_they_are(records, is_bett
     else:
         assert result.records.origins() == {"shipped": 1}
         assert "schedules: 1 shipped" in result.Summary()
-
-
-@pytest.mark.parametrize("is_better", [True, False])
-def test_a_build_that_knows_all_costs_starts_no_worker(records, is_better, tmp_path, monkeypatch):
-    """Nor to ask which kernels there are."""
-    monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
-    fields = {**FIELDS, "store": str(tmp_path / "costs.sqlite"), "guard": False}
-    first = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
-    assert bool(first.records) == is_better
-    started = []
-    begin = WorkerProcess.__init__
-    monkeypatch.setattr(
-        WorkerProcess, "__init__", lambda *given: (started.append(1), begin(*given))[1]
-    )
-    second = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
-    assert not started and second.records.digest() == first.records.digest()
-    # A file with other schedules of the same kernels asks for other costs, and for no other list.
-    monkeypatch.setattr(shipped, "RECORDS", tmp_path / "none")
-    without = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**fields))
-    assert not without.records
-
-
-def test_the_option_turns_them_off(records, monkeypatch):
-    monkeypatch.setattr(tuner, "_is_better", lambda after, before: True)
-    options = CollageOptions(shipped_records=False, **FIELDS)
-    result = optimize(conv(), None, [TARGET, Target("dnnl")], options)
-    assert "tvm-untuned" not in {item.name for item in result.guard.comparisons}
 
 
 def test_they_can_be_transferred(records):
@@ -158,7 +136,7 @@ PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), f
 @pytest.mark.parametrize(("flags", "serve"), [({"avx2"}, True), ({"avx2", "avx512f"}, False)])
 def test_what_is_really_shipped_serves_vectors_of_256_bits_alone(flags, serve, monkeypatch):
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags))
-    offer = session.shipped_of(CollageOptions(), parse(PRODUCT), TARGET)
+    offer = session.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), TARGET)
     tasks = {workload for workload, *_ in tasks_with_calls(parse(PRODUCT), TARGET)}
     assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
     assert serve or offer == session.Shipped()

@@ -16,7 +16,6 @@ from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.tuner import budget, session
 from tvm.relay.collage.tuner.device import DeviceTrials
-from tvm.relay.collage.tuner.kept_tasks import KeptTasks
 from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
 from tvm.relay.collage.tuning import TuningRecords, load_records
 from tvm.relay.collage.tuning.logs import read_log
@@ -216,27 +215,6 @@ def test_tasks_that_cannot_be_listed_are_none(world, caplog):
     with caplog.at_level(logging.WARNING):
         world.tune(tuner, "unlisted")
     assert "no tasks of this" in caplog.text and not tuner.records and not world.estimated
-
-
-def test_what_was_listed_before_is_asked_of_no_worker(world):
-    class Memory(dict):
-        def look_up(self, trials):
-            return [self.get((each.hash, each.options_text())) for each in trials]
-
-        def keep(self, trial, cost):
-            self[trial.hash, trial.options_text()] = cost
-
-    costs, found = Memory(), []
-    tuning_fakes.append_line(world.log, tuning_fakes.line(workload("conv"), 1))
-    known = read_log(world.log)
-    world.log.unlink()
-    for listed in (2, 0):
-        kept = KeptTasks(costs, "autotvm", [workload("conv")])
-        tuner = world.tuner(trials=0, known=known, kept=kept)
-        world.tune(tuner, "conv dense", "dense")
-        assert world.asked() == ([], listed)
-        found.append(words(tuner.records))
-    assert found == [["conv"]] * 2
 
 
 def test_what_has_a_record_already_is_not_tuned(world):

@@ -15,7 +15,7 @@ from tvm.relay.op.contrib import register as _tables
 
 from ..costs.tolerance import RELATIVE
 from ..errors import BackendUnavailableError, UnknownBackendError, nearest
-from ..external import TASK_LIST, TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
+from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
 from ..interrupts import carried
 from ..messages import last_line
 from ..rules.pattern_entry import check_entries
@@ -29,7 +29,6 @@ _NAMES_IN_USE = {
     TVM_BACKEND: "TVM's own kernels",
     TRANSITION: "a cost of a change of layout",
     WHOLE_PLAN: "a cost of a whole plan",
-    TASK_LIST: "a list of a candidate's kernels",
     "collage": "the plan that the search finds",
 }
 

@@ -39,8 +39,7 @@ def tuning(
     is_here = session.runner.is_here
     shipped = shipped_of(options, mod, target) if is_here else Shipped()
     device = _device_of(session.runner, options)
-    costs = session.estimator
-    with tuning_session(options, target, workers, imports, shipped, device, costs) as tuner:
+    with tuning_session(options, target, workers, imports, shipped, device) as tuner:
         yield dataclasses.replace(session, tuner=tuner)
 
 

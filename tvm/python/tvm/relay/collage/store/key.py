@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..backends import find_backend
 from ..costs.options import MEASURING_VERSION, MeasureOptions
 from ..costs.protocols import Stored
-from ..external import TASK_LIST, TRANSITION, TVM_BACKEND, WHOLE_PLAN
+from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN
 from ..logs import warn_once
 from ..machine.environment import cpu_model, thread_text, tvm_build
 
@@ -129,7 +129,7 @@ def stored_version(backend: str) -> str | None:
 
     TVM's own candidates are keyed by TVM's build; a whole plan says itself whose versions it has.
     """
-    if backend in (TVM_BACKEND, TRANSITION, WHOLE_PLAN, TASK_LIST):
+    if backend in (TVM_BACKEND, TRANSITION, WHOLE_PLAN):
         return ""
     found = find_backend(backend)
     # What is defined in a script fails in workers: true now, wrong once it has a module of its own.

@@ -34,7 +34,6 @@ from ..transfer.shipped import log_named, may_serve, shipped_kernels, shipped_li
 from ..tuning.logs import Line, load_records, read_log
 from ..tuning.records import TuningRecords, mode, records_in_force
 from .device import DeviceTrials
-from .kept_tasks import Costs, KeptTasks
 from .tuner import TuneOptions, Tuner
 
 _logger = logging.getLogger(__name__)
@@ -81,11 +80,10 @@ def tuning_session(
     imports: Sequence[str] = (),
     shipped: Shipped = Shipped(),
     device: DeviceTrials | None = None,
-    costs: Costs | None = None,
 ) -> Iterator[Tuner | None]:
     """The tuner that the CollageOptions ask for while the block measures; None for none. With
-    `shipped` it judges these where nothing else is asked for, and `costs` keeps which kernels
-    candidates have. `device`: where kernels run, if not here.
+    `shipped` it judges these where nothing else is asked for. `device`: where kernels run, if not
+    here.
 
     Raises BackendUnavailableError when its cost model is not installed, TuningLogError for a
     `transfer_log` that is none, OptionError where that goes with another tuner than Ansor, and
@@ -125,9 +123,6 @@ def tuning_session(
         sources=sources_of([log_named(name) for name in options.transfer_log]),
         known=shipped.lines,
         serves=lambda mod, judged: options.tunes() or shipped.may_serve(mod, judged),
-        kept=None
-        if options.tunes() or costs is None
-        else KeptTasks(costs, kind, {line.workload for line in shipped.lines}),
     )
     given, _ = records_in_force(target)
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))

@@ -29,7 +29,6 @@ from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of
 from ..tuning.records import TuningRecords
 from .budget import Budget
 from .device import DEVICE_SECONDS, DeviceTrials, Workers
-from .kept_tasks import KeptTasks
 from .step import is_idle
 from .transfer import TRIAL_SECONDS, Transfer, Trial, best_of, outcomes
 
@@ -49,7 +48,7 @@ class TuneOptions:
     list_step, tune_step: what a worker does; tests put fakes there. sources: Ansor's schedules that
     each task tries first, if they are of its class. known: trials that count beside the log's.
     serves: whether there may be any for a module but for these workloads, where no others are to be
-    made. kept: what was listed earlier, where only `known` is asked for."""
+    made."""
 
     kind: str
     trials: int
@@ -64,7 +63,6 @@ class TuneOptions:
     sources: Sequence[Source] = ()
     known: Sequence[Line] = ()
     serves: Callable[[tvm.IRModule, Container[str]], bool] = lambda mod, judged: True
-    kept: KeptTasks | None = None
 
 
 class Tuner:
@@ -151,30 +149,19 @@ class Tuner:
         )
 
     def _list_tasks(self, candidates: Sequence[CandidateModule]) -> None:
-        kept = self._options.kept
-        known = kept.look_up(candidates) if kept else [None] * len(candidates)
         jobs = [
             self._job(self._options.list_step, self._options.extract_seconds, candidate)
-            for candidate, tasks in zip(candidates, known, strict=True)
-            if tasks is None
+            for candidate in candidates
         ]
-        replies = iter(self._workers.run(jobs))
-        for candidate, tasks in zip(candidates, known, strict=True):
-            if tasks is None:
-                tasks = self._listed(candidate, next(replies))
+        for candidate, reply in zip(candidates, self._workers.run(jobs), strict=True):
+            tasks = reply.value if reply.outcome == "ok" else []
+            if reply.outcome != "ok":
+                _logger.warning("tasks of %s: %s", candidate.label, _reason(reply))
             for task in tasks:
                 self._names[task["workload"]] = task["name"]
                 if task.get("kernel"):
                     self._kernels[task["workload"]] = Kernel.from_json(task["kernel"])
             self._tasks[candidate.key()] = [task["workload"] for task in tasks]
-
-    def _listed(self, candidate: CandidateModule, reply: Reply) -> list[dict[str, Any]]:
-        if self._options.kept:
-            self._options.kept.keep(candidate, reply)
-        if reply.outcome == "ok":
-            return reply.value
-        _logger.warning("tasks of %s: %s", candidate.label, _reason(reply))
-        return []
 
     def _search(
         self,
