@@ -101,6 +101,15 @@ def test_a_meter_tells_of_the_time_since_it_was_asked(monkeypatch):
     assert asked == [[5]] * 6
 
 
+def test_a_meter_begins_without_a_look_while_our_own_work_runs(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setenv("TVM_NUM_THREADS", "2")
+    usages = iter([Usage(0.0, 0.0, 0.0), Usage(1.0, 2.0, 1.0)])
+    meter = LoadMeter(read=lambda workers: next(usages))
+    meter.begin()
+    assert meter.load() == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(("average", "load"), [(3.0, 0.0), (4.0, 0.0), (6.0, 1.0)])
 def test_without_counters_the_average_of_the_last_minute_counts(monkeypatch, average, load):
     monkeypatch.setattr(os, "getloadavg", lambda: (average, 1.0, 1.0))

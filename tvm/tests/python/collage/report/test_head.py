@@ -47,6 +47,18 @@ def test_a_mix_that_wins_is_told_beside_the_best_backend():
     assert more == MORE
 
 
+def test_doubtful_times_of_plans_are_marked_and_say_what_to_do():
+    best = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0) | {"flags": ["noisy"]}
+    ships = plan("collage", 1e-3, chosen=True, ratio=2.0) | {"flags": ["busy"]}
+    _, latency, advice = head_lines(report(best, ships))
+    assert latency.startswith("It takes 1 ms (busy) a run, ")
+    assert latency.endswith(" dnnl with 2 ms (noisy).")
+    assert advice == (
+        "Doubtful: the plans were measured while other work left no core free; search again when "
+        "`collage doctor` finds the machine quiet."
+    )
+
+
 def test_too_few_rounds_are_told_within_the_sentence():
     alone = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0)
     chosen = plan("collage", 1e-3, chosen=True, ratio=1.2)

@@ -13,7 +13,7 @@ import pytest
 from measure_fakes import contestant, measure
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import launch
-from tvm.relay.collage.timing import comparison
+from tvm.relay.collage.timing import comparison, interleave
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 Stage = import_module("tvm.relay.collage.exec.contestant").Stage
@@ -48,6 +48,14 @@ def test_each_round_wakes_all_once_in_changing_order(tmp_path):
     rounds = ["".join(w[0] for w in wakes[i : i + 3]) for i in range(0, len(wakes), 3)]
     assert len(rounds) == 10 and all(sorted(r) == list("abc") for r in rounds)
     assert len(collections.Counter(rounds)) > 2
+
+
+@pytest.mark.parametrize("load", [0.0, 0.4])
+def test_what_others_took_in_the_rounds_marks_all_costs(monkeypatch, load):
+    monkeypatch.setattr(interleave.LoadMeter, "load", lambda meter: load)
+    results = compare([contestant("a", [1e-3]), contestant("b", [2e-3])], rounds=8)
+    assert [item.cost.load for item in results] == [load, load]
+    assert ("busy" in results[0].cost.flags) == (load > 0)
 
 
 def test_the_first_run_of_a_wake_is_discarded():

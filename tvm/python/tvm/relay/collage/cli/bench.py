@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import tvm
 
-from ..costs.cost import format_seconds
 from ..costs.inputs import describe_inputs, random_inputs
 from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
@@ -29,6 +28,7 @@ from ..peers import PEERS
 from ..progress import OnStep, steps, waiting
 from ..report import compare_plans, make_console, plan_table, print_titled
 from ..report.facts import ratio_text
+from ..report.times import plan_time
 from ..sample_inputs import load_samples
 from .building import (
     BuildRequest,
@@ -145,12 +145,12 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
     ours = next(row for row in rows if row["name"] == OURS)
     if ours["seconds"] is None:
         return f"Collage failed: {ours['status']}: {ours['message']}"
-    text = f"Collage takes {format_seconds(ours['seconds'])} a run"
+    text = f"Collage takes {plan_time(ours)} a run"
     others = [row for row in rows if row["name"] != OURS and row["seconds"]]
     if not others:
         return f"{text}; there was nobody to compare with."
     best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
-    beside = f"{best['name']} with {format_seconds(best['seconds'])}"
+    beside = f"{best['name']} with {plan_time(best)}"
     return f"{text}, {ratio_text(ours)} as fast as the fastest other, {beside}."
 
 

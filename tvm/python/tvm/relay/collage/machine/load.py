@@ -65,6 +65,11 @@ class LoadMeter:
             self._last = load_between(before, self._before)
         return self._last
 
+    def begin(self) -> None:
+        """What load() tells next is of the time from here on, in which our own work may run."""
+        self._before = self._read(self._workers())
+        self._last = load_by_average() if self._before is None else 0.0
+
     def load(self) -> float:
         """The load since this was last asked, or of a fifth of a second at least; 0 for one that
         leaves the cores that we use alone, else the share of all allowed CPUs."""

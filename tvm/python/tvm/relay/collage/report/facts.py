@@ -11,7 +11,6 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..costs.cost import format_seconds
 from ..costs.kernel import KernelChoice
 from ..costs.statistics import Interval
 from ..function_report import FunctionReport, ReportedPart
@@ -20,16 +19,15 @@ from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
+from .times import plan_time
 from .unplaced import unplaced_to_json
 
 # What equal parts agree in, and what equal failures agree in.
 _WHAT = ("backend", "rule", "ops", "cost.status")
 _WHY = (*_WHAT, "cost.message")
 
-BUSY = (
-    "other work left no core free; search again when `collage doctor` finds the machine quiet: "
-    "these alone are measured anew"
-)
+_BUSY = "other work left no core free; search again when `collage doctor` finds the machine quiet"
+BUSY = f"{_BUSY}: these alone are measured anew"
 
 
 def result_to_json(result: Any) -> dict[str, Any]:
@@ -95,9 +93,7 @@ def Summary(report: dict[str, Any]) -> str:
     pieces = [f"plan {report['plan']}"]
     for row in report["plans"]:
         if row["is_chosen"] and row["seconds"] is not None:
-            pieces.append(
-                f"{format_seconds(row['seconds'])} ({ratio_text(row, 'x the best backend')})"
-            )
+            pieces.append(f"{plan_time(row)} ({ratio_text(row, 'x the best backend')})")
     counts = operators_by_backend(report)
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
@@ -132,9 +128,12 @@ def plan_remarks(row: dict[str, Any]) -> str:
 
 
 def busy_text(report: dict[str, Any]) -> str:
-    """How many costs a busy machine may have spoilt; "" for none."""
-    busy = report["costs"].get("busy", 0)
-    return f"{busy} costs measured while {BUSY}" if busy else ""
+    """How many costs a busy machine may have spoilt, or that it may have spoilt the plans' times;
+    "" for neither."""
+    if busy := report["costs"].get("busy", 0):
+        return f"{busy} costs measured while {BUSY}"
+    is_busy = any("busy" in row.get("flags", ()) for row in report["plans"])
+    return f"the plans were measured while {_BUSY}" if is_busy else ""
 
 
 def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:

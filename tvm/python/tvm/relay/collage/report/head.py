@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..costs.cost import format_seconds
 from ..costs.statistics import Interval
 from .facts import busy_text, operators_by_backend, ratio_text
+from .times import plan_time
 
 MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
@@ -32,10 +32,10 @@ def _latency(report: dict[str, Any]) -> str:
     if chosen is None or chosen["seconds"] is None:
         why = report["guard_skipped"] or "the guard, which measures whole plans, was off"
         return f"How fast it is was not measured: {why}."
-    text = f"It takes {format_seconds(chosen['seconds'])} a run"
+    text = f"It takes {plan_time(chosen)} a run"
     best = _best_single(report)
     if best and chosen["ratio_to_best_single"] and best["name"] not in _same(report, chosen):
-        beside = f"the best backend alone, {best['name']} with {format_seconds(best['seconds'])}"
+        beside = f"the best backend alone, {best['name']} with {plan_time(best)}"
         return f"{text}, {ratio_text(chosen)} as fast as {beside}."
     second = min(_others(report, chosen), key=_times_as_long, default=None)
     if second is None:

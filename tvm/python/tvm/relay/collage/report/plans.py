@@ -19,7 +19,8 @@ def compare_plans(
     `singles` names the plans of one backend alone: the fastest of them is what the others are
     compared with. `ratio_to_best_single` is best single / plan, above 1 where the plan is faster,
     with its 95 % interval; None for a plan that failed, and a bound that the rounds were too few
-    for. `ratio_to_chosen` is plan / chosen plan, above 1 where the plan is slower, likewise.
+    for. `flags` are what makes its seconds doubtful. `ratio_to_chosen` is plan / chosen plan, above
+    1 where the plan is slower, likewise.
     `is_dependent` says that the first interval, or that of the ratio to the fastest plan, is too
     narrow, since rounds depend on those before. `chosen` is the plan that ships. `same_as` names
     the equal plan that was measured for it, "" for a plan that was measured itself. `memory_bytes`
@@ -37,6 +38,7 @@ def compare_plans(
             "low": item.cost.low,
             "high": item.cost.high,
             "rounds": item.cost.rounds,
+            "flags": list(item.cost.flags),
             "ratio_to_best_single": _ratio(best, item),
             "ratio_to_chosen": _ratio(item, ships),
             "is_dependent": item.is_dependent or _is_dependent(best, item),

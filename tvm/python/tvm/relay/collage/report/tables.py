@@ -24,7 +24,7 @@ from .facts import (
     result_to_json,
 )
 from .head import head_lines
-from .times import sum_remark
+from .times import plan_time, sum_remark
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -147,7 +147,7 @@ def plan_table(rows: list[dict[str, Any]], what: str = "plan", best: str = "best
         if row["seconds"] is None:
             interval, median = row["status"], "-"
         else:
-            median = format_seconds(row["seconds"])
+            median = plan_time(row)
             bounds = row["low"], row["high"]
             interval = "-" if None in bounds else " .. ".join(map(format_seconds, bounds))
         error = "-" if row["output_error"] is None else f"{row['output_error']:.1e}"

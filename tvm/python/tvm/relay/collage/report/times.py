@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times of parts as people read them: with what makes them doubtful, and with a sentence where
-they contradict what the whole plan takes. Test: report/test_times.py.
+"""The times of parts and plans as people read them: with what makes them doubtful, and with a
+sentence where those of parts contradict what the whole plan takes. Test: report/test_times.py.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ def time_text(seconds: float | None, flags: Iterable[str]) -> str:
     if seconds is None:
         return NOT_MEASURED
     return format_seconds(seconds) + flags_text(flags)
+
+
+def plan_time(row: dict[str, Any]) -> str:
+    """The same of a row of compare_plans; those of earlier versions have no flags."""
+    return time_text(row["seconds"], row.get("flags", ()))
 
 
 def flags_text(flags: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..exec.spares import SpareWorkers
 from ..machine.cpu_lock import OnWait, cpus_for_measuring
+from ..machine.load import LoadMeter
 from .rounds import Further, Race, run_rounds
 
 _logger = logging.getLogger(__name__)
@@ -78,7 +79,8 @@ class Samples:
 
     Whoever fails or leaves is gone for good, so the seconds are those of the first rounds. `left`
     is why it did without having failed. memory_bytes: the most that its opening and first runs
-    took, 0 where that is not known.
+    took, 0 where that is not known. load: what others took of the CPUs in the rounds, as costs have
+    it.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Samples:
     failure: Cost | None = None
     left: str = ""
     memory_bytes: int = 0
+    load: float = 0.0
 
     def cost(self) -> Cost:
         """Median with its interval over the rounds, or the failure."""
@@ -94,7 +97,7 @@ class Samples:
             return self.failure
         cost = Cost.measured(self.seconds, by_quartile=False)
         text = "; ".join(text for text in (cost.message, self.left) if text)
-        return dataclasses.replace(cost, message=text)
+        return dataclasses.replace(cost, message=text, load=self.load)
 
 
 def measure_interleaved(
@@ -204,6 +207,9 @@ def measure_interleaved(
             if name in workers:
                 results[name].failure = failure
                 dismiss(name)
+        pids = [worker.pid for worker in workers.values()]  # of those that leave, too
+        meter = LoadMeter(lambda: pids)
+        meter.begin()
         run_rounds(
             list(workers),
             sample,
@@ -215,6 +221,9 @@ def measure_interleaved(
             further=further,
             on_round=on_round,
         )
+        load = meter.load()
+        for result in results.values():
+            result.load = load
         for name in list(workers):
             dismiss(name)
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..costs.cost import format_seconds
 from ..report.facts import busy_text, plan_remarks, ratio_text
+from ..report.times import plan_time
 
 
 def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> list[str]:
@@ -39,7 +40,7 @@ def _figures(row: dict[str, Any]) -> str:
     remarks = plan_remarks(row)
     if row["seconds"] is None:
         return f"{row['status']}: {remarks}" if remarks else row["status"]
-    text = format_seconds(row["seconds"])
+    text = plan_time(row)
     if None not in (row["low"], row["high"]):
         text += f" [{format_seconds(row['low'])}, {format_seconds(row['high'])}]"
     if row["ratio_to_best_single"] is not None:

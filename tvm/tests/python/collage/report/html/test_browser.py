@@ -2,6 +2,7 @@
 """The page in a headless Chromium: real clicks and keys, sizes, colours, large nets."""
 
 import json
+import re
 import time
 
 import pytest
@@ -451,9 +452,26 @@ def test_a_label_that_has_no_room_is_left_out(chrome, show, folder):
     assert all(has_room for is_seen, has_room in seen if is_seen)
 
 
+def test_notes_of_a_time_give_way_to_the_backend_s_name(chrome, show, folder):
+    report = made_report(1)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"]["flags"] = ["noisy", "busy", "unverified"]
+    path = folder / "notes.html"
+    path.write_text(to_html(report))
+    show(path.as_uri())
+    seen = chrome.execute_script("""
+        return [...document.querySelectorAll(".box.part")].map((box) =>
+            [".small", ".time"].map((of) => box.querySelector(of)?.textContent));
+    """)
+    marked = [where for where, time in seen if time and " (" in time]
+    assert marked and all(re.match(r"(alpha|beta|gamma|tvm)\b", where) for where in marked)
+
+
 def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
     report = made_report(1)
     report["costs"]["busy"] = 3
+    for row in report["plans"]:
+        row["flags"] = ["busy"]
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"].update(seconds=9 * (part["cost"]["seconds"] or 0.0), flags=["busy"])
     path = folder / "busy.html"
@@ -461,6 +479,8 @@ def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
     show(path.as_uri())
     assert "`" not in text_of(chrome, "#line-next") and find(chrome, "#line-next code")
     assert " (busy) in all" in text_of(chrome, "#time-note")
+    assert find(chrome, ".tile strong").text.endswith(" ms (busy)")
+    assert "(busy)" in find(chrome, ".plan-figure").text
     assert "measured beside other work" in text_of(chrome, "#time-note")
     assert find(chrome, "#time-note code").text == "collage doctor"
     assert "(busy)" in text_of(chrome, "#time-table")

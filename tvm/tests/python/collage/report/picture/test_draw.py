@@ -9,7 +9,7 @@ from made_reports import made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
-from tvm.relay.collage.report.picture.draw import shape_text
+from tvm.relay.collage.report.picture.draw import shape_text, share_text
 from tvm.relay.collage.report.picture.palette import mixed
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -38,6 +38,29 @@ def test_the_picture_in_the_docs_is_what_is_drawn():
     assert (ROOT / "docs/pictures/placed_graph.svg").read_text() == to_svg(
         picture_of(made_report())
     )
+
+
+def test_notes_of_a_time_give_way_to_the_backend_s_name():
+    report = made_report(2)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["cost"]["flags"] = ["noisy", "busy", "unverified"]
+    picture = picture_of(report)
+    found = texts(to_svg(picture))
+    boxes = [box for box in picture.graph.boxes if box.flags]
+    assert boxes and all(found.count(box.backend) >= 1 for box in boxes)
+    assert sum(words.endswith(" us") or " us (noisy" in words for words in found) >= len(boxes)
+    assert not any(words.endswith("unverified)") for words in found if ": " not in words)
+
+
+def test_a_legend_counts_what_its_time_is_of_and_no_share_is_nothing():
+    report = made_report(2)
+    parts = report["placements"]["functions"][0]["parts"]
+    first = next(part for part in parts if part["backend"] == "alpha" and part["cost"]["seconds"])
+    first["cost"]["seconds"] = None
+    report["functions"][0]["graph"]["costed"] = []
+    assert any(" us for the " in words for words in texts(to_svg(picture_of(report))))
+    assert share_text(1e-5) == "under 0.1%" and share_text(0.0) == "0.0%"
+    assert share_text(0.123) == "12.3%"
 
 
 def test_boxes_lie_on_the_page_and_on_nothing_else():

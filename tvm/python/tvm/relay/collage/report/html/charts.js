@@ -11,17 +11,22 @@ function drawTiles(root) {
       "div",
       { class: "tile" },
       html("span", { class: "muted" }, label),
-      html("strong", {}, value),
+      html("strong", {}, ...value),
       html("span", { class: "muted" }, below),
     );
-  root.append(tile("latency of a run", formatSeconds(chosen.seconds), intervalText(chosen)));
+  root.append(tile("latency of a run", withNotes(chosen), intervalText(chosen)));
   const ratio = chosen.ratio_to_best_single;
   if (!ratio || (ratio.low === 1 && ratio.high === 1)) return;
   const interval =
     ratio.high == null
       ? "too few rounds to be sure"
       : `95 %: ${ratio.low.toFixed(2)} to ${ratio.high.toFixed(2)}`;
-  root.append(tile("vs. the best backend alone", `${ratio.value.toFixed(2)}×`, interval));
+  root.append(tile("vs. the best backend alone", [`${ratio.value.toFixed(2)}×`], interval));
+}
+
+/** A plan's time, and smaller what makes it doubtful. */
+function withNotes({ seconds, flags }) {
+  return [formatSeconds(seconds), html("small", {}, notesText(flags))];
 }
 
 function intervalText(row) {
@@ -106,7 +111,7 @@ function planRow(row, longest, drawable, pick) {
     .join("; ");
   item.append(
     bar,
-    html("span", { class: "plan-figure", title: intervalText(row) }, formatSeconds(row.seconds)),
+    html("span", { class: "plan-figure", title: intervalText(row) }, ...withNotes(row)),
     html("span", { class: "plan-ratio muted" }, speed),
     html(
       "span",

@@ -57,10 +57,12 @@ function formatSeconds(seconds) {
 
 /** The time of a part or cost with what makes it doubtful, or that nobody measured it. */
 function timeText({ seconds, flags }) {
-  if (seconds == null) return "not measured";
-  return flags && flags.length
-    ? `${formatSeconds(seconds)} (${flags.join(", ")})`
-    : formatSeconds(seconds);
+  return seconds == null ? "not measured" : formatSeconds(seconds) + notesText(flags);
+}
+
+/** What makes a time doubtful, to stand behind it, as " (busy)". */
+function notesText(flags) {
+  return flags && flags.length ? ` (${flags.join(", ")})` : "";
 }
 
 /** The flags of several, each once. */

@@ -248,10 +248,18 @@ class GraphView {
 
   /** Backend, shape and time of a closed box. */
   _figures(group, box, width) {
-    const time = timeText(box);
-    const timeRoom = measured(time, FONTS.time) + 10;
+    const words = timeText(box);
+    const room = width - 44;
+    // The backend's name and the time without its notes stand whole; the part's facts have the rest.
+    const plain = measured(timeText({ seconds: box.seconds }), FONTS.time);
+    const timeRoom = Math.max(
+      room - measured(box.backend, FONTS.small),
+      plain + measured(" (…", FONTS.time),
+    );
+    const time = fitted(words, timeRoom, FONTS.time);
     const where = `${box.backend} · ${shapeText(box.type)}`;
-    group.append(text(22, 43, fitted(where, width - 34 - timeRoom, FONTS.small), "small"));
+    const whereRoom = room - measured(time, FONTS.time);
+    group.append(text(22, 43, fitted(where, whereRoom, FONTS.small), "small"));
     group.append(text(width - 10, 43, time, "time right"));
     if (box.seconds == null) return;
     const long = width - 32;

@@ -9,9 +9,8 @@ import dataclasses
 import itertools
 from typing import Any, Protocol
 
-from ...costs.cost import format_seconds
 from ..net import Net, short_name
-from ..times import sum_remark, time_text
+from ..times import plan_time, sum_remark, time_text
 from .arranged import lay_out_boxes
 from .layers import Layout
 from .palette import Look, mixed, report_looks
@@ -85,7 +84,9 @@ class Picture:
                 seconds = sum(box.seconds or 0.0 for box in boxes)
                 words = f"{backend}: {len(boxes)} part{'s' if len(boxes) > 1 else ''}"
                 flags = dict.fromkeys(flag for box in boxes for flag in box.flags)
+                known = sum(box.seconds is not None for box in boxes)
                 words += f", {time_text(seconds, flags)}" if seconds else ""
+                words += f" for the {known} measured" if seconds and known < len(boxes) else ""
                 pen.band(x, y - 9, 12, 12, look)
                 pen.text(x + 18, y + 1, words, 12, MUTED)
                 x += 34 + 6.3 * len(words)
@@ -119,11 +120,14 @@ class Picture:
         look = self.looks[box.backend]
         pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
         pen.band(x + 1, y + 1, 10, height - 2, look)
-        pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end")
-        room = width - 32 - 7 * len(box.time)
-        pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room)
+        room = width - 32
+        # The backend's name and the time without its notes stand whole.
+        plain = len(time_text(box.seconds, ()))
+        letters = min(len(box.time), max(int(room / 7) - len(box.backend), plain + len(" (…")))
+        pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end", room=7 * letters)
+        pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room - 7 * letters)
         share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
-        words = box.rule if box.seconds is None else f"{share:.1%} of the parts' time"
+        words = box.rule if box.seconds is None else f"{share_text(share)} of the parts' time"
         pen.text(x + 18, y + 33, words, 11, MUTED, room=width - 26)
         for row, (words, shape) in enumerate(self._rows(box)):
             at = y + _HEAD + _ROW * row + 9
@@ -169,7 +173,7 @@ def _title(report: dict[str, Any], function: str, plan: str) -> str:
     title = f"Plan {plan}" if function == "main" else f"Plan {plan} of @{function}"
     row = next((row for row in report["plans"] if row["name"] == plan and row["seconds"]), None)
     if row:
-        title += f": {format_seconds(row['seconds'])} a run"
+        title += f": {plan_time(row)} a run"
     return f"{title}, which ships" if plan == report["plan"] else title
 
 
@@ -183,6 +187,11 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str]]:
     if len(rows) <= _MOST_ROWS:
         return rows
     return [*rows[: _MOST_ROWS - 1], (f"and {len(rows) - _MOST_ROWS + 1} more", "")]
+
+
+def share_text(share: float) -> str:
+    """As 12.3%; what would round to nothing as "under 0.1%"."""
+    return "under 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def shape_text(types: str) -> str:
