@@ -79,11 +79,26 @@ def test_explain_counts_what_keeps_costs_from_serving(path, capsys):
     code, out, _ = collage(capsys, "store", "explain", "--store", path)
     assert code == 0
     assert out.splitlines() == [
-        "2 of 3 costs serve here and now",
-        f"1 differ in threads: stored '64', now '{HERE['threads']}'",
+        "2 of 3 costs serve searches of their models here and now",
+        f"1 was measured with another number of threads: 64, now {HERE['threads']}",
     ]
     _, out, _ = collage(capsys, "store", "explain", "--store", path, "--set", "threads=64")
-    assert out.splitlines()[0] == "1 of 3 costs serve here and now"
+    assert out.splitlines()[0] == "1 of 3 costs serve searches of their models here and now"
+
+
+def test_costs_of_every_network_serve_their_own(tmp_path, capsys):
+    """How much a network reads between two runs of a part is its own matter; a seed is a choice."""
+    version = HERE["measuring"]
+    chosen = [' {"network_bytes": 4096}', ' {"network_bytes": 8192}', ' {"seed": 7}', " odd", " 5"]
+    with CostStore(tmp_path / "s") as store:
+        for number, text in enumerate(chosen):
+            other = {"candidate": f"{number:016}", "measuring": version + text}
+            store.put(row(**HERE | other))
+    _, out, _ = collage(capsys, "store", "explain", "--store", tmp_path / "s")
+    first, *others = out.splitlines()
+    assert first == "2 of 5 costs serve searches of their models here and now"
+    assert f'another way of measuring: {version} {{"seed": 7}}, now {version}' in out
+    assert len(others) == 3
 
 
 def test_costs_from_a_busy_machine_are_told(tmp_path, capsys):
@@ -97,7 +112,7 @@ def test_costs_from_a_busy_machine_are_told(tmp_path, capsys):
     assert out.splitlines()[-1] == f"2 costs, 0 of them failures, 1 from a busy machine; {path}"
     _, out, _ = collage(capsys, "store", "explain", "--store", path)
     assert out.splitlines() == [
-        "2 of 2 costs serve here and now",
+        "2 of 2 costs serve searches of their models here and now",
         "1 of these only while the machine is busy, as it was when they were measured: a search "
         "that finds it quiet measures them again",
     ]
@@ -126,7 +141,7 @@ def test_explain_names_backends_that_are_not_here(tmp_path, capsys):
     with CostStore(tmp_path / "s") as store:
         store.put(row(**HERE | {"backend": "cutlass", "backend_version": "3.1"}))
     _, out, _ = collage(capsys, "store", "explain", "--store", tmp_path / "s")
-    assert "1 differ in backend_version: stored '3.1', now 'none here'" in out
+    assert "1 was measured with another version of the backend: 3.1, now none here" in out
 
 
 def test_export_and_import_keep_the_newer(path, tmp_path, capsys, monkeypatch):

@@ -11,9 +11,17 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .key import CostKey, Environment, stored_version
+from .key import CostKey, Environment, default_text, stored_version
 from .row import StoredCost, utc
 
+# Parts of the key as people call them.
+_PARTS = {name: name for name in CostKey._fields} | {
+    "backend_version": "version of the backend",
+    "cpu": "CPU",
+    "threads": "number of threads",
+    "tvm": "build of TVM",
+    "measuring": "way of measuring",
+}
 _WHILE_BUSY = " only while the machine is busy"
 
 
@@ -59,7 +67,8 @@ class Explained:
 def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Explained]:
     """Each row beside what its key is in this process, but for `changes` by part.
 
-    The model's parts of the key (candidate, backend, target, options) are taken from the row.
+    The model's parts of the key (candidate, backend, target, options, and how many bytes of weights
+    its network reads in turn) are taken from the row.
     """
     here = Environment.here()._asdict()
     versions: dict[str, str | None] = {}
@@ -69,7 +78,12 @@ def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Expl
         if backend not in versions:
             versions[backend] = stored_version(backend)
         version = versions[backend]
-        now = {**here, "backend_version": "none here" if version is None else version, **changes}
+        now = {
+            **here,
+            "measuring": default_text(row.key.measuring),
+            "backend_version": "none here" if version is None else version,
+            **changes,
+        }
         explained.append(Explained(row, row.key._replace(**now)))
     return explained
 
@@ -77,7 +91,7 @@ def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Expl
 def summary_lines(explained: Sequence[Explained]) -> list[str]:
     """Counts: how many rows serve, and for each part how many have which other value."""
     serving = sum(not item.differences for item in explained)
-    lines = [f"{serving} of {len(explained)} costs serve here and now"]
+    lines = [f"{serving} of {len(explained)} costs serve searches of their models here and now"]
     busy = sum(item.row.cost.is_busy and not item.differences for item in explained)
     if busy:
         lines.append(
@@ -90,7 +104,8 @@ def summary_lines(explained: Sequence[Explained]) -> list[str]:
         for name, (stored, now) in item.differences.items()
     )
     for (name, stored, now), count in counts.most_common():
-        lines.append(f"{count} differ in {name}: stored {stored!r}, now {now!r}")
+        were = "was" if count == 1 else "were"
+        lines.append(f"{count} {were} measured with another {_PARTS[name]}: {stored}, now {now}")
     return lines
 
 

@@ -119,6 +119,16 @@ class CandidateKeys:
         )
 
 
+def default_text(measuring: str) -> str:
+    """The way of measuring by default, in the network that a row's own was measured for."""
+    chosen = measuring.partition(" ")[2]
+    try:
+        network_bytes = json.loads(chosen or "{}").get("network_bytes", _DEFAULTS.network_bytes)
+        return measuring_text(dataclasses.replace(_DEFAULTS, network_bytes=network_bytes))
+    except (ValueError, TypeError, AttributeError):
+        return measuring_text(_DEFAULTS)  # of another version, which no search here can use
+
+
 def weightless_text(options: MeasureOptions) -> str:
     """The way of measuring what reads no weights."""
     return measuring_text(dataclasses.replace(options, network_bytes=_DEFAULTS.network_bytes))
