@@ -85,4 +85,7 @@ def test_of_tvms_errors_the_line_after_the_stack_is_told():
 def test_the_last_line_is_one_with_words():
     assert messages.last_line(ValueError("why\n  ----\n")) == "why"
     assert messages.last_line(ValueError()) == "ValueError()"
+    assert messages.last_line(tvm.TVMError("  0: a\nRuntimeError: no such library")) == (
+        "no such library"
+    )
     assert messages.describe(ValueError()) == "ValueError"

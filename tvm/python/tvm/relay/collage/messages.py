@@ -18,6 +18,8 @@ _AROUND = "The type inference pass was unable to infer a type for this expressio
 _SHUTDOWN = "kShutdown"
 # Linkers in the locale C: GNU's say "undefined reference to `f'", LLVM's "undefined symbol: f".
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
+# TVM, before the words of an error of C++'s usual kind, which tells nothing.
+_KIND = "RuntimeError: "
 # gcc, clang and linkers in the locale C.
 _ERROR = re.compile(r"error|cannot find|" + _UNDEFINED.pattern)
 
@@ -26,7 +28,7 @@ def last_line(error: BaseException) -> str:
     """The last line of an error's text that has words: what TVM says after its stack; its repr
     where none has."""
     lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
-    return lines[-1].strip() if lines else repr(error)
+    return lines[-1].strip().removeprefix(_KIND) if lines else repr(error)
 
 
 def describe(error: BaseException) -> str:
