@@ -7,12 +7,22 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
 from json_schema import errors
 from tree import ROOT
 from tvm.relay.collage.measure import Cost, Progress, make_progress
-from tvm.relay.collage.progress import KINDS, JsonLines, TextLines, View, make_view, phase, steps
+from tvm.relay.collage.progress import (
+    KINDS,
+    JsonLines,
+    TextLines,
+    View,
+    make_view,
+    one_step,
+    phase,
+    steps,
+)
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
@@ -276,6 +286,15 @@ def on_a_terminal(kind):
         return out, shown.decode()
     finally:
         os.close(ours)
+
+
+def test_a_step_that_tells_nothing_is_told_of():
+    stream = io.StringIO()
+    with one_step("finding", "net.onnx", "json", stream, every=0.2):
+        time.sleep(1.5)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert lines and {line["phase"] for line in lines} == {"finding"}
+    assert all((line["step"], line["done"], line["total"]) == ("net.onnx", 0, 1) for line in lines)
 
 
 def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():

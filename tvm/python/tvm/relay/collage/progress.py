@@ -13,6 +13,7 @@ import contextlib
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
@@ -263,6 +264,28 @@ def steps(
             running.update(done, total, f"{step}, {done}/{total}", counts, is_waiting)
 
         yield on_step
+
+
+@contextlib.contextmanager
+def one_step(
+    name: str, step: str, kind: str = "auto", stream: TextIO | None = None, every: float = 1.0
+) -> Iterator[None]:
+    """Show a phase that is the block, a single step which tells nothing meanwhile: a thread of its
+    own does, every so many seconds."""
+    with steps(name, kind, stream) as on_step:
+        is_done = threading.Event()
+
+        def tell() -> None:
+            while not is_done.wait(every):
+                on_step(step, 0, 1)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            teller.join()
 
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:

@@ -16,6 +16,7 @@ from typing import Any
 from tvm_collage.interrupt import ended_by_interrupt
 
 from ...errors import CollageError
+from ...progress import one_step
 from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
@@ -100,9 +101,10 @@ def scores_of(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, floa
 
 def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
     target = host_named(options.target, "--target")
-    with ended_by_interrupt(line_of("interrupted", options)):
-        mod = load_onnx(path, dict(options.shape))
-    return open_model(mod, target, path.name, workers)
+    with one_step("finding kernels", path.name, options.progress):
+        with ended_by_interrupt(line_of("interrupted", options)):
+            mod = load_onnx(path, dict(options.shape))
+        return open_model(mod, target, path.name, workers)
 
 
 def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:

@@ -19,13 +19,14 @@ from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import to_comment
 from ...transfer.log import distil, kernels_of, read_ansor
 from ...tuning.logs import Line
-from .common import add_model, kernels_of_model, positive, print_facts
+from .common import add_model, add_progress, kernels_of_model, positive, print_facts
 
 
 def add_actions(add: Any) -> None:
     action = add("info", _info, "the kernels of a model (*.onnx) or of logs, by class")
     action.add_argument("input", nargs="+", type=Path)
     add_model(action)
+    add_progress(action)
     action = add("distil", _distil, "keep the best trials of each kernel")
     action.add_argument("logs", nargs="+", type=Path)
     action.add_argument("--output", "-o", type=Path, required=True, help="a new log")

@@ -23,6 +23,7 @@ from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from .common import (
     add_from,
     add_model,
+    add_progress,
     add_sources,
     add_trials,
     kernels_of_model,
@@ -62,6 +63,7 @@ def add_actions(add: Any) -> None:
     action.add_argument("model", type=Path, help="an ONNX file")
     add_from(action)
     add_model(action)
+    add_progress(action)
     action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
     action.add_argument("model", type=Path, help="an ONNX file")
     _add_log(action)
