@@ -114,21 +114,25 @@ def holds_one(ratio: Any) -> bool:
 def print_beside(
     libraries: Mapping[str, Any], inputs: Mapping[str, np.ndarray], rounds: int
 ) -> None:
-    """Measure libraries of `DemoModel.build`, and print a line for each, beside the first."""
+    """Measure libraries of `DemoModel.build`, and print a line for each, beside the first.
+
+    The ratio is the median of the rounds' own, since what slows a round slows all in it: it may
+    differ from that of the two medians.
+    """
     from tvm.relay.collage.costs.cost import format_seconds
     from tvm.relay.collage.timing.comparison import paired_ratio
 
     first = next(iter(libraries))
     rows = {item.name: item for item in beside_each_other(libraries, inputs, rounds)}
+    print(f"  median of a run; how many times as fast as {first}, by runs of the same round:")
     for name, library in libraries.items():
         cost = rows[name].cost
         if not cost.is_usable:
             print(f"  {name:20} {cost.Summary()}")
             continue
         times = paired_ratio(rows[first].samples, rows[name].samples)
-        ratio = times.Summary(".2f", f"x {first}") + (
-            " (undecided)" if name != first and holds_one(times) else ""
-        )
+        is_open = name != first and times.is_bounded and holds_one(times)
+        ratio = times.Summary(".2f", f"x {first}") + (" (undecided)" if is_open else "")
         print(
             f"  {name:20}{format_seconds(cost.seconds):>9}  {ratio}, ships {library.collage.plan}"
         )

@@ -37,16 +37,13 @@ print("one more in each step:", ", ".join(names))
 # is of one colour.
 
 # %%
-options = OPTIONS | {
-    "store": str(OUTPUT / "performance.sqlite"),
-    "progress": "quiet",
-    "log_level": "error",
-}
+options = OPTIONS | {"store": str(OUTPUT / "performance.sqlite"), "log_level": "error"}
 for net in (demo_models.MODELS[name]() for name in NETS):
     steps = [[host, *backends[:count]] for count in range(len(names))]
     placed = {name: net.build(targets, options) for name, targets in zip(names, steps, strict=True)}
     print(f"\n{net.title}")
     print_beside(placed, net.inputs[0], ROUNDS)
+    print("Pictures, with times of the searches' own measurements:")
     for number, (name, library) in list(enumerate(placed.items()))[1:]:
         picture = OUTPUT / f"{net.name}-{number}-{name.removeprefix('+ ')}.svg"
         library.collage.save_picture(picture)
