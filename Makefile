@@ -103,10 +103,10 @@ demo: build
 demo-performance demo-customization: build
 	@$(BIN)/python demos/$(@:demo-%=%).py
 
-# The same two as notebooks, run: the scripts are their source.
+# These demos as notebooks, run: the scripts are their source.
 notebooks: build
 	@mkdir -p build/notebooks
-	@for name in performance customization; do \
+	@for name in performance customization autotune; do \
 	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$name.ipynb demos/$$name.py; \
 	  PYTHONPATH="$(abspath demos)" $(BIN)/jupyter-execute --inplace build/notebooks/$$name.ipynb; \
 	done
