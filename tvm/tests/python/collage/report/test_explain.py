@@ -10,6 +10,7 @@ from made_reports import made_report
 from relay_text import make_backend, parse
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
+from tvm.relay.collage.errors import FileError
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.report import explain_lines as lines_module
@@ -384,6 +385,14 @@ def test_another_plan_and_an_older_report_are_refused(report):
         explain(older, "collage")
     with pytest.raises(OptionError, match="no search"):
         explain({**report, "functions": []}, "collage")
+
+
+def test_functions_without_a_kernel_are_no_fault_of_what_is_asked(report):
+    [function] = report["functions"]
+    nodes = [{**each, "is_kernel": False} for each in function["graph"]["nodes"]]
+    bare = {**function, "graph": {**function["graph"], "nodes": nodes}}
+    with pytest.raises(FileError, match="no operator that launches a kernel"):
+        explain({**report, "functions": [bare]}, "collage")
 
 
 def test_functions_that_were_skipped_say_why(report):
