@@ -332,7 +332,7 @@ def test_what_is_wrong_is_named(name, described):
     [
         ({"format": 3}, "format 3 where this library reads 1 to 2; compile the model again"),
         ({"dtypes": ["float32"]}, "1 dtypes of 3 tensors"),
-        ({"dtypes": ["float32", "flöat", "float32"]}, "tensor 1 has unknown type 'flat'"),
+        ({"dtypes": ["float32", "flöat", "float32"]}, "tensor 1 has unknown type 'fl??at'"),
     ],
 )
 def test_the_line_says_no_more(change, reason, described):
@@ -361,7 +361,7 @@ def test_bytes_that_are_no_text_are_told(part, where, described):
     whole = base64.b64decode(node["repr_b64"])
     damaged = whole.replace(where, b"\xff" + where[1:], 1)
     node["repr_b64"] = base64.b64encode(damaged).decode()
-    told = "unknown operation 'mamul'|its name is 'art'"
+    told = r"unknown operation 'ma\?mul'|its name is '\?art', which is not ASCII"
     with pytest.raises(ValueError, match=f"the description of a part is wrong: .*({told})"):
         tvm.ir.load_json(json.dumps(saved))
 

@@ -128,7 +128,7 @@ class PartitionModuleNode final : public ModuleNode {
     for (NDArray& constant : constants) is_whole = is_whole && constant.Load(stream);
     if (!is_whole) LOG(FATAL) << "ValueError: " << kind->type_key << ": the library is cut short";
     // Messages name it.
-    if (Printable(symbol) != symbol) Refuse("its name is '" + symbol + "'");
+    if (Printable(symbol) != symbol) Refuse("its name is '" + symbol + "', which is not ASCII");
     return Create(kind, symbol, json, std::move(names), std::move(constants), true);
   }
 

@@ -7,19 +7,24 @@
  */
 #pragma once
 
-#include <algorithm>
-#include <functional>
+#include <cctype>
 #include <string>
 
 namespace tvm {
 namespace collage {
 namespace partition {
 
-/*! \brief ASCII alone, as Python refuses bytes that are no UTF-8; the reader's end of file is one.
+/*! \brief ASCII alone, in one line, with a '?' for each other byte: Python refuses bytes that are
+ * no UTF-8, such as the end of file that the reader of JSON tells of.
  */
 inline std::string Printable(std::string text) {
-  const auto is_printable = [](char each) { return each >= ' ' && each <= '~'; };
-  text.erase(std::remove_if(text.begin(), text.end(), std::not_fn(is_printable)), text.end());
+  for (char& each : text) {
+    if (std::isspace(static_cast<unsigned char>(each))) {
+      each = ' ';
+    } else if (each < ' ' || each > '~') {
+      each = '?';
+    }
+  }
   return text;
 }
 
