@@ -71,7 +71,8 @@ PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_
 
 
 def interrupted(where, is_heard=True):
-    """What a command tells that gets a Ctrl-C where it waits. is_heard: somebody reads that."""
+    """Exit code and standard error of a command that gets a Ctrl-C where it waits. is_heard: that
+    somebody reads it."""
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING.format(**{"command": ["store", "check"], **where})],
         stdout=subprocess.PIPE,
@@ -83,23 +84,22 @@ def interrupted(where, is_heard=True):
         process.stderr.close()
     process.send_signal(signal.SIGINT)
     told = process.stderr.read() if is_heard else ""
-    assert process.wait() == 130
-    return told
+    return process.wait(), told
 
 
 @pytest.mark.parametrize("where", PLACES.values(), ids=PLACES)
 def test_a_real_ctrl_c_leaves_no_traceback(where):
-    assert interrupted(where) == "collage: interrupted\n"
+    assert interrupted(where) == (130, "collage: interrupted\n")
 
 
 def test_a_ctrl_c_while_a_model_is_imported_is_a_line_of_json_where_all_are():
     command = [*IN_A_MODELS_IMPORT["command"], "--json-lines"]
-    told = interrupted({**IN_A_MODELS_IMPORT, "command": command})
-    assert json.loads(told) == {"kind": "error", "text": "interrupted"}
+    code, told = interrupted({**IN_A_MODELS_IMPORT, "command": command})
+    assert code == 130 and json.loads(told) == {"kind": "error", "text": "interrupted"}
 
 
 def test_ctrl_c_ends_a_command_that_nobody_reads():
-    interrupted(IN_AN_IMPORT, is_heard=False)
+    assert interrupted(IN_AN_IMPORT, is_heard=False) == (130, "")
 
 
 @pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
