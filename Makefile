@@ -30,7 +30,7 @@ endif
 
 .PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization notebooks bench wheel zoo-environment docs lint clean lock
 
-# What who asked for the build alone may do now.
+# Printed after a build that was asked for by name, as a plain `make` does.
 NEXT = Next: `make demo`, or `source $(BIN)/activate` and `collage --help`.
 
 build: $(STAMPS)/installed

@@ -9,7 +9,7 @@ import pytest
 from relay_text import make_backend, parse
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
-from tvm.relay.collage.errors import UnknownPlanError
+from tvm.relay.collage.errors import FileError, UnknownPlanError
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.report import explain_lines as lines_module
@@ -361,6 +361,14 @@ def test_another_plan_and_an_older_report_are_refused(report):
         explain(older, "collage")
     with pytest.raises(OptionError, match="no search"):
         explain({**report, "functions": []}, "collage")
+
+
+def test_functions_without_a_kernel_are_no_fault_of_what_is_asked(report):
+    [function] = report["functions"]
+    nodes = [{**each, "is_kernel": False} for each in function["graph"]["nodes"]]
+    bare = {**function, "graph": {**function["graph"], "nodes": nodes}}
+    with pytest.raises(FileError, match="no operator that launches a kernel"):
+        explain({**report, "functions": [bare]}, "collage")
 
 
 def test_functions_that_were_skipped_say_why(report):

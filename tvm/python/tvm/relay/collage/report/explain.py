@@ -159,6 +159,8 @@ def _check_found(
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
         raise FileError(f"no function was searched, so that there is no node: {why}")
+    if not nodes and node is None and op is None:
+        raise FileError("the functions have no operator that launches a kernel")
     if not nodes:
         raise OptionError(_no_node(node, op, report))
 
@@ -275,8 +277,6 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
         )
     names = {each["op"] for each in nodes if each["is_kernel"]}
     known = ", ".join(sorted(filter(None, names))) or "none"
-    if op is None:
-        return "the functions have no operator that launches a kernel"
     return (
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
         f"the search; the operators are {known}"
