@@ -30,7 +30,7 @@ endif
 
 .PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization notebooks bench wheel zoo-environment docs lint clean lock
 
-# What who asked for the build alone may do now.
+# Printed after a build that was asked for by name, as a plain `make` does.
 NEXT = Next: `make demo`, or `source $(BIN)/activate` and `collage --help`.
 
 build: $(STAMPS)/installed
@@ -103,10 +103,10 @@ demo: build
 demo-performance demo-customization: build
 	@$(BIN)/python demos/$(@:demo-%=%).py
 
-# The same two as notebooks, run: the scripts are their source.
+# These demos as notebooks, run: the scripts are their source.
 notebooks: build
 	@mkdir -p build/notebooks
-	@for name in performance customization; do \
+	@for name in performance customization autotune; do \
 	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$name.ipynb demos/$$name.py; \
 	  PYTHONPATH="$(abspath demos)" $(BIN)/jupyter-execute --inplace build/notebooks/$$name.ipynb; \
 	done

@@ -2,7 +2,8 @@
 """One net three times: TVM untuned, with schedules of other nets in seconds, tuned for minutes.
 
 Each time Collage searches again which parts TVM gets beside oneDNN; known costs stay known.
-`make demo-autotune` runs this. It writes a JSON file and, with matplotlib, a picture beside it.
+`make demo-autotune` runs this, and demos/autotune.py does the same as a notebook. It writes a JSON
+file and, with matplotlib, a picture beside it.
 Docs: docs/transfer.md. Test: demos/test_demo_autotune.py.
 """
 
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,40 +34,48 @@ QUICK = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parse(arguments)
-    import tvm
-    from tvm.relay import collage
+    options = parse(arguments)
     from tvm.relay.collage.errors import CollageError
 
     options.output.parent.mkdir(parents=True, exist_ok=True)
     mod = make_net(options.pixels)
-    targets = [tvm.target.Target(options.target) if options.target else collage.host_target()]
-    targets.append(tvm.target.Target("dnnl"))
     steps, results = [], {}
     with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
-        common = {"store": str(Path(folder, "costs.sqlite")), "measure_seconds": 0.1}
-        common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
-        common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
-        common |= QUICK if options.quick else {}
-        options.sources = options.sources or sources_for(targets[0], folder, options)
-        for name, more in settings(options).items():
-            began = time.perf_counter()
-            try:
-                result = collage.optimize(
-                    mod, None, targets, collage.CollageOptions(**common, **more)
-                )
-            except CollageError as error:
-                print(f"demo-autotune: {name}: {error}", file=sys.stderr)
-                return 1
-            results[name] = result
-            steps.append(row_of(name, result, time.perf_counter() - began))
-            print(text_of(steps[-1]), flush=True)
+        try:
+            for row, result in searches(mod, folder, options):
+                steps.append(row)
+                results[row["name"]] = result
+                print(text_of(row), flush=True)
+        except CollageError as error:
+            name = [*settings(options)][len(steps)]
+            print(f"demo-autotune: {name}: {error}", file=sys.stderr)
+            return 1
         add_latencies(steps, results, folder, options)
     print("\n".join(latency_text(row) for row in steps))
     options.output.write_text(json.dumps({"steps": steps}, indent=2, allow_nan=False) + "\n")
     picture = options.output.with_suffix(".png")
     print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
     return int(any(row["failure"] for row in steps))
+
+
+def searches(
+    mod: Any, folder: str, options: argparse.Namespace
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each step's row, without a latency, and what Collage decided. CollageError."""
+    import tvm
+    from tvm.relay import collage
+
+    targets = [tvm.target.Target(options.target) if options.target else collage.host_target()]
+    targets.append(tvm.target.Target("dnnl"))
+    common = {"store": str(Path(folder, "costs.sqlite")), "measure_seconds": 0.1}
+    common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
+    common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
+    common |= QUICK if options.quick else {}
+    options.sources = options.sources or sources_for(targets[0], folder, options)
+    for name, more in settings(options).items():
+        began = time.perf_counter()
+        result = collage.optimize(mod, None, targets, collage.CollageOptions(**common, **more))
+        yield row_of(name, result, time.perf_counter() - began), result
 
 
 def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[str]:
@@ -219,7 +229,7 @@ def draw(steps: list[dict[str, Any]], picture: Path) -> bool:
     return True
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make demo-autotune ARGS=", description=__doc__)
     parser.add_argument(
         "--from",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for mypy alone
     from types import ModuleType
     from typing import Any
 
+INTERRUPTED = 130  # the exit code, as shells have it for Ctrl-C
 # Modules of TVM's command line whose functions ours stand before: relay/collage/tvmc.
 _TVMC = frozenset(
     f"tvm.driver.tvmc.{name}" for name in ("target", "pass_config", "frontends", "compiler")
@@ -116,11 +117,19 @@ def _collage_spec() -> "ModuleSpec | None":
     )
 
 
+def end_interrupted(line: str) -> None:
+    """End the process at once as Ctrl-C does: a line on standard error, if anybody reads that, and
+    the shells' exit code. It is for tvm_collage.interrupt too, whose import costs more."""
+    try:
+        os.write(2, f"{line}\n".encode())
+    finally:
+        os._exit(INTERRUPTED)
+
+
 def end_on_interrupt(_number: int, _frame: "Any") -> None:
-    """Ctrl-C where nothing is under way yet that would have to be cleaned up: one line and the
-    shells' exit code, also where libraries that are imported would swallow or wrap an exception."""
-    os.write(2, b"tvmc: interrupted\n")
-    os._exit(130)
+    """Ctrl-C where nothing is under way yet that would have to be cleaned up, also where libraries
+    that are imported would swallow or wrap an exception."""
+    end_interrupted("tvmc: interrupted")
 
 
 def is_tvmc_with_collage(words: list[str]) -> bool:

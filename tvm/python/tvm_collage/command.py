@@ -3,7 +3,9 @@
 
 import sys
 
-from .interrupt import INTERRUPTED, LINE, ended_by_interrupt
+from tvm_collage_hook import INTERRUPTED
+
+from .interrupt import LINE, ended_by_interrupt
 
 
 def main() -> int:

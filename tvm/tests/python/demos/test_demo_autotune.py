@@ -76,7 +76,7 @@ def test_a_step_that_failed_or_ran_few_rounds_is_told_and_drawn(tmp_path, monkey
 @pytest.mark.slow("a search of a small net")
 def test_without_shipped_schedules_those_of_a_smaller_net_are_searched(tmp_path, monkeypatch):
     given = ["--pixels", "12", "--trials", "1", "--tune-seconds", "60", "--search-model", "random"]
-    options = demo_autotune._parse(given)
+    options = demo_autotune.parse(given)
     monkeypatch.setattr(shipped, "shipped_log", lambda: None)
     [log] = demo_autotune.sources_for(tvm.target.Target(TARGET), str(tmp_path), options)
     kernels = {source.kernel.kind for source in sources_of([log])}

@@ -10,7 +10,7 @@ import nbclient
 import pytest
 from tree import ROOT
 
-NAMES = ["performance", "customization"]
+NAMES = ["performance", "customization", "autotune"]
 
 
 def notebook_of(name):
@@ -62,3 +62,14 @@ def test_a_backend_of_one_s_own(tmp_path):
     assert "[custom.look_up] by custom.look_up" in text and "[custom.chain]" in text
     assert lines_beside("without", text) == 3
     assert (tmp_path / "customization.svg").stat().st_size > 1000
+
+
+@pytest.mark.slow("a small net searched three times and tuned")
+@pytest.mark.timeout(900)
+def test_one_net_untuned_transferred_and_tuned(tmp_path):
+    text = run("autotune", tmp_path)
+    plans = re.findall(r"^(\w+): plan ", text, re.MULTILINE)
+    assert plans == ["untuned", "transferred", "tuned"]
+    assert "times as fast as untuned" in text and "failed" not in text
+    pytest.importorskip("matplotlib", reason="the extra peers is not installed")
+    assert (tmp_path / "autotune.png").stat().st_size > 1000

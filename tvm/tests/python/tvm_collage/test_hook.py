@@ -321,3 +321,8 @@ def test_openmp_warnings(caplog, before, after, preset, expected):
         prepare.warn_about_openmp(before, after, preset)
     assert [record.name for record in caplog.records] == ["tvm.relay.collage"] * bool(expected)
     assert expected is None or expected in caplog.text
+
+
+def test_ctrl_c_ends_a_process_without_standard_error():
+    code = "import os, tvm_collage_hook as hook; os.close(2); hook.end_on_interrupt(2, None)"
+    assert run_python("-c", code).returncode == 130

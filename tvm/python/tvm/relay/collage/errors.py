@@ -56,7 +56,7 @@ class ModuleError(CollageError, ValueError):
 
 
 class ModelError(CollageError, ValueError):
-    """TVM's importer cannot take a node of a model: the message names it."""
+    """TVM cannot take a model, or a node of it: the message says why."""
 
 
 class ShapeError(ModelError):

@@ -62,6 +62,18 @@ def check_file_path(path: str, called: str, is_appended: bool = False) -> None:
     )
 
 
+def make_folder(path: str | os.PathLike, called: str) -> None:
+    """Make the folder if it is not there. OptionError where that cannot be; `called` is what names
+    it, or a file in it."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise OptionError(
+            called + f": the folder {os.fspath(path)!r} cannot be made ({error.strerror}); name "
+            "another"
+        ) from error
+
+
 def why_no_file(path: str | os.PathLike) -> str:
     """Why there is no file that can be read at a path; "" where there is one."""
     if os.path.isdir(path):

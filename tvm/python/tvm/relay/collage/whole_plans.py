@@ -167,7 +167,8 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
     first = space.parts_of(space.seeds()[0])
     reference = space.key_of(first)
     with contextlib.ExitStack() as held:
-        on_step = held.enter_context(steps("graph search", options.progress))
+        # It may end before its last trial: when its time is up, or no other plan is found.
+        on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
         known = held.enter_context(
             known_plans(
                 plans,

@@ -149,7 +149,7 @@ def test_by_name_all_patterns_are_shown(absent, capsys):
 def test_an_unknown_name_and_a_module_that_is_not_there(capsys):
     assert main(["backends", "nope"]) == 2
     assert "collage: unknown backend 'nope'; known: " in capsys.readouterr().err
-    assert main(["backends", "--import", "no_such_module"]) == 1
+    assert main(["backends", "--import", "no_such_module"]) == 2
     assert "--import no_such_module: No module named" in capsys.readouterr().err
 
 

@@ -66,8 +66,8 @@ def test_a_folder_that_vanishes_meanwhile_has_no_size(store, capsys, monkeypatch
 
 
 def test_nothing_is_removed_without_yes(store, capsys):
-    assert call("cache", "clear", "--store", store) == 1
-    assert "say --yes" in capsys.readouterr().err and store.exists()
+    assert call("cache", "clear", "--store", store) == 2
+    assert "say --yes to remove what follows: store" in capsys.readouterr().err and store.exists()
     assert call("cache", "clear", "--store", store, "--yes") == 0
     assert "removed store of measured costs" in capsys.readouterr().out
     assert not list(store.parent.iterdir())

@@ -3,18 +3,18 @@
 
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
 
 import pytest
 import tvm
+from cli_nets import write_net
 from json_schema import errors
 from store_rows import row
 from tree import ROOT
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import building, compile, doctor, main, make_parser, store
+from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
 
@@ -70,8 +70,9 @@ IN_A_MODELS_IMPORT = {
 PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_IMPORT}
 
 
-@pytest.mark.parametrize("where", PLACES.values(), ids=PLACES)
-def test_a_real_ctrl_c_leaves_no_traceback(where):
+def interrupted(where, is_heard=True):
+    """Exit code and standard error of a command that gets a Ctrl-C where it waits. is_heard: that
+    somebody reads it."""
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING.format(**{"command": ["store", "check"], **where})],
         stdout=subprocess.PIPE,
@@ -79,24 +80,26 @@ def test_a_real_ctrl_c_leaves_no_traceback(where):
         text=True,
     )
     assert process.stdout.readline() == "ready\n"
+    if not is_heard:
+        process.stderr.close()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
-    assert (process.returncode, err) == (130, "collage: interrupted\n")
+    told = process.stderr.read() if is_heard else ""
+    return process.wait(), told
 
 
-def test_a_ctrl_c_while_a_model_is_imported_is_a_line_of_json_where_all_are(monkeypatch):
-    """It ends the process, which here is a fork of this one."""
-    reading, writing = os.pipe()
-    if not (child := os.fork()):
-        os.dup2(writing, 2)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        monkeypatch.setattr(building, "load_model", lambda _: signal.raise_signal(signal.SIGINT))
-        main(["search", "net.onnx", "--backends=", "--json-lines"])
-        os._exit(0)
-    os.close(writing)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
-    with open(reading) as told:
-        assert json.loads(told.read()) == {"kind": "error", "text": "interrupted"}
+@pytest.mark.parametrize("where", PLACES.values(), ids=PLACES)
+def test_a_real_ctrl_c_leaves_no_traceback(where):
+    assert interrupted(where) == (130, "collage: interrupted\n")
+
+
+def test_a_ctrl_c_while_a_model_is_imported_is_a_line_of_json_where_all_are():
+    command = [*IN_A_MODELS_IMPORT["command"], "--json-lines"]
+    code, told = interrupted({**IN_A_MODELS_IMPORT, "command": command})
+    assert code == 130 and json.loads(told) == {"kind": "error", "text": "interrupted"}
+
+
+def test_ctrl_c_ends_a_command_that_nobody_reads():
+    assert interrupted(IN_AN_IMPORT, is_heard=False) == (130, "")
 
 
 @pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
@@ -173,6 +176,68 @@ def test_wrong_arguments_are_one_line_of_the_command_and_2(capsys, arguments, co
     assert (caught.value.code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"{command}: error: ") and says in err
     assert err.endswith(f" (see `{command} --help`)\n")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """What the commands of EXIT_CODES name."""
+    with CostStore(tmp_path / "costs.sqlite") as found:
+        found.put(row())
+    (tmp_path / "damaged").write_text("no database, no report and no log of anything at all" * 99)
+    (tmp_path / "log.jsonl").touch()
+    (tmp_path / "broken_module.py").write_text("import no_such_module\n")
+    write_net(tmp_path / "net.onnx")
+    write_net(tmp_path / "open.onnx", batch="n")
+    return tmp_path
+
+
+# By the rows of the table in docs/tools.md.
+EXIT_CODES = {
+    (1, "a file to read"): [
+        "report F/none",
+        "report F/damaged",
+        "tt info F/damaged",
+        "search F/damaged --backends=",
+        "backends --import broken_module",
+    ],
+    (1, "what a file holds does not fit"): ["search F/open.onnx --backends="],
+    (1, "a check found a fault"): ["store check --store F/damaged"],
+    (2, "a command or flag"): ["nope", "store list --nope", "cache clear --store F/costs.sqlite"],
+    (2, "a value that a flag does not take"): [
+        "store list --status fast",
+        "search F/net.onnx --backends= --shape y=1",
+        "search F/net.onnx --backends= --shape x=2,4,8,8",
+    ],
+    (2, "what there is not"): [
+        "backends nope",
+        "backends --import no_such_module",
+        "backends --import json.no_such_part",
+        "store explain eeee --store F/costs.sqlite",
+    ],
+    (2, "a path that cannot be written"): [
+        "search F/net.onnx --backends= --report /proc/x",
+        "search F/net.onnx --backends= --tune 1 --tuner ansor --tune-log /proc/x/log",
+        "store export --output /proc/x --store F/costs.sqlite",
+        "tt distil F/log.jsonl -o /proc/x",
+        "tt split F/log.jsonl -o /proc/x",
+        "tt many F/net.onnx --from F/log.jsonl -o /proc/x",
+        "tt many F/net.onnx --from F/log.jsonl -o /proc",
+        "tt export -o /proc/x",
+        "tt export -o /proc",
+    ],
+}
+
+
+@pytest.mark.parametrize(("code", "row"), EXIT_CODES, ids=str)
+def test_exit_codes_are_those_of_the_table(files, monkeypatch, capsys, code, row):
+    monkeypatch.syspath_prepend(files)
+    for line in EXIT_CODES[code, row]:
+        try:
+            found = main(line.replace("F/", f"{files}/").split())
+        except SystemExit as ended:
+            found = ended.code
+        told = capsys.readouterr()
+        assert found == code, (line, told)
 
 
 def test_a_file_that_is_not_there_is_told_without_pythons_number_of_it(tmp_path, capsys):

@@ -134,7 +134,7 @@ def test_explain_one_candidate(path, capsys):
 
 def test_explain_a_candidate_that_was_never_measured(path, capsys):
     code, out, err = collage(capsys, "store", "explain", "eeee", "--store", path)
-    assert (code, out) == (1, "") and "never measured" in err
+    assert (code, out) == (2, "") and "never measured" in err
 
 
 def test_explain_names_backends_that_are_not_here(tmp_path, capsys):

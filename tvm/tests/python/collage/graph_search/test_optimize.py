@@ -6,9 +6,10 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions
+from tvm.relay.collage import CollageOptions, whole_plans
 from tvm.relay.collage.costs.kernel import KernelChoice
 from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.progress import steps_untold
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.tuning import TuningRecords
 from tvm.relay.collage.whole_plans import known_plans
@@ -76,8 +77,16 @@ def test_what_was_tried_is_told(result, capsys):
     assert "Whole plans searched: evolutionary" in capsys.readouterr().out
 
 
-def test_a_second_search_takes_all_from_the_store(result, store):
+def test_a_second_search_takes_all_from_the_store(result, store, monkeypatch):
+    is_open = {}
+
+    def opened(name, *_, **how):
+        is_open[name] = how.get("is_open", False)
+        return steps_untold()
+
+    monkeypatch.setattr(whole_plans, "steps", opened)
     again = search(store)
+    assert is_open == {"graph search": True, "guard": True}, "nobody knows when either ends"
     trials = again.search.trials
     assert [trial.is_stored for trial in trials] == [True] * 4
     assert [t.cost.seconds for t in trials] == [t.cost.seconds for t in result.search.trials]

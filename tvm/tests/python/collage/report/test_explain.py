@@ -6,10 +6,10 @@ import dataclasses
 import json
 
 import pytest
-from made_reports import made_report
 from relay_text import make_backend, parse
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
+from tvm.relay.collage.errors import FileError, UnknownPlanError
 from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.report import explain_lines as lines_module
@@ -218,55 +218,13 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
     assert row["instead"] is None and row["reason"]["why"] == "refused", "is no matter of a plan"
 
 
-def whole_net():
-    """A report whose plan that ships is one part."""
-    report = made_report(2, has_region=True, plan="alpha")
-    for row in report["plans"]:
-        row["is_chosen"] = row["name"] == "alpha"
-        if row["ratio_to_chosen"]:
-            row["ratio_to_chosen"]["value"] /= 1.21
-    return report
-
-
-def test_a_part_that_is_the_whole_net_is_compared_by_plans():
-    told = explain(whole_net(), "alpha")
-    lines = explain_lines(told, is_long=False)
-    assert told["second"]["plan"] == "collage" and told["parts"][0]["is_whole"]
-    head = next(k for k, line in enumerate(lines) if line.startswith("alpha: "))
-    assert "(all 18 operators)" in lines[head]
-    assert lines[head + 1] == (
-        "  It is the whole net, of which the plans above tell more, by what they took end to end: "
-        "collage is the next."
-    )
-    loses, gains = lines[head + 2 : head + 4]
-    assert "loses most at " in loses and "gains most at " in gains
-    assert all(" there, " in line and " with alpha" in line for line in (loses, gains))
-    reasons = lines[head + 4 :]
-    assert not any(line.startswith(("  not tvm", "  not beta")) for line in reasons)
-    assert reasons[0].startswith("  not gamma: refused: ") and "(2 operators, " in reasons[0]
-    assert not any("all 18 operators" in line and "mostly" in line for line in lines)
-
-
-def test_times_that_contradict_each_other_are_told_to_be_of_two_kinds():
-    report = whole_net()
-    [tvm] = [row for row in report["plans"] if row["name"] == "tvm"]
-    tvm["ratio_to_chosen"] = {"value": 4.0, "low": 3.9, "high": 4.1}
-    told = "\n".join(explain_lines(explain(report, "alpha"), is_long=False))
-    assert "Plan alpha's only part takes 505 us alone, and it takes 633 us end to end: " in told
-    assert "  end to end it takes some " in told and ", by its parts alone " in told
-    # One ratio of two plans, end to end, and no other one.
-    assert " times as long" in told and told.count("times as long") == 1
-    [node, *_] = explain(report, "alpha", op="softmax")["nodes"]
-    lines = explain_lines(explain(report, "alpha", node=node["node"]), is_long=True)
-    assert lines[-1].startswith("Plan alpha's only part takes ")
-
-
-def test_changes_of_layout_are_told_where_the_plan_is_charged_for_them(report):
+def test_transitions_are_told_where_the_plan_is_charged_for_them(report):
     charged = json.loads(json.dumps(report))
     [relu, _] = explain(report, "collage", op="nn.relu")["nodes"]
-    charged["functions"][0]["transitions"] = [{"node": relu["node"], "seconds": 0.5}]
+    # Two parts read the value in another layout.
+    charged["functions"][0]["transitions"] = [{"node": relu["node"], "seconds": 0.25}] * 2
     lines = explain_lines(explain(charged, "collage", node=relu["node"]), is_long=True)
-    says = "    without borders; the plan is charged 0.5 s for changes of layout there"
+    says = "    without transitions of layouts; the plan is charged 0.5 s for those there"
     assert says in lines
     assert says not in explain_lines(explain(charged, "tvm", node=relu["node"]), is_long=True)
 
@@ -282,12 +240,31 @@ def test_a_cheaper_place_says_why_no_plan_has_it(report):
         assert any(" less: " in line and text in line for line in lines)
 
 
+def replayed(source, plan):
+    """The report of a replay that ships this plan of another report."""
+    nothing = {"plans": [], "costs": {}, "functions": [], "guard_skipped": "it was decided before"}
+    return with_search_of({**source, **nothing, "plan": plan}, source)
+
+
+def test_a_replay_of_another_plan_is_told_beside_the_plan_that_was_decided_for(result):
+    report = replayed(compared(result, collage=1.0, tvm=1.1, **{NAME: 1.2}), "tvm")
+    told = explain(report, "tvm")
+    texts = [
+        "tvm lost to collage by 10.0 [10.0, 10.0] % end to end.",
+        f"{NAME} lost to collage by 20.0 [20.0, 20.0] % end to end.",
+    ]
+    assert told["ships"] == "tvm" and [row["text"] for row in told["plans"]] == texts
+    there = told["plans"][0]["places"][0]["there"]
+    assert {part["backend"] for part in there} == {"tvm"}
+    rows = explain(report, "collage")["plans"]
+    assert [row["text"] for row in rows] == texts[:1], "why what ships is not what was decided for"
+
+
 def test_a_replay_tells_what_was_measured_when_it_was_decided(result):
     source = compared(result, collage=1.0, tvm=1.1)
     source["costs"] = {**source["costs"], "busy": 3}
-    nothing = {"plans": [], "costs": {}, "functions": [], "guard_skipped": "it was decided before"}
-    replay = with_search_of({**source, **nothing}, source)
-    for each in (replay, with_search_of({**source, **nothing}, replay)):
+    replay = replayed(source, "collage")
+    for each in (replay, replayed(replay, "collage")):
         lines = explain_lines(explain(each, "collage"), is_long=False)
         assert lines[1] == "How fast it is was not measured: it was decided before."
         assert lines[2].startswith(
@@ -377,13 +354,21 @@ def test_what_is_not_there_is_an_error_that_says_what_is(report, asked, says):
 
 
 def test_another_plan_and_an_older_report_are_refused(report):
-    with pytest.raises(OptionError, match="no plan 'nope': the report has tvm, "):
+    with pytest.raises(UnknownPlanError, match="no plan 'nope': the plans are tvm, "):
         explain(report, "nope")
     older = {key: value for key, value in report.items() if key != "placements"}
     with pytest.raises(OptionError, match="make it again"):
         explain(older, "collage")
     with pytest.raises(OptionError, match="no search"):
         explain({**report, "functions": []}, "collage")
+
+
+def test_functions_without_a_kernel_are_no_fault_of_what_is_asked(report):
+    [function] = report["functions"]
+    nodes = [{**each, "is_kernel": False} for each in function["graph"]["nodes"]]
+    bare = {**function, "graph": {**function["graph"], "nodes": nodes}}
+    with pytest.raises(FileError, match="no operator that launches a kernel"):
+        explain({**report, "functions": [bare]}, "collage")
 
 
 def test_functions_that_were_skipped_say_why(report):

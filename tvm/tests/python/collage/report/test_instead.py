@@ -17,19 +17,19 @@ NODES = tuple(
 PARTS = [Part("a", frozenset({0, 1}), 10.0), Part("b", frozenset({2, 3}), 4.0)]
 
 
-def alternatives(*rows, borders=None):
+def alternatives(*rows, transitions=None):
     costed = tuple(
         CostedCandidate(backend, "", nodes, PartCost(CostStatus.MEASURED, seconds, ""))
         for backend, nodes, seconds in rows
     )
-    return Alternatives(FunctionGraph(nodes=NODES, costed=costed), PARTS, borders or {})
+    return Alternatives(FunctionGraph(nodes=NODES, costed=costed), PARTS, transitions or {})
 
 
 def test_the_rest_of_a_part_is_added():
     known = alternatives(("c", (0,), 3.0), ("a", (1,), 9.0), ("b", (1,), 8.0))
     found = known.best("c", [0])
     assert found.here == (PARTS[0],) and [each.row.backend for each in found.rest] == ["b"]
-    assert (found.option.seconds, found.rest_seconds, found.here_seconds) == (3.0, 8.0, 10.0)
+    assert (found.candidate.seconds, found.rest_seconds, found.here_seconds) == (3.0, 8.0, 10.0)
     assert found.more == pytest.approx(1.0)
 
 
@@ -38,10 +38,11 @@ def test_the_candidate_with_the_least_in_all_is_the_best():
         ("c", (0,), 3.0), ("c", (0, 1), 9.5), ("c", (0, 1, 2, 3), 13.0), ("b", (1,), 8.0)
     )
     found = known.best("c", [0])
-    assert found.option.operators == {0, 1, 3} and found.more == pytest.approx(-1.0)
+    assert found.candidate.operators == {0, 1, 3} and found.more == pytest.approx(-1.0)
     # Of those that hold most of what is asked.
     assert (
-        alternatives(("c", (0,), 0.1), ("c", (1, 3), 99.0)).best("c", [1, 3]).option.seconds == 99
+        alternatives(("c", (0,), 0.1), ("c", (1, 3), 99.0)).best("c", [1, 3]).candidate.seconds
+        == 99
     )
 
 
@@ -51,9 +52,9 @@ def test_what_was_not_measured_is_not_known():
     assert alternatives(("c", (0,), 3.0)).best("c", [3]) is None
 
 
-def test_borders_are_those_of_values_that_the_parts_make_or_read():
-    known = alternatives(("c", (3,), 3.0), borders={1: 0.5, 0: 7.0})
-    assert known.best("c", [3]).border_seconds == 0.5 and known.best("c", [3]).rest == ()
+def test_transitions_are_those_of_values_that_the_parts_make_or_read():
+    known = alternatives(("c", (3,), 3.0), transitions={1: 0.5, 0: 7.0})
+    assert known.best("c", [3]).transition_seconds == 0.5 and known.best("c", [3]).rest == ()
 
 
 def test_equal_operators_are_compared_but_not_all_of_them():
@@ -67,3 +68,11 @@ def test_equal_operators_are_compared_but_not_all_of_them():
     )
     pairs = known.same("a", {"c"})
     assert [(here.seconds, there.seconds) for here, there in pairs] == [(3.0, 5.0), (3.0, 1.0)]
+
+
+def test_of_equal_operators_the_cheapest_are_compared_on_either_side():
+    known = alternatives(
+        ("a", (0,), 3.0), ("a", (0,), 4.0), ("c", (0,), 5.0), ("c", (0,), 2.0), ("c", (0,), 6.0)
+    )
+    [(here, there)] = known.same("a", {"c"})
+    assert (here.seconds, there.seconds) == (3.0, 2.0)

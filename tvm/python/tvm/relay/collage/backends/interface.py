@@ -70,7 +70,7 @@ class Backend:
             ``Target("<name> -fast=1")``. In every method ``self.options`` has what holds. They
             reach what its patterns find; bare calls of op_predicates know of none.
         restrictions: what it does not take, a short phrase each, for `collage backends`.
-        colour: that of its parts in every picture, as "#0072b2"; "" for one that no other has.
+        colour: that of its parts in every picture, as "#0072b2"; "" for one that is free.
         set_options: those of its options that the target at hand sets to other than the default.
         added_patterns, added_rules: what add_patterns and add_pattern_rule gave it; rules
             by the composite that each finds.

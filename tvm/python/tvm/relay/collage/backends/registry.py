@@ -61,7 +61,7 @@ def register_backend(backend: Backend) -> Backend:
     if backend.colour and not re.fullmatch("#[0-9a-f]{6}", backend.colour):
         raise ValueError(
             f"backend {backend.name}: colour is red, green and blue as '#0072b2', or empty for one "
-            f"that no other has, not {backend.colour!r}"
+            f"that is free, not {backend.colour!r}"
         )
     check_entries(backend.name, _patterns_of(backend))
     check_options(backend)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 import tvm
 import tvm_collage
-from tvm_collage.interrupt import INTERRUPTED
+from tvm_collage_hook import INTERRUPTED
 
 from ..errors import (
     BackendUnavailableError,
@@ -45,8 +45,7 @@ from . import (
     store,
     tt,
 )
-from .lines import is_json_lines, line_of
-from .parser import Parser
+from .parser import Parser, is_json_lines, line_of
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.

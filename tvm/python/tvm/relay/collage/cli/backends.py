@@ -17,7 +17,7 @@ from typing import Any
 
 from ..backends import find_backend, get_backend, list_backends
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
-from ..errors import CollageError, UnknownBackendError, did_you_mean
+from ..errors import CollageError, OptionError, UnknownBackendError, did_you_mean
 
 # That a row of the whole list names; several backends take a hundred, mostly the same.
 _MOST_OPERATORS = 10
@@ -49,7 +49,12 @@ def _run(options: argparse.Namespace) -> int:
             importlib.import_module(module)
         except Exception as error:
             kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-            raise CollageError(f"--import {module}: {kind}{error}") from error
+            # A module that is there may import another that is not.
+            is_absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
+                f"{error.name}."
+            )
+            wrong = OptionError if is_absent else CollageError
+            raise wrong(f"--import {module}: {kind}{error}") from error
     owned = [(each, own) for each in _available() for own in each.own_kernels()]
     backends = list_backends()
     if options.name:

@@ -28,7 +28,7 @@ from ..options import CollageOptions
 from ..result import Result
 from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
-from .lines import line_of
+from .parser import line_of
 
 # Python takes a file NAME.so of the current folder for the module NAME.
 _MODULES = ("collage", "tvm", "tvm_collage")

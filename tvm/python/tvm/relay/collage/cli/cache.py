@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import CollageError
+from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..store import CostStore, StoreError, StoreForeignError, store_path
 
@@ -54,7 +54,7 @@ def _clear(options: argparse.Namespace) -> int:
     rows = [row for row in _rows(options.store) if row["bytes"]]
     if rows and not options.yes:
         listed = "; ".join(_text(row) for row in rows)
-        raise CollageError(f"this would remove {listed}: say --yes to do it")
+        raise OptionError(f"say --yes to remove what follows: {listed}")
     for file in _files_of(path):
         file.unlink(missing_ok=True)
     remove_stale()

@@ -10,8 +10,7 @@ import argparse
 from typing import Any
 
 from ..files import json_text
-from ..report.explain import explain
-from ..report.explain_json import once
+from ..report.explain import explain, once
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """argparse's parser with errors of one line, each of the command that it is about, and with the
-nearest name for what is misspelt. Test: cli/test_cli.py.
+nearest name for what is misspelt; and the line of what goes wrong later. Test: cli/test_cli.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ..errors import did_you_mean
+from ..logs import json_line
 
+# Where the parsed arguments of a command have it, if it shows its progress.
+_PROGRESS = ("progress", "collage_progress")
 # Of the commands that have an option, those that are named.
 _MOST_NAMED = 3
 
@@ -73,3 +76,13 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             error.message += did_you_mean(str(value), map(str, action.choices or ()))
             raise
+
+
+def is_json_lines(options: argparse.Namespace) -> bool:
+    """Whether all of the command's standard error is JSON."""
+    return any(getattr(options, name, None) == "json" for name in _PROGRESS)
+
+
+def line_of(text: str, options: argparse.Namespace) -> str:
+    """What went wrong, as the command tells it."""
+    return json_line("error", text) if is_json_lines(options) else f"collage: {text}"

@@ -16,6 +16,7 @@ from typing import Any
 from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
+from ..files import check_file_path
 from ..machine.environment import vector_bits
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
@@ -134,7 +135,8 @@ def _explain(options: argparse.Namespace) -> int:
     with _open(options, create=False, write=False) as store:
         explained = explain(store.rows(**_filters(options)), dict(options.set))
     if not explained:
-        raise CollageError("no cost in the store is of these: such candidates were never measured")
+        wrong = OptionError if options.candidate else CollageError
+        raise wrong("no cost in the store is of these: such candidates were never measured")
     if options.json:
         print(json.dumps([item.to_json() for item in explained], indent=1))
     elif options.candidate:
@@ -153,6 +155,7 @@ def _export(options: argparse.Namespace) -> int:
     if options.output == "-":
         sys.stdout.writelines(map(to_line, rows))
     else:
+        check_file_path(options.output, "--output", is_appended=True)
         with open(options.output, "w", encoding="utf-8") as file:
             file.writelines(map(to_line, rows))
     print(f"collage: {len(rows)} costs exported", file=sys.stderr)

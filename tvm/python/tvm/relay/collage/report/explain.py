@@ -5,6 +5,7 @@ and why this plan and not another. Docs: docs/explain.md. Test: report/test_expl
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ..costs.statistics import Interval
@@ -24,6 +25,14 @@ _TIMES = 2.0
 _LEAVES = {"var": "an input", "const": "a constant"}
 # Calls that are named beside a node that is none.
 _MOST_CALLS = 3
+# Tables of an explanation in a file, by the fields that hold their rows.
+_TABLE_OF = {
+    **dict.fromkeys(("candidate", "here_candidate", "there_candidate"), "candidates"),
+    **dict.fromkeys(("candidates", "failures", "rest"), "candidates"),
+    **dict.fromkeys(("here", "part", "ships", "there"), "parts"),
+    "reason": "reasons",
+    "refusals": "refusals",
+}
 
 
 def explain(
@@ -37,41 +46,43 @@ def explain(
     """JSON values: `plans`, why each other plan did not ship, or `plan` alone where that is another
     than what ships; `nodes`, each kernel with where it runs in `plan`, in what `ships` where that
     is another, and what is known of it on each backend; without `node` and `op` also `parts`, what
-    runs as one, with what each backend would cost there. Docs: docs/explain.md.
+    runs as one, with what each backend would cost there. Docs: docs/explain.md. Of a replay `plans`
+    tells why they did not ship when it was decided, what now `ships` among them.
 
-    `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. OptionError where
-    there is none of them, FileError where the report has no graph.
+    `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. UnknownPlanError
+    or OptionError where there is none of them, FileError where the report has no graph.
     """
     ships = report["plan"]
-    # A replay measured nothing: what it replays was measured before.
+    # A replay measured nothing: what it replays was measured before. It may ship another plan than
+    # that decision did, with which all the others were compared.
     measured = {**report, **(report.get("decision") or {})}
+    decided = measured["plan"]
     seen = _read(SeenPlans, report.get("placements"))
-    if plan not in seen.names():
-        known = ", ".join(seen.names()) or "none"
-        raise OptionError(f"there is no plan {plan!r}: the report has {known}")
-    asked = {row["name"] for row in measured["plans"]} if plan == ships else {plan}
-    plans = [_plan(row, measured) for row in measured["plans"] if row["name"] in asked - {ships}]
-    second = _second(measured, {*seen.names()} - {ships}) if plan == ships else None
+    names = {*seen.names()}
+    seen.placement(plan)  # UnknownPlanError
+    asked = {row["name"] for row in measured["plans"]} if plan == ships else {plan, ships}
+    plans = [_plan(row, measured) for row in measured["plans"] if row["name"] in asked - {decided}]
+    second = _second(measured, names - {decided}) if plan == ships == decided else None
     told: dict[str, list[Any]] = {"functions": [], "parts": [], "nodes": []}
     pairs: list[dict[str, Any]] = []
     timed: dict[str, list[Part]] = {}
-    names: set[str] = set()
+    backends = {TVM_ALONE}
     is_by_operators, is_optimal = True, True
     for function in report["functions"]:
         if function["skipped"]:
             continue
         graph = _read(FunctionGraph, function.get("graph"))
         layers = Layers(report, seen, function, graph)
-        other = ships if ships in {*seen.names()} - {plan} else ""
-        is_searched = OP_LEVEL in {plan, *seen.names()} and not layers.differences(plan, OP_LEVEL)
+        other = ships if ships in names - {plan} else ""
+        is_searched = OP_LEVEL in names and not layers.differences(plan, OP_LEVEL)
         facts = NodeFacts(function, layers, plan, other, backend, is_searched)
         for row in plans:
             # A plan whose placement no file holds is told of without places.
-            if row["is_slower"] and {row["plan"], ships} <= {*seen.names()}:
-                lost = layers.differences(ships, row["plan"])
+            if row["is_slower"] and {row["plan"], decided} <= names:
+                lost = layers.differences(decided, row["plan"])
                 row["loss_seconds"] = _sum(row["loss_seconds"], *(each.loss for each in lost))
                 row["places"] += [facts.place(each) for each in lost if (each.loss or 0.0) > 0]
-        names |= {each.name for each in graph.backends if each.is_external} | {TVM_ALONE}
+        backends |= {each.name for each in graph.backends if each.is_external}
         for name in filter(None, (plan, other)):
             timed.setdefault(name, []).extend(layers.parts(name))
         is_by_operators &= is_searched
@@ -85,8 +96,8 @@ def explain(
         if second and len(told["parts"]) == 1:
             pairs += facts.best_pairs(layers.parts(second))
     _check_found(report, told["nodes"], node, op)
-    if backend is not None and backend not in names:
-        known = ", ".join(sorted(names))
+    if backend is not None and backend not in backends:
+        known = ", ".join(sorted(backends))
         raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
     return {
         "head": [*head_lines(report)[:2], *_before(report, measured)],
@@ -104,6 +115,37 @@ def explain(
     }
 
 
+def once(told: dict[str, Any]) -> dict[str, Any]:
+    """For a file, what `explain` gave: each part, candidate, reason and refusal stands once, in
+    `tables`, and wherever else it stood is its place there."""
+    tables = _Tables()
+    return {**tables.without_rows(told), "tables": tables.rows}
+
+
+class _Tables:
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Any]] = {name: [] for name in _TABLE_OF.values()}
+        self._place_of: dict[tuple[str, str], int] = {}
+
+    def without_rows(self, value: Any, table: str = "") -> Any:
+        if isinstance(value, list):
+            return [self.without_rows(each, table) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if table:
+            return self._place(value, table)
+        return {
+            name: self.without_rows(each, _TABLE_OF.get(name, "")) for name, each in value.items()
+        }
+
+    def _place(self, row: dict[str, Any], table: str) -> int:
+        key = (table, json.dumps(row))
+        if key not in self._place_of:
+            self._place_of[key] = len(self.rows[table])
+            self.rows[table].append(row)
+        return self._place_of[key]
+
+
 def _check_found(
     report: dict[str, Any], nodes: list[dict[str, Any]], node: int | None, op: str | None
 ) -> None:
@@ -117,6 +159,8 @@ def _check_found(
     if all(row["skipped"] for row in report["functions"]):
         why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
         raise FileError(f"no function was searched, so that there is no node: {why}")
+    if not nodes and node is None and op is None:
+        raise FileError("the functions have no operator that launches a kernel")
     if not nodes:
         raise OptionError(_no_node(node, op, report))
 
@@ -151,8 +195,8 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
 
 
 def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
-    """Why a plan did not ship."""
-    ships, name = report["plan"], row["name"]
+    """Why a plan was not the one that was decided for."""
+    decided, name = report["plan"], row["name"]
     ratio = row["ratio_to_chosen"]
     is_slower = False
     if row["same_as"]:
@@ -160,13 +204,13 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     elif row["seconds"] is None:
         text = f"{name} failed: {row['status']}{': ' if row['message'] else ''}{row['message']}."
     elif ratio and ratio["value"] <= 1:
-        text = f"{name} is no slower than {ships}, which is simpler: {_percent(row)} end to end."
+        text = f"{name} is no slower than {decided}, which is simpler: {_percent(row)} end to end."
     elif ratio and ratio["value"] >= _TIMES:
         is_slower = True
-        text = f"{name} takes {_times(ratio, f'times as long as {ships} end to end')}."
+        text = f"{name} takes {_times(ratio, f'times as long as {decided} end to end')}."
     else:
         is_slower = True
-        text = f"{name} lost to {ships} by {_percent(row)} end to end."
+        text = f"{name} lost to {decided} by {_percent(row)} end to end."
     return {
         "plan": name,
         "text": text,
@@ -180,11 +224,11 @@ def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
 def _loss_remark(row: dict[str, Any], report: dict[str, Any]) -> str:
     """One sentence where a plan's places tell another loss than the plan has end to end; "" where
     they do not, or where one of both is not known."""
-    ships = next((each for each in report["plans"] if each["is_chosen"]), None)
-    if not row["places"] or row["loss_seconds"] is None or not ships or not ships["seconds"]:
+    decided = next((each for each in report["plans"] if each["is_chosen"]), None)
+    if not row["places"] or row["loss_seconds"] is None or not decided or not decided["seconds"]:
         return ""
-    whole = (row["ratio"]["value"] - 1) * ships["seconds"]
-    if abs(whole - row["loss_seconds"]) <= (FAR - 1) * ships["seconds"]:
+    whole = (row["ratio"]["value"] - 1) * decided["seconds"]
+    if abs(whole - row["loss_seconds"]) <= (FAR - 1) * decided["seconds"]:
         return ""
     lost, alone = times_alike(whole, row["loss_seconds"])
     return (
@@ -233,8 +277,6 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
         )
     names = {each["op"] for each in nodes if each["is_kernel"]}
     known = ", ".join(sorted(filter(None, names))) or "none"
-    if op is None:
-        return "the functions have no operator that launches a kernel"
     return (
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
         f"the search; the operators are {known}"

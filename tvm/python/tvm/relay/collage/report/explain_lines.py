@@ -184,18 +184,19 @@ class _Writer:
         """Where one part is all: what the second best plan tells of it."""
         second, operators = self._told["second"], self._operators[row["function"]]
         lines = [
-            "  It is the whole net, of which the plans above tell more, by what they took end to "
-            f"end: {second['plan']} is the next."
+            "  It is the whole net. The plans above tell more of it, as each ran end to end: the "
+            f"next best is {second['plan']}."
         ]
         for pair in second["pairs"]:
-            there, here = times_alike(pair["there"]["seconds"], pair["here"]["seconds"])
-            is_loss = pair["there"]["seconds"] > pair["here"]["seconds"]
+            other, own = pair["there_candidate"], pair["here_candidate"]
+            there, here = times_alike(other["seconds"], own["seconds"])
+            is_loss = other["seconds"] > own["seconds"]
             lines.append(
-                f"  Of equal operators, each started alone, {pair['there']['backend']} "
+                f"  Of equal operators, each started alone, {other['backend']} "
                 f"{'loses' if is_loss else 'gains'} most at {label_of(pair['ops'])} "
                 f"({operators.nodes(pair['nodes'])}): "
-                f"{there}{flags_text(pair['there']['flags'])} there, "
-                f"{here}{flags_text(pair['here']['flags'])} with {pair['here']['backend']}"
+                f"{there}{flags_text(other['flags'])} there, "
+                f"{here}{flags_text(own['flags'])} with {own['backend']}"
             )
         return lines
 

@@ -6,6 +6,7 @@ several of them share is one object. For explain.py. Test: report/test_explain.p
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ Row = TypeVar("Row", CostedCandidate, Reason, Refusal)
 class NodeFacts:
     """The nodes and parts of a function in `plan`; `ships` names another plan that ships, "" for
     none. `only` is a backend to be told of alone. `is_by_operators`: whether `plan` is that of the
-    search, which is charged for borders."""
+    search, which is charged for transitions."""
 
     def __init__(
         self,
@@ -37,10 +38,13 @@ class NodeFacts:
         self._function, self._layers = function["function"], layers
         self._parts = layers.parts(plan)
         charged = function.get("transitions", []) if is_by_operators else []
-        borders = {row["node"]: row["seconds"] for row in charged}
+        # A value has a row for each part that reads it.
+        transitions: Counter[int] = Counter()
+        for row in charged:
+            transitions[row["node"]] += row["seconds"]
         self._part_of = _by_node(self._parts)
         self._shipped = _by_node(layers.parts(ships)) if ships else {}
-        self._alternatives = Alternatives(graph, self._parts, borders)
+        self._alternatives = Alternatives(graph, self._parts, transitions)
         self._backends = [
             each.name
             for each in graph.backends
@@ -138,29 +142,31 @@ class NodeFacts:
             return None
         rest = None if found.rest is None else [self._candidate(each.row) for each in found.rest]
         return {
-            "candidate": self._candidate(found.option.row),
+            "candidate": self._candidate(found.candidate.row),
             "rest": rest,
             "here": [self.part(part) for part in found.here],
             "rest_seconds": found.rest_seconds,
             "here_seconds": found.here_seconds,
             "more_seconds": found.more,
-            "border_seconds": found.border_seconds,
+            "transition_seconds": found.transition_seconds,
         }
 
     def best_pairs(self, others: Iterable[Part]) -> list[dict[str, Any]]:
         """Where one part is the whole: at which operators alone the backends of another plan's
-        parts lose and gain most; [] where no equal operators were measured on both."""
+        parts lose most, and where they gain most; [] where they do neither."""
         [whole] = self._parts
         backends = {part.backend for part in others} - {whole.backend}
         pairs = self._alternatives.same(whole.backend, backends)
+        lost = [(here, there) for here, there in pairs[:1] if there.seconds > here.seconds]
+        gained = [(here, there) for here, there in pairs[-1:] if there.seconds < here.seconds]
         return [
             {
                 "ops": [*map(self._layers.op_of, sorted(here.operators))],
                 "nodes": sorted(here.operators),
-                "here": self._candidate(here.row),
-                "there": self._candidate(there.row),
+                "here_candidate": self._candidate(here.row),
+                "there_candidate": self._candidate(there.row),
             }
-            for here, there in dict.fromkeys([*pairs[:1], *pairs[-1:]])
+            for here, there in lost + gained
         ]
 
     def place(self, each: Difference) -> dict[str, Any]:

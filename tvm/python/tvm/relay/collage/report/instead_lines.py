@@ -28,7 +28,7 @@ def instead_lines(instead: dict[str, Any], operators: Operators, told: dict[str,
     ]
     for rest in filter(None, [text.rest.removeprefix(", ")]):
         lines.append(f"{rest} of {_those(instead)}{_who(instead['rest'] or [])}")
-    return [*lines, *filter(None, [text.borders, _why_not_less(instead, told)])]
+    return [*lines, *filter(None, [text.transitions, _why_not_less(instead, told)])]
 
 
 class _Text:
@@ -39,11 +39,11 @@ class _Text:
         rest, here, more = (instead[f"{each}_seconds"] for each in ("rest", "here", "more"))
         own = candidate["seconds"]
         whole = own + (rest or 0.0)
-        border = instead["border_seconds"]
-        alike = times_alike(abs(more or 0.0), own, rest or 0.0, here or 0.0, whole, border)
-        self.borders = (
-            f"without borders; the plan is charged {alike[5]} for changes of layout there"
-            if border
+        charged = instead["transition_seconds"]
+        alike = times_alike(abs(more or 0.0), own, rest or 0.0, here or 0.0, whole, charged)
+        self.transitions = (
+            f"without transitions of layouts; the plan is charged {alike[5]} for those there"
+            if charged
             else ""
         )
         held = {node for part in instead["here"] for node in part["nodes"]}
@@ -85,6 +85,6 @@ def _why_not_less(instead: dict[str, Any], told: dict[str, Any]) -> str:
     if not told["is_optimal"]:
         return "the search ended before it had looked at every plan"
     return (
-        "no plan with it costs less in all: changes of layout at its borders, which these times "
+        "no plan with it costs less in all: transitions between layouts, which these times "
         "leave out, take at least that, or these parts would wait for each other"
     )

@@ -25,6 +25,7 @@ from ..backends import find_backend
 from ..errors import BackendUnavailableError, OptionError, UnknownBackendError
 from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
+from ..files import make_folder
 from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..named_options import option
 from ..progress import steps
@@ -111,7 +112,7 @@ def tuning_session(
     if options.tunes():
         named = options.tune_log
         log = Path(named).expanduser() if named else default_log(kind, device)
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(log.parent, option("tune_log", "the option tune_log"))
     tune_options = TuneOptions(
         kind=kind,
         trials=options.tune,

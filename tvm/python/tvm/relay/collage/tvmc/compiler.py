@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tvm
-from tvm_collage.interrupt import INTERRUPTED
-from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
+from tvm_collage_hook import INTERRUPTED, end_on_interrupt, is_tvmc_with_collage
 
 from ..attached import add_report
 from ..errors import CollageError, ExecutorError

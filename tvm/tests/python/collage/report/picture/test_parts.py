@@ -173,9 +173,10 @@ def test_backends_of_one_declared_colour_differ_in_their_patterns(monkeypatch):
         def __init__(self, name):
             self.name = name
 
-    monkeypatch.setattr(palette, "list_backends", lambda: [Own("one"), Own("two")])
-    one, two = (looks_of(["one", "two"])[name] for name in ("one", "two"))
-    assert one.colour == two.colour == "#123456" and one.pattern != two.pattern
+    for names in ([f"one{k}", f"two{k}"] for k in range(40)):
+        monkeypatch.setattr(palette, "list_backends", lambda names=names: map(Own, names))
+        one, two = (looks_of(names)[name] for name in names)
+        assert one.colour == two.colour == "#123456" and one.pattern != two.pattern
 
 
 def test_a_backend_looks_the_same_in_every_plan_and_form():

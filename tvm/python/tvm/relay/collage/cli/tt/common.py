@@ -24,7 +24,7 @@ from ...transfer.log import sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ..building import add_shape
-from ..lines import line_of
+from ..parser import line_of
 
 
 def add_model(action: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
+from ...files import check_file_path, make_folder
 from ...transfer import export_torch
 from ...transfer.export_torch import NETS
 from .common import positive, print_facts
@@ -46,11 +47,12 @@ def _names(text: str) -> list[str]:
 
 
 def _export(options: argparse.Namespace) -> int:
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output, "--output")
     files = {name: options.output / f"{name}.onnx" for name in options.models}
     kept = [name for name, file in files.items() if file.exists()]
     for name, file in files.items():
         if name not in kept:
+            check_file_path(str(file), "--output")
             _run(options.python, name, options.batch, file)
     facts = {"written": [name for name in files if name not in kept], "kept": kept}
     print_facts(options, {**facts, "folder": str(options.output)})

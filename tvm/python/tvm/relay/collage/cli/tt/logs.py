@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import OptionError
-from ...files import write_whole
+from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import to_comment
 from ...transfer.log import distil, kernels_of, read_ansor
@@ -89,7 +89,7 @@ def _split(options: argparse.Namespace) -> int:
         for line in read_ansor(path):
             kernel = kernels.get(line.workload)
             groups.setdefault(kernel.kind if kernel else "unknown", []).append(line)
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output, "--output")
     files = {options.output / f"{kind}.jsonl": lines for kind, lines in groups.items()}
     _write(files, options.logs)
     print_facts(options, {kind: len(lines) for kind, lines in groups.items()})
@@ -102,6 +102,7 @@ def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
     for path in groups:
         if path.exists():
             raise OptionError(f"{path} exists already: name another, or remove it")
+        check_file_path(str(path), "--output")
     kernels = kernels_of(*logs)
     for path, lines in groups.items():
         workloads = dict.fromkeys(line.workload for line in lines)

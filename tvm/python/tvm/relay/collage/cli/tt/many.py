@@ -20,7 +20,7 @@ from typing import Any
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
-from ...files import parse_json
+from ...files import check_file_path, make_folder, parse_json
 from ...progress import steps
 from ...timing.comparison import paired_ratio
 from ...transfer.choose import scores, shares
@@ -129,7 +129,8 @@ def add_actions(add: Any) -> None:
 
 
 def _many(options: argparse.Namespace) -> int:
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output, "--output")
+    check_file_path(str(options.output / _RECORDS), "--output", is_appended=True)
     sources = sources_named(options)
     logs = {path.stem: [path] for path in sources}
     if len(logs) < len(sources) or POOLED in logs:

@@ -41,23 +41,22 @@ def report_looks(report: dict[str, Any]) -> dict[str, Look]:
 
 
 def looks_of(backends: Iterable[str]) -> dict[str, Look]:
-    """By backend, TVM first. A backend that declares a colour has it in every picture. Those of one
-    colour differ in their patterns."""
+    """By backend, TVM first. A backend that declares a colour has it in every picture that is drawn
+    where it is registered. Those of one colour differ in their patterns."""
     declared = {each.name: each.colour for each in list_backends() if each.colour}
     looks = {TVM_ALONE: Look(_GREY, PATTERNS[0])}
     for name in sorted(set(backends) - {TVM_ALONE}, key=lambda name: (name not in declared, name)):
         used = Counter(look.colour for look in looks.values())
-        number = zlib.crc32(name.encode())
-        colour = declared.get(name) or _free_colour(number, used, declared.values())
-        first = _COLOURS.index(colour) if colour in _COLOURS else number
+        colour = declared.get(name) or _free_colour(name, used, declared.values())
+        first = _COLOURS.index(colour) if colour in _COLOURS else zlib.crc32(colour.encode())
         looks[name] = Look(colour, PATTERNS[1:][(first + used[colour]) % (len(PATTERNS) - 1)])
     return looks
 
 
-def _free_colour(number: int, used: Counter[str], declared: Container[str]) -> str:
+def _free_colour(name: str, used: Counter[str], declared: Container[str]) -> str:
     """A colour that the fewest backends of this picture have, if possible one that none declares;
-    the number says which of several."""
-    start = number % len(_COLOURS)
+    the backend's name says which of several."""
+    start = zlib.crc32(name.encode()) % len(_COLOURS)
     turned = _COLOURS[start:] + _COLOURS[:start]
     return min(turned, key=lambda colour: (used[colour], colour in declared))
 
