@@ -479,7 +479,7 @@ def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
     show(path.as_uri())
     assert "`" not in text_of(chrome, "#line-next") and find(chrome, "#line-next code")
     assert " (busy) in all" in text_of(chrome, "#time-note")
-    assert find(chrome, ".tile strong").text.endswith(" ms (busy)")
+    assert find(chrome, ".tile strong").text.endswith(" us (busy)")
     assert "(busy)" in find(chrome, ".plan-figure").text
     assert "measured beside other work" in text_of(chrome, "#time-note")
     assert find(chrome, "#time-note code").text == "collage doctor"

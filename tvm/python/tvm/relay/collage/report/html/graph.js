@@ -257,8 +257,9 @@ class GraphView {
       plain + measured(" (…", FONTS.time),
     );
     const time = fitted(words, timeRoom, FONTS.time);
-    const where = `${box.backend} · ${shapeText(box.type)}`;
     const whereRoom = room - measured(time, FONTS.time);
+    const hasShape = measured(`${box.backend} · …`, FONTS.small) <= whereRoom;
+    const where = hasShape ? `${box.backend} · ${shapeText(box.type)}` : box.backend;
     group.append(text(22, 43, fitted(where, whereRoom, FONTS.small), "small"));
     group.append(text(width - 10, 43, time, "time right"));
     if (box.seconds == null) return;
