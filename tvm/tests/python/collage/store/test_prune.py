@@ -91,7 +91,7 @@ def test_as_json(path, capsys):
 
 def test_nothing_goes_unless_told_what(path, capsys):
     code, out, err = prune(capsys, path)
-    assert code == 1 and "give a hash, --backend, --status, --older-than" in err
+    assert code == 2 and "give a hash, --backend, --status, --older-than" in err
     for days in ("soon", "-1", "nan", "1e9"):
         with pytest.raises(SystemExit):
             prune(capsys, path, "--older-than", days)

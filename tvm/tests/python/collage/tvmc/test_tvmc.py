@@ -110,7 +110,7 @@ def test_the_terminal_has_a_short_report(built):
     assert all(line.startswith("collage: ") for line in lines)
     report = json.loads((built.folder / "report.json").read_text())
     plan = report["plan"]
-    assert re.match(rf"collage: plan {plan}, \S+ [nm]?u?s \[.* x the best backend", lines[0])
+    assert re.match(rf"collage: plan {plan}, \S+ [nm]?u?s (\(.*\) )?\[.* x the best", lines[0])
     names = [row["name"] for row in report["plans"] if row["is_single_backend"]]
     assert {"tvm", "dnnl"} <= set(names)
     alone = [re.match(r"collage: (\S+) alone, .* x the best backend", line) for line in lines]

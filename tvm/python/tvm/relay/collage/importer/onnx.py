@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,6 +31,10 @@ from .folds import Folds
 from .mends import mend, name_what_branches_read
 from .recurrent import RECURRENT, layer
 from .types import Types
+
+# TVM's importer keeps the graph at hand in a class attribute, GraphProto.current, by which loops
+# look up what is around them: another thread's import would change it.
+_ONE_AT_A_TIME = threading.RLock()
 
 
 def from_onnx(
@@ -52,7 +57,7 @@ def from_onnx(
     _check_model(model)
     _check_shapes(model, shape or {})
     options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
-    with quick_import(), collected_diagnostics() as found, interrupts_kept():
+    with _ONE_AT_A_TIME, quick_import(), collected_diagnostics() as found, interrupts_kept():
         try:
             return relay.frontend.from_onnx(model, *options)
         except tvm.error.OpNotImplemented:
