@@ -68,7 +68,7 @@ def searches(
     targets = [tvm.target.Target(options.target) if options.target else collage.host_target()]
     targets.append(tvm.target.Target("dnnl"))
     common = {"store": str(Path(folder, "costs.sqlite")), "measure_seconds": 0.1}
-    common |= {"tune_log": str(Path(folder, "trials.jsonl")), "shipped_records": False}
+    common |= {"tune_log": str(Path(folder, "trials.jsonl"))}
     common |= {"tvm_max_depth": 4, "byoc_max_depth": 4, "progress": options.progress}
     common |= QUICK if options.quick else {}
     options.sources = options.sources or sources_for(targets[0], folder, options)

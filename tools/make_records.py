@@ -112,7 +112,6 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
             tune_model="random",
             tune_seconds=1e-3,
             tune_log=shutil.copy(log, folder),
-            shipped_records=False,  # which would be judged in place of the log's
             guard=False,
             log_level="error",
         )
