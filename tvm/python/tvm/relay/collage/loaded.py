@@ -18,7 +18,14 @@ from .file_kinds import kind_of
 from .files import why_no_file
 from .placement import SeenPlans
 from .records import RecordError, read
-from .report import check_has_ratios, notebook_frame, print_report, write_form, write_picture
+from .report import (
+    MOST_BOXES,
+    check_has_ratios,
+    notebook_frame,
+    print_report,
+    write_form,
+    write_picture,
+)
 
 _SHOULD_BE = "name what `collage compile` or `tvmc compile` wrote"
 
@@ -56,9 +63,11 @@ class Library:
         """Write what was decided as one page for a browser, as Result.save_html does."""
         write_form(self._told_report(), "html", path)
 
-    def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
+    def save_picture(
+        self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
+    ) -> None:
         """Draw the placed graph as `.svg` or `.pdf`, as Result.save_picture does."""
-        write_picture(self._told_report(), path, plan)
+        write_picture(self._told_report(), path, plan, boxes)
 
     def _repr_html_(self) -> str | None:
         """The page in a notebook; none without a report."""

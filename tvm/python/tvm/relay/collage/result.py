@@ -25,6 +25,7 @@ from .placement import Placement, SeenPlans
 from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
 from .report import (
+    MOST_BOXES,
     full_report,
     notebook_frame,
     plot_history,
@@ -189,10 +190,14 @@ class Result:
         """Write the report as one page for a browser, which needs no network (docs/report.md)."""
         write_form(self.report, "html", path)
 
-    def save_picture(self, path: str | os.PathLike, plan: str | None = None) -> None:
+    def save_picture(
+        self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
+    ) -> None:
         """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
-        `.pdf`. OptionError for another ending; PDF needs reportlab."""
-        write_picture(self.report, path, plan)
+        `.pdf`. Parts that run one after the other and take little time share a box, so that there
+        are at most so many; `boxes=0` draws each part alone. OptionError for another ending; PDF
+        needs reportlab."""
+        write_picture(self.report, path, plan, boxes)
 
     def _repr_html_(self) -> str:
         """The page in a notebook."""

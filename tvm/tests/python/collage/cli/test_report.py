@@ -123,6 +123,16 @@ def test_what_to_draw_needs_a_file(full, capsys):
     assert ended.value.code == 2 and "--html, --svg" in capsys.readouterr().err
 
 
+def test_a_picture_has_so_many_boxes(full, tmp_path, capsys):
+    path = tmp_path / "net.svg"
+    for boxes, is_folded in (([], False), (["--boxes", "0"], False), (["--boxes", "2"], True)):
+        assert main(["report", str(full), "--svg", str(path), *boxes]) == 0
+        assert ("parts in 2 boxes" in path.read_text()) == is_folded
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(full), "--html", str(tmp_path / "net.html"), "--boxes", "2"])
+    assert ended.value.code == 2 and "--svg or --pdf" in capsys.readouterr().err
+
+
 def test_an_older_report_has_no_graph(file, tmp_path, capsys):
     assert main(["report", str(file), "--html", str(tmp_path / "out.html")]) == 1
     error = capsys.readouterr().err

@@ -62,6 +62,15 @@ def test_a_result_saves_a_page_and_pictures_of_any_plan(result, tmp_path):
     assert not (tmp_path / "net.svg").exists()
 
 
+def test_pictures_alone_take_a_number_of_boxes(result, tmp_path):
+    for boxes, remark in ((1, "in 1 box: "), (0, "")):
+        result.save_picture(tmp_path / "net.svg", plan="collage", boxes=boxes)
+        text = (tmp_path / "net.svg").read_text()
+        assert ("neighbours" in text) == bool(remark) and remark in text
+    with pytest.raises(OptionError, match="boxes must be 0 or more, not -1"):
+        result.save_picture(tmp_path / "net.svg", boxes=-1)
+
+
 def test_a_notebook_has_the_page_in_a_frame(result):
     frame = result._repr_html_()
     assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;') and frame.count("<") == 2

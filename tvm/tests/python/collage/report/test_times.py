@@ -84,8 +84,8 @@ def test_every_form_marks_busy_parts_and_says_that_they_contradict_the_plan():
     [plans] = [row["plans"] for row in arrange(report)]
     parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
     assert {box["flags"] for box in parts} == {("busy",)} and BESIDE in plans["collage"]["remark"]
-    drawn = to_svg(picture_of(report))
-    assert drawn.count(" (busy)</text>") >= 7 and BESIDE in drawn
+    picture = picture_of(report)
+    assert to_svg(picture).count(" (busy)</text>") >= 7 and BESIDE in " ".join(picture.remarks)
     trace = json.dumps(to_trace(report))
     assert trace.count('(busy)"') == 7 and BESIDE in trace
     nodes = onnx.load_from_string(to_netron(report)).graph.node

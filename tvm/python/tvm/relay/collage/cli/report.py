@@ -14,7 +14,15 @@ from typing import Any
 
 from ..errors import CollageError
 from ..files import check_file_path
-from ..report import FORMS, check_is_full, head_lines, print_report, write_form
+from ..report import (
+    FORMS,
+    MOST_BOXES,
+    PICTURES,
+    check_is_full,
+    head_lines,
+    print_report,
+    write_form,
+)
 from .decisions import READS, read_report
 
 
@@ -26,10 +34,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--details", action="store_true", help="print all plans, parts, failures and reasons"
     )
-    for form, (meaning, _) in FORMS.items():
+    for form, meaning in FORMS.items():
         parser.add_argument(f"--{form}", metavar="OUT", type=Path, help=f"write {meaning}")
     parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
     parser.add_argument("--function", default="", help="draw this function, not the largest")
+    boxes = f"most boxes of parts in a picture ({MOST_BOXES}), which neighbours share; 0: one each"
+    parser.add_argument("--boxes", type=int, metavar="N", help=boxes)
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
     parser.reads = READS
     parser.set_defaults(run=lambda options: _run(parser, options))
@@ -40,6 +50,9 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if (options.plan or options.function) and not wanted:
         names = ", ".join(f"--{form}" for form in FORMS)
         parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
+    if options.boxes is not None and not wanted.keys() & PICTURES.keys():
+        names = " or ".join(f"--{form}" for form in PICTURES)
+        parser.error(f"--boxes says how many boxes a picture has: name a file by {names}")
     for form, path in wanted.items():
         check_file_path(str(path), f"--{form}")
     report = read_report(options.file)
@@ -60,7 +73,8 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
         check_is_full(report)
     except CollageError as error:
         raise CollageError(f"{options.file}: " + error.text) from error
+    boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
-        write_form(report, form, path, options.plan, options.function)
+        write_form(report, form, path, options.plan, options.function, boxes)
         if not options.json:
             print(f"wrote {path}")

@@ -5,12 +5,20 @@ The tables show what the JSON holds, nothing else. Test: report/test_report.py.
 """
 
 from .facts import Summary, is_single, result_to_json
-from .forms import FORMS, check_has_ratios, check_is_full, write_form, write_picture
+from .forms import (
+    FORMS,
+    PICTURES,
+    check_has_ratios,
+    check_is_full,
+    write_form,
+    write_picture,
+)
 from .full import full_report, with_search_of
 from .graph import to_dot
 from .head import doubt, head_lines
 from .history import plot_history
 from .html import notebook_frame
+from .picture import MOST_BOXES
 from .plans import compare_plans
 from .tables import (
     make_console,
@@ -24,6 +32,8 @@ from .tables import (
 
 __all__ = [
     "FORMS",
+    "MOST_BOXES",
+    "PICTURES",
     "Summary",
     "check_has_ratios",
     "check_is_full",

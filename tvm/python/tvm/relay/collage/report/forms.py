@@ -17,23 +17,25 @@ from ..files import check_file_path, write_whole
 from ..named_options import option
 from .html import to_html
 from .netron import to_netron
-from .picture import picture_of, to_pdf, to_svg
+from .picture import MOST_BOXES, Picture, picture_of, to_pdf, to_svg
 from .picture.parts import check_names
 from .trace import to_trace
 
-# Form -> (what it is, what makes its contents of a report, a plan and a function). A plan that is
-# None is what ships, a function that is "" the one with the most nodes.
-FORMS: Mapping[str, tuple[str, Callable[[dict[str, Any], str | None, str], str | bytes]]] = {
-    "html": ("a page for a browser, which needs no network", to_html),
-    "svg": ("a picture of the placed graph", lambda *of: to_svg(picture_of(*of))),
-    "pdf": ("the same as PDF; needs reportlab", lambda *of: to_pdf(picture_of(*of))),
-    "trace": (
-        "its parts on a time line, for chrome://tracing or Perfetto",
-        lambda report, plan, function: json.dumps(to_trace(report, plan, function)),
-    ),
-    "netron": ("the placed graph as ONNX, for Netron to show", to_netron),
+# What each form is. A plan that is None is what ships, a function that is "" the one with the most
+# nodes.
+FORMS: Mapping[str, str] = {
+    "html": "a page for a browser, which needs no network",
+    "svg": "a picture of the placed graph",
+    "pdf": "the same as PDF; needs reportlab",
+    "trace": "its parts on a time line, for chrome://tracing or Perfetto",
+    "netron": "the placed graph as ONNX, for Netron to show",
 }
-_PICTURES = {".svg": "svg", ".pdf": "pdf"}
+_WRITERS: Mapping[str, Callable[[dict[str, Any], str | None, str], str | bytes]] = {
+    "html": to_html,
+    "trace": lambda report, plan, function: json.dumps(to_trace(report, plan, function)),
+    "netron": to_netron,
+}
+PICTURES: Mapping[str, Callable[[Picture], str | bytes]] = {"svg": to_svg, "pdf": to_pdf}
 
 
 def write_form(
@@ -42,21 +44,31 @@ def write_form(
     path: str | os.PathLike,
     plan: str | None = None,
     function: str = "",
+    boxes: int = MOST_BOXES,
 ) -> None:
-    """Write a full report in one of FORMS, at once or not at all. UnknownPlanError; OptionError for
-    a function that it has not, or a path that cannot be written; CollageError for what cannot be
-    drawn; OSError."""
+    """Write a full report in one of FORMS, at once or not at all; `boxes` is for pictures alone.
+    UnknownPlanError; OptionError for a function that it has not, a negative number of boxes, or a
+    path that cannot be written; CollageError for what cannot be drawn; OSError."""
     check_file_path(os.fspath(path), f"the {form} file")
     check_names(report, plan, function)
-    write_whole(os.fspath(path), FORMS[form][1](report, plan, function))
+    if boxes < 0:
+        raise OptionError(f"boxes must be 0 or more, not {boxes}; with 0 each part has its own")
+    if form in PICTURES:
+        contents = PICTURES[form](picture_of(report, plan, function, boxes))
+    else:
+        contents = _WRITERS[form](report, plan, function)
+    write_whole(os.fspath(path), contents)
 
 
-def write_picture(report: dict[str, Any], path: str | os.PathLike, plan: str | None) -> None:
+def write_picture(
+    report: dict[str, Any], path: str | os.PathLike, plan: str | None, boxes: int
+) -> None:
     """Write SVG or PDF, as the file's ending says. OptionError for another ending."""
-    ending = Path(path).suffix.lower()
-    if ending not in _PICTURES:
-        raise OptionError(f"a picture's file ends in {' or '.join(_PICTURES)}, not {str(path)!r}")
-    write_form(report, _PICTURES[ending], path, plan)
+    form = Path(path).suffix.lower()[1:]
+    if form not in PICTURES:
+        endings = " or ".join(f".{each}" for each in PICTURES)
+        raise OptionError(f"a picture's file ends in {endings}, not {str(path)!r}")
+    write_form(report, form, path, plan, boxes=boxes)
 
 
 def check_is_full(report: dict[str, Any]) -> None:

@@ -34,6 +34,15 @@ def time_text(seconds: float | None, flags: Iterable[str]) -> str:
     return format_seconds(seconds) + flags_text(flags)
 
 
+def time_together(parts: Iterable[Timed]) -> str:
+    """The same of several parts: the sum, and of how many it is where nobody measured the rest."""
+    parts = list(parts)
+    known = [part for part in parts if part.seconds is not None]
+    flags = dict.fromkeys(flag for part in known for flag in part.flags)
+    text = time_text(sum(part.seconds or 0.0 for part in known) if known else None, flags)
+    return f"{text} for the {len(known)} measured" if 0 < len(known) < len(parts) else text
+
+
 def plan_time(row: dict[str, Any]) -> str:
     """The same of a row of compare_plans; those of earlier versions have no flags."""
     return time_text(row["seconds"], row.get("flags", ()))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of plans as SVG and PDF."""
 
+import itertools
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -63,6 +64,20 @@ def test_a_legend_counts_what_its_time_is_of_and_no_share_is_nothing():
     assert share_text(0.123) == "12.3%"
 
 
+def test_the_legend_and_remarks_stay_on_the_page():
+    report = made_report(1)
+    for row, part in enumerate(report["placements"]["functions"][0]["parts"]):
+        part["backend"] = f"backend{row % 9}"
+    report["plans"][0]["seconds"] *= 5
+    picture = picture_of(report)
+    assert len(picture.legend) > 1 and len(picture.remarks) > 1
+    root = ElementTree.fromstring(to_svg(picture))
+    shown = {e.text: e for e in root.iter(f"{SPACE}text")}
+    for _, words in itertools.chain(*picture.legend):
+        assert float(shown[words].get("x")) + 6 * len(words) < picture.width
+    assert all(line in shown and len(shown[line]) == 0 for line in picture.remarks), "cut"
+
+
 def test_boxes_lie_on_the_page_and_on_nothing_else():
     picture = picture_of(made_report(4))
     boxes = range(len(picture.graph.boxes))
@@ -95,9 +110,9 @@ def test_a_pdf_has_one_page_with_the_same_texts():
 
 def test_a_net_of_many_layers_fits_the_largest_page():
     pytest.importorskip("reportlab")
-    report = made_report(100)
-    assert picture_of(report).height > 14400
-    found = to_pdf(picture_of(report))
+    picture = picture_of(made_report(100), boxes=0)
+    assert picture.height > 14400
+    found = to_pdf(picture)
     box = found.split(b"/MediaBox [ ")[1].split(b"]")[0].split()
     assert max(map(float, box)) <= 14400
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of placed graphs: what a report says of a plan, drawn without Graphviz.
 
-parts.py reads boxes and edges off a report, layers.py places them, draw.py puts them on a page of
-SVG or PDF; the HTML page takes the same places. Test: report/picture/test_draw.py.
+parts.py reads boxes and edges off a report, fold.py makes few boxes of many, layers.py places them,
+draw.py puts them on a page of SVG or PDF. The HTML page, which can be zoomed, has a place for every
+part. Test: report/picture/test_draw.py.
 """
 
-from .draw import picture_of
+from .draw import Picture, picture_of
+from .fold import MOST_BOXES
 from .pdf import to_pdf
 from .svg import to_svg
 
-__all__ = ["picture_of", "to_pdf", "to_svg"]
+__all__ = ["MOST_BOXES", "Picture", "picture_of", "to_pdf", "to_svg"]

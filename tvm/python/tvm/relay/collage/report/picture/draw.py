@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placed graph on paper: each part with its backend, time, operators and shapes; a legend. What
-draws lines and texts is a Pen: SVG (svg.py) or PDF (pdf.py). Test: report/picture/test_draw.py.
+"""A placed graph on paper: each part with its backend, time, operators and shapes, or several parts
+that were folded; a legend. What draws lines and texts is a Pen: SVG (svg.py) or PDF (pdf.py).
+Test: report/picture/test_draw.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import textwrap
 from typing import Any, Protocol
 
 from ..net import Net, short_name
-from ..times import plan_time, sum_remark, time_text
+from ..times import plan_time, sum_remark, time_text, time_together
 from .arranged import lay_out_boxes
+from .fold import MOST_BOXES, Fold, fold
 from .layers import Layout
 from .palette import Look, mixed, report_looks
 from .parts import Box, BoxGraph, box_graph, chosen
@@ -19,7 +22,8 @@ from .parts import Box, BoxGraph, box_graph, chosen
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
 _HEAD, _ROW, _NAMED_HEIGHT = 42.0, 15.0, 28.0
-_TITLE_HEIGHT, _LEGEND_HEIGHT = 30.0, 34.0
+_TITLE_HEIGHT, _LEGEND_HEIGHT, _LEGEND_ROW = 30.0, 34.0, 18.0
+_LETTER = 6.3  # of small words, on average
 _MOST_ROWS = 6
 _TINT = 0.13
 
@@ -50,17 +54,19 @@ class Pen(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A plan of a function with the size of its page."""
+    """A plan of a function with the size of its page; legend: rows of backends, each with what it
+    has of the plan; remarks: lines at the foot."""
 
     graph: BoxGraph
     net: Net
     looks: dict[str, Look]
+    legend: list[list[tuple[str, str]]]
     layout: Layout
     tops: list[float]
     heights: list[float]
     bottoms: list[float]
     title: str
-    remark: str
+    remarks: list[str]
     width: float
     height: float
     aside: float
@@ -70,26 +76,20 @@ class Picture:
         room = self.width - 2 * _MARGIN
         pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=room)
         self._legend(pen)
-        pen.text(_MARGIN, self.height - 10, self.remark, 11, MUTED, room=room)
+        for row, remark in enumerate(reversed(self.remarks)):
+            pen.text(_MARGIN, self.height - 10 - _ROW * row, remark, 11, MUTED, room=room)
         for points in self._edges():
             pen.curve(points)
         for k, box in enumerate(self.graph.boxes):
             self._box(pen, k, box)
 
     def _legend(self, pen: Pen) -> None:
-        x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT
-        for backend, look in self.looks.items():
-            boxes = [box for box in self.graph.boxes if box.backend == backend]
-            if boxes:
-                seconds = sum(box.seconds or 0.0 for box in boxes)
-                words = f"{backend}: {len(boxes)} part{'s' if len(boxes) > 1 else ''}"
-                flags = dict.fromkeys(flag for box in boxes for flag in box.flags)
-                known = sum(box.seconds is not None for box in boxes)
-                words += f", {time_text(seconds, flags)}" if seconds else ""
-                words += f" for the {known} measured" if seconds and known < len(boxes) else ""
-                pen.band(x, y - 9, 12, 12, look)
+        for row, entries in enumerate(self.legend):
+            x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT + _LEGEND_ROW * row
+            for backend, words in entries:
+                pen.band(x, y - 9, 12, 12, self.looks[backend])
                 pen.text(x + 18, y + 1, words, 12, MUTED)
-                x += 34 + 6.3 * len(words)
+                x += _entry_width(words)
 
     def _edges(self) -> list[list[tuple[float, float]]]:
         """The points of each edge, from the lower side of a box to the upper side of another."""
@@ -117,34 +117,48 @@ class Picture:
                 x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
             )
             return
-        look = self.looks[box.backend]
-        pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
-        pen.band(x + 1, y + 1, 10, height - 2, look)
+        name, told = _name(box)
+        if look := self.looks.get(box.backend):
+            pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
+            pen.band(x + 1, y + 1, 10, height - 2, look)
+        else:
+            pen.box(x, y, width, height, PAPER, EDGE, 7)
         room = width - 32
-        # The backend's name and the time without its notes stand whole.
+        # The name and the time without its notes stand whole.
         plain = len(time_text(box.seconds, ()))
-        letters = min(len(box.time), max(int(room / 7) - len(box.backend), plain + len(" (…")))
+        letters = min(len(box.time), max(int(room / 7) - len(name), plain + len(" (…")))
         pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end", room=7 * letters)
-        pen.text(x + 18, y + 18, box.backend, 12.5, is_bold=True, room=room - 7 * letters)
+        pen.text(x + 18, y + 18, name, 12.5, is_bold=True, room=room - 7 * letters)
         share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
-        words = box.rule if box.seconds is None else f"{share_text(share)} of the parts' time"
-        pen.text(x + 18, y + 33, words, 11, MUTED, room=width - 26)
-        for row, (words, shape) in enumerate(self._rows(box)):
-            at = y + _HEAD + _ROW * row + 9
-            pen.text(x + 18, at, words, 11, room=width - 30 - 5.6 * len(shape))
-            pen.text(x + width - 9, at, shape, 10, MUTED, anchor="end")
+        of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
+        pen.text(x + 18, y + 33, told + of_all, 11, MUTED, room=width - 26)
+        for row, (words, shape, backend) in enumerate(_rows(self.net, box)):
+            at = y + _HEAD + _ROW * row
+            if backend:
+                pen.band(x + 1, at, 10, _ROW - 2, self.looks[backend])
+            pen.text(x + 18, at + 9, words, 11, room=width - 30 - 5.6 * len(shape))
+            pen.text(x + width - 9, at + 9, shape, 10, MUTED, anchor="end")
 
-    def _rows(self, box: Box) -> list[tuple[str, str]]:
-        return _rows(self.net, box)
 
-
-def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") -> Picture:
-    """What a report says of a plan, or of what ships; of the function `name`, or the largest.
-    CollageError where the report has none."""
+def picture_of(
+    report: dict[str, Any],
+    plan: str | None = None,
+    name: str = "",
+    boxes: int = MOST_BOXES,
+) -> Picture:
+    """What a report says of a plan, or of what ships; of the function `name`, or the largest. Its
+    parts are folded into so many boxes at most, or have one each where that is 0. CollageError
+    where the report has none."""
     function, plan = chosen(report, plan, name)
-    graph = box_graph(report, function, plan)
+    whole = box_graph(report, function, plan)
+    parts = [box for box in whole.boxes if box.backend]
     net = Net(function["graph"])
+    graph = fold(whole, net, boxes) if boxes else whole
     layout = lay_out_boxes(graph)
+    width = max(layout.width, 480.0) + 2 * _MARGIN
+    room = width - 2 * _MARGIN
+    looks = report_looks(report)
+    legend = _legend_of(looks, parts, room)
     heights = [
         _NAMED_HEIGHT
         if box.kind in ("input", "output")
@@ -152,20 +166,46 @@ def picture_of(report: dict[str, Any], plan: str | None = None, name: str = "") 
         for box in graph.boxes
     ]
     tops, bottoms = [0.0] * len(layout.x), [0.0] * len(layout.x)
-    y = _MARGIN + _TITLE_HEIGHT + _LEGEND_HEIGHT
+    y = _MARGIN + _TITLE_HEIGHT + _LEGEND_HEIGHT + _LEGEND_ROW * (len(legend) - 1)
     for layer in layout.layers:
         tall = max((heights[k] for k in layer if k < len(heights)), default=0.0)
         for item in layer:
             tops[item], bottoms[item] = y, y + tall
         y += tall + _LAYER_GAP
     title = _title(report, function["function"], plan)
-    width = max(layout.width, 480.0) + 2 * _MARGIN
-    remark = sum_remark(report, plan, [box for box in graph.boxes if box.backend])
-    height = y - _LAYER_GAP + _MARGIN + (_ROW if remark else 0.0)
+    remarks = [
+        line
+        for remark in (_fold_remark(graph, parts), sum_remark(report, plan, parts))
+        for line in textwrap.wrap(remark, int(room / _LETTER))
+    ]
+    height = y - _LAYER_GAP + _MARGIN + _ROW * len(remarks)
     aside = (width - layout.width) / 2
-    looks = report_looks(report)
     places = (layout, tops, heights, bottoms)
-    return Picture(graph, net, looks, *places, title, remark, width, height, aside)
+    return Picture(graph, net, looks, legend, *places, title, remarks, width, height, aside)
+
+
+def _legend_of(
+    looks: dict[str, Look], parts: list[Box], room: float
+) -> list[list[tuple[str, str]]]:
+    """Rows of backends that have parts, each with what it has, no row wider than there is room."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    left = room
+    for backend in looks:
+        mine = [part for part in parts if part.backend == backend]
+        if not mine:
+            continue
+        words = f"{backend}: {len(mine)} part{'s' if len(mine) > 1 else ''}"
+        words += f", {time_together(mine)}" if any(part.seconds for part in mine) else ""
+        if rows[-1] and left < _entry_width(words):
+            rows.append([])
+            left = room
+        rows[-1].append((backend, words))
+        left -= _entry_width(words)
+    return rows
+
+
+def _entry_width(words: str) -> float:
+    return 34 + _LETTER * len(words)
 
 
 def _title(report: dict[str, Any], function: str, plan: str) -> str:
@@ -177,16 +217,41 @@ def _title(report: dict[str, Any], function: str, plan: str) -> str:
     return f"{title}, which ships" if plan == report["plan"] else title
 
 
-def _rows(net: Net, box: Box) -> list[tuple[str, str]]:
-    """Operators with the shapes that they give, equal neighbours as one, and how many are left."""
-    told = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
+def _fold_remark(graph: BoxGraph, parts: list[Box]) -> str:
+    """What a reader has to know of boxes that hold several parts; "" without any."""
+    count = sum(box.kind in ("part", "rest") for box in graph.boxes)
+    if count == len(parts):
+        return ""
+    boxes = f"{count} box{'es' if count > 1 else ''}"
+    return f"{len(parts)} parts in {boxes}: neighbours that take little time share a box."
+
+
+def _name(box: Box) -> tuple[str, str]:
+    """What a box is called, and what stands below that before its time's share."""
+    if not isinstance(box, Fold):
+        return box.backend, ""
+    count = f"{len(box.boxes)} parts"
+    return (box.backend, f"{count}, ") if box.backend else (count, "")
+
+
+def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
+    """Words, what stands at the right, and the backend that is meant, or "": the operators with the
+    shapes that they give, equal neighbours as one, and how many are left; of several parts the
+    operators in short, and what each backend has where there are several."""
+    if isinstance(box, Fold):
+        backends = {} if box.backend else box.by_backend()
+        told = [
+            (f"{len(of)} on {name}: {time_together(of)}", "", name) for name, of in backends.items()
+        ]
+        return [*told, (box.label, "", ""), ("gives", shape_text(box.type), "")]
+    known = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
     rows = []
-    for (words, shape), group in itertools.groupby(told):
+    for (words, shape), group in itertools.groupby(known):
         count = len(list(group))
-        rows.append((words if count == 1 else f"{words} x{count}", shape))
+        rows.append((words if count == 1 else f"{words} x{count}", shape, ""))
     if len(rows) <= _MOST_ROWS:
         return rows
-    return [*rows[: _MOST_ROWS - 1], (f"and {len(rows) - _MOST_ROWS + 1} more", "")]
+    return [*rows[: _MOST_ROWS - 1], (f"and {len(rows) - _MOST_ROWS + 1} more", "", "")]
 
 
 def share_text(share: float) -> str:

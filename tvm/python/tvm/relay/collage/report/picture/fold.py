@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's boxes folded into few, so that people can read the picture of a large net.
+
+Boxes that run one after the other become one: time and again the two neighbours that together take
+the least, until there are few enough. Boxes are in an order in which each comes after what it
+reads, and what is folded is a run of that order, so that edges among folded boxes still lead to
+later ones and have no cycle. Test: report/picture/test_fold.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..net import Net
+from ..times import time_together
+from .parts import Box, BoxGraph, Edge
+
+MOST_BOXES = 20  # of parts: what a screen or a page holds
+_FEWEST_INPUTS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Fold(Box):
+    """Several parts, or several inputs, as one box; backend: that of all its parts, or "" where
+    they have several; seconds: the sum of those that are known."""
+
+    boxes: tuple[Box, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """As of a part, and of how many parts it is."""
+        return time_together(self.boxes)
+
+    def by_backend(self) -> dict[str, list[Box]]:
+        """Its parts, those of the backend with the most time first."""
+        found: dict[str, list[Box]] = {}
+        for box in self.boxes:
+            found.setdefault(box.backend, []).append(box)
+        return dict(sorted(found.items(), key=lambda item: (-_seconds(item[1]), -len(item[1]))))
+
+
+def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:
+    """The graph with at most so many boxes of parts; inputs have the boxes that parts leave, and
+    four at least. The graph itself where nothing is folded."""
+    order = graph.order()
+    inputs = [k for k in order if graph.boxes[k].kind == "input"]
+    parts = [k for k in order if graph.boxes[k].kind in ("part", "rest")]
+    outputs = [k for k in order if graph.boxes[k].kind == "output"]
+    room = max(_FEWEST_INPUTS, most - len(parts))
+    if len(inputs) <= room and len(parts) <= most:
+        return graph
+    runs = [
+        *_runs(graph.boxes, inputs, room),
+        *_runs(graph.boxes, parts, most),
+        *([k] for k in outputs),
+    ]
+    place = {k: at for at, run in enumerate(runs) for k in run}
+    values: dict[tuple[int, int], dict[int, None]] = {}
+    for edge in graph.edges:
+        pair = place[edge.source], place[edge.target]
+        if pair[0] != pair[1]:
+            values.setdefault(pair, {}).update(dict.fromkeys(edge.values))
+    edges = [Edge(*pair, tuple(found)) for pair, found in values.items()]
+    return BoxGraph([_one([graph.boxes[k] for k in run], net) for run in runs], edges)
+
+
+def _runs(boxes: Sequence[Box], order: Sequence[int], most: int) -> list[list[int]]:
+    """At most so many runs of the order. Of pairs that take equally long, such as what nobody
+    measured, the one of the fewest boxes is folded first."""
+    runs = [[k] for k in order]
+    sizes = [(boxes[k].seconds or 0.0, 1) for k in order]
+    while len(runs) > most:
+        pairs = [(a + b, m + n) for (a, m), (b, n) in zip(sizes, sizes[1:])]
+        at = pairs.index(min(pairs))
+        runs[at : at + 2] = [runs[at] + runs[at + 1]]
+        sizes[at : at + 2] = [pairs[at]]
+    return runs
+
+
+def _one(boxes: Sequence[Box], net: Net) -> Box:
+    """What boxes that are folded look like."""
+    if len(boxes) == 1:
+        return boxes[0]
+    nodes = tuple(node for box in boxes for node in box.nodes)
+    is_input = boxes[0].kind == "input"
+    backends = {box.backend for box in boxes}
+    return Fold(
+        kind=boxes[0].kind if is_input else "part",
+        backend=backends.pop() if len(backends) == 1 else "",
+        nodes=nodes,
+        label=f"{len(boxes)} inputs" if is_input else net.label(nodes),
+        type=boxes[-1].type,
+        seconds=_seconds(boxes) if any(box.seconds is not None for box in boxes) else None,
+        flags=tuple(dict.fromkeys(flag for box in boxes for flag in box.flags)),
+        boxes=tuple(boxes),
+    )
+
+
+def _seconds(boxes: Sequence[Box]) -> float:
+    return sum(box.seconds or 0.0 for box in boxes)
