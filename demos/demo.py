@@ -2,8 +2,9 @@
 """Real models through Collage: parts on the backend measured fastest, beside each backend alone.
 
 `make demo` runs this; ARGS="--help" lists the options. All that is printed is measured in the run
-and also written as JSON; costs.sqlite beside it keeps the candidates' costs of the last run. Exit
-code 1 when an expectation is broken (see demo_checks.py); what stays undecided is no fault.
+and also written as JSON. Beside that are a picture of each model's placement, and costs.sqlite with
+the candidates' costs of the last run. Exit code 1 when an expectation is broken (see
+demo_checks.py); what stays undecided is no fault.
 
 Test: demos/test_demo.py.
 """
@@ -101,6 +102,8 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         further = 0.0 if options.quick else FURTHER_SECONDS
         plans = measure_plans(model, result, options.rounds, further, on_round)
     text, reference_text = read_outputs(model, result)
+    picture = options.output.with_name(f"{model.name}.svg")
+    result.save_picture(picture)
     report = result.to_json()
     reference = reference_of(model)
     agrees = "as" if text == reference_text else f"NOT {reference_text!r} as"
@@ -111,6 +114,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         latency_text(report, plans),
         f"{alone_text(plans)}.",
         f"{ships} ({spent})",
+        f"What runs where, as a picture: {picture}",
     ):
         console.print(line, highlight=False, markup=False)
     if options.details:
@@ -123,6 +127,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         "text": text,
         "reference": reference,
         "reference_text": reference_text,
+        "picture": picture.name,
         "plans": plans,
         "collage": report,
         "summary": report["summary"],

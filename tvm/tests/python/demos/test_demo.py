@@ -272,6 +272,8 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys, cap
     assert model["text"] == model["reference_text"] and model["text"] in text
     assert model["collage"]["functions"][0]["parts"] and "What ships" in text
     assert f"It answers {model['text']!r}, as onnxruntime itself does." in text
+    assert f"picture: {tmp_path / 'out' / 'small.svg'}" in " ".join(text.split())
+    assert f"Plan {model['collage']['plan']}" in (tmp_path / "out" / model["picture"]).read_text()
     assert "Alone: " in text and "onnxruntime itself" in text and "mix of backends ship" in text
 
 
