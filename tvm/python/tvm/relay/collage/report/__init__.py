@@ -8,7 +8,7 @@ from .facts import Summary, is_single, result_to_json
 from .forms import FORMS, check_has_ratios, check_is_full, write_form, write_picture
 from .full import full_report, with_search_of
 from .graph import to_dot
-from .head import doubt, head_lines
+from .head import doubt, explained_mark, head_lines
 from .history import plot_history
 from .html import notebook_frame
 from .plans import compare_plans
@@ -29,11 +29,12 @@ __all__ = [
     "check_is_full",
     "compare_plans",
     "doubt",
+    "explained_mark",
     "full_report",
     "head_lines",
     "is_single",
-    "notebook_frame",
     "make_console",
+    "notebook_frame",
     "parts_table",
     "plot_history",
     "plan_table",
