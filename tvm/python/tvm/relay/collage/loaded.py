@@ -18,7 +18,7 @@ from .file_kinds import kind_of
 from .files import why_no_file
 from .placement import SeenPlans
 from .records import RecordError, read
-from .report import check_has_ratios, notebook_frame, print_report, write_form, write_picture
+from .report import check_has_ratios, notebook_html, print_report, write_form, write_picture
 
 _SHOULD_BE = "name what `collage compile` or `tvmc compile` wrote"
 
@@ -61,8 +61,8 @@ class Library:
         write_picture(self._told_report(), path, plan)
 
     def _repr_html_(self) -> str | None:
-        """The page in a notebook; none without a report."""
-        return notebook_frame(self._told_report()) if self.report else None
+        """The three lines and the picture in a notebook; none without a report."""
+        return notebook_html(self._told_report()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
         if self.report is None:

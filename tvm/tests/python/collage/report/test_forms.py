@@ -62,11 +62,6 @@ def test_a_result_saves_a_page_and_pictures_of_any_plan(result, tmp_path):
     assert not (tmp_path / "net.svg").exists()
 
 
-def test_a_notebook_has_the_page_in_a_frame(result):
-    frame = result._repr_html_()
-    assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;') and frame.count("<") == 2
-
-
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OptionError, match="the svg file: .*there is no folder '.*absent'"):
         write_form(made_report(1), "svg", tmp_path / "absent" / "net.svg")

@@ -10,7 +10,7 @@ from .full import full_report, with_search_of
 from .graph import to_dot
 from .head import doubt, explained_mark, head_lines
 from .history import plot_history
-from .html import notebook_frame
+from .notebook import notebook_html
 from .plans import compare_plans
 from .tables import (
     make_console,
@@ -34,7 +34,7 @@ __all__ = [
     "head_lines",
     "is_single",
     "make_console",
-    "notebook_frame",
+    "notebook_html",
     "parts_table",
     "plot_history",
     "plan_table",
