@@ -20,7 +20,11 @@ def kernel(name, shape, sizes):
     [
         (
             "nn_contrib_conv2d_NCHWc_add_nn_relu_1",
-            *((1, 8, 56, 56, 8), BLOCKED, "conv2d + add + relu, 1x64x56x56, 3x3 kernel"),
+            *(
+                (1, 8, 56, 56, 8),
+                BLOCKED,
+                "conv2d + add + relu, 1x64x56x56, 3x3 kernel on 1x64x56x56",
+            ),
         ),
         # Weights that are not where they are looked for, or another layout: no kernel's size.
         ("nn_contrib_conv2d_NCHWc", (1, 4, 56, 56, 16), BLOCKED, "conv2d, 1x64x56x56"),
@@ -56,4 +60,4 @@ def test_names_are_read_by_the_list_of_operators(name, operators):
 
 def test_a_kernel_of_ansor():
     found = kernel_of(task(conv, kernel=3), task(conv, kernel=3).desc)
-    assert kernel_text(found) == "conv2d + add + relu, 1x16x8x8, 3x3 kernel"
+    assert kernel_text(found) == "conv2d + add + relu, 1x16x8x8, 3x3 kernel on 1x16x8x8"

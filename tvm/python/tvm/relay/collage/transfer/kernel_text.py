@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel as people know it: "conv2d + add + relu, 1x64x56x56, 3x3 kernel".
+"""A kernel as people know it: "conv2d + relu, 1x64x56x56, 3x3 kernel on 1x3x112x112".
 
 TVM's own name of it joins the names of its operators, whose dots are underscores there. Operators'
 names have underscores of their own, so they are found by TVM's list of operators. Test:
@@ -28,8 +28,7 @@ def kernel_text(kernel: Kernel) -> str:
     is_blocked = _BLOCKED in kernel.name and len(kernel.shape) == 5
     shape = _plain(kernel.shape) if is_blocked else kernel.shape
     names = " + ".join(operators_in(kernel.name))
-    sizes = "x".join(map(str, shape)) or "scalar"
-    return ", ".join(filter(None, [names, sizes, _sums(kernel, is_blocked)]))
+    return ", ".join(filter(None, [names, _text(shape), _sums(kernel, is_blocked)]))
 
 
 def operators_in(name: str) -> list[str]:
@@ -64,12 +63,16 @@ def _plain(blocked: Sequence[int]) -> tuple[int, ...]:
     return batch, outer * inner, height, width
 
 
+def _text(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
 def _sums(kernel: Kernel, is_blocked: bool) -> str:
-    """As "3x3 kernel" or "sums of 768"; "" where the workload, all tensors' sizes in a row, is not
-    of a form that is known here."""
+    """As "3x3 kernel on 1x64x56x56" or "sums of 768"; "" where the workload, all tensors' sizes in
+    a row, is not of a form that is known here."""
     sizes, shape = json.loads(kernel.workload)[1:], kernel.shape
     if is_blocked and len(sizes) >= 11 and (sizes[5], sizes[10]) == (shape[1], shape[4]):
-        return f"{sizes[7]}x{sizes[8]} kernel"
+        return f"{sizes[7]}x{sizes[8]} kernel on {_text(_plain(sizes[:5]))}"
     is_dense = "nn_dense" in kernel.name and len(sizes) >= 4 and len(shape) == 2
     if is_dense and sizes[1] == sizes[3] and (sizes[0], sizes[2]) == shape:
         return f"sums of {sizes[1]}"
