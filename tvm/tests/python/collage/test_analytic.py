@@ -120,6 +120,7 @@ def test_the_pass_takes_it_and_faster_backends_win():
         kernels = [part for part in report.parts if part.is_kernel]
         assert kernels and all(part.cost.status == "estimated" for part in kernels)
         assert all(part.cost.message.startswith("heuristic: ") for part in kernels)
+        assert all(part.cost.flags == ("estimated",) for part in kernels)
         assert_same_outputs(mod, result)
 
 

@@ -21,7 +21,7 @@ from .records import RecordError, read
 from .report import (
     MOST_BOXES,
     check_has_ratios,
-    notebook_frame,
+    notebook_html,
     print_report,
     write_form,
     write_picture,
@@ -70,8 +70,8 @@ class Library:
         write_picture(self._told_report(), path, plan, boxes)
 
     def _repr_html_(self) -> str | None:
-        """The page in a notebook; none without a report."""
-        return notebook_frame(self._told_report()) if self.report else None
+        """The three lines and the picture in a notebook; none without a report."""
+        return notebook_html(self._told_report()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
         if self.report is None:

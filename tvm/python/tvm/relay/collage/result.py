@@ -27,7 +27,7 @@ from .plans import TVM_ALONE
 from .report import (
     MOST_BOXES,
     full_report,
-    notebook_frame,
+    notebook_html,
     plot_history,
     print_result,
     result_to_json,
@@ -200,8 +200,8 @@ class Result:
         write_picture(self.report, path, plan, boxes)
 
     def _repr_html_(self) -> str:
-        """The page in a notebook."""
-        return notebook_frame(self.report)
+        """The three lines and the picture in a notebook; `save_html` writes the page."""
+        return notebook_html(self.report)
 
     def plot_history(self, path: str | os.PathLike) -> None:
         """Draw what the search of whole plans tried, and the best so far, against seconds, as a

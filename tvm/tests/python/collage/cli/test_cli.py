@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `collage` itself: Ctrl-C, errors, arguments."""
 
+import argparse
 import json
 import logging
 import signal
@@ -14,7 +15,7 @@ from json_schema import errors
 from store_rows import row
 from tree import ROOT
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import compile, doctor, main, make_parser, store
+from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
 
@@ -334,6 +335,18 @@ def test_a_parser_reads_the_process_s_own_arguments(capsys, monkeypatch):
         with pytest.raises(SystemExit, match="2"):
             read()
         assert capsys.readouterr().err.startswith("collage store: error: unrecognized option --ch")
+
+
+def test_every_argument_and_default_of_tt_is_told_in_the_help():
+    of_tt = [leaf for leaf in _leaves(make_parser()) if leaf.prog.startswith("collage tt ")]
+    assert len(of_tt) == 10
+    for leaf in of_tt:
+        for action in leaf._actions:
+            text = action.help or ""
+            assert len(text.split()) > 1, f"{leaf.prog} {action.dest} has no help"
+            # That nothing is set goes without saying.
+            is_set = action.default not in (None, False, "", [], argparse.SUPPRESS)
+            assert not is_set or "(default: " in text, f"{leaf.prog} {action.dest}: {text}"
 
 
 def test_help_names_commands_and_exit_codes(capsys):

@@ -123,6 +123,17 @@ def test_what_the_search_warned_of_is_not_said_again(monkeypatch, capsys):
         assert "Doubtful" not in out and "search again" not in out
 
 
+@pytest.mark.parametrize("flags", [[], ["noisy"], ["busy"], ["noisy", "busy"]], ids=str)
+def test_the_mark_of_a_busy_time_is_explained_where_it_stands(flags, capsys):
+    report = made_report(1)
+    report["plans"][0]["flags"] = flags
+    compile._tell(argparse.Namespace(json=False), report, {"library": "net.so"})
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Next: collage run net.so --time; why: collage explain net.so")
+    told = "; (busy) marks a time that was taken beside other work: run this command again when "
+    assert (told in last) == ("busy" in flags)
+
+
 def test_what_is_next_is_what_can_be_done(folder, capsys, monkeypatch):
     made = (folder / "net.onnx", folder / "placement.json", "-o", folder / "next.so")
     assert call("replay", *made, "--backends", "dnnl") == 0

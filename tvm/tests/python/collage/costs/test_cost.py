@@ -56,7 +56,9 @@ def test_too_few_samples_bound_nothing_and_are_noisy():
 
 def test_what_the_pass_is_told_of_a_cost():
     cost = Cost("measured", 2.0, 1.0, 3.0, load=0.5, unverified=True, message="not verified: why")
-    assert cost.flags == ("noisy", "busy", "unverified") == FLAGS
+    assert cost.flags == ("noisy", "busy", "unverified")
+    assert Cost.estimated(1.0, "by shapes").flags == ("estimated",)
+    assert {*cost.flags, "estimated"} == {*FLAGS}
     told = PartCost("measured", 2.0, "not verified: why", cost.flags)
     assert told.is_usable and told.Summary() == "measured 2 s (not verified: why)"
     failed = PartCost("timeout", None, "60 s")

@@ -218,6 +218,14 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
     assert row["instead"] is None and row["reason"]["why"] == "refused", "is no matter of a plan"
 
 
+def test_what_is_doubtful_of_the_rest_of_a_part_is_marked(result):
+    shipped = json.loads(json.dumps(compared(result, tvm=1.0, collage=1.1)))
+    for row in shipped["functions"][0]["graph"]["costed"]:
+        row["cost"]["flags"] = ["estimated"]
+    lines = explain_lines(explain(shipped, "tvm", op="nn.relu", backend=NAME), is_long=True)
+    assert "    10 s (estimated) for the other operator of its part, on tvm" in lines
+
+
 def test_transitions_are_told_where_the_plan_is_charged_for_them(report):
     charged = json.loads(json.dumps(report))
     [relu, _] = explain(report, "collage", op="nn.relu")["nodes"]

@@ -71,11 +71,6 @@ def test_pictures_alone_take_a_number_of_boxes(result, tmp_path):
         result.save_picture(tmp_path / "net.svg", boxes=-1)
 
 
-def test_a_notebook_has_the_page_in_a_frame(result):
-    frame = result._repr_html_()
-    assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;') and frame.count("<") == 2
-
-
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OptionError, match="the svg file: .*there is no folder '.*absent'"):
         write_form(made_report(1), "svg", tmp_path / "absent" / "net.svg")

@@ -8,11 +8,12 @@ import pytest
 from json_schema import errors
 from placement_nets import optimized
 from tree import ROOT
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.files import json_text, write_report
 from tvm.relay.collage.function_report import FunctionGraph
 from tvm.relay.collage.placement import SeenPlans
 from tvm.relay.collage.records import read
-from tvm.relay.collage.report.full import report_schema
+from tvm.relay.collage.report.full import report_schema, with_search_of
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,15 @@ def test_graph_and_placements_come_back_from_a_file(result, tmp_path):
     assert graph.nodes == result.partitioned[0].graph.nodes
     names = {row.backend for row in graph.costed}
     assert names == {"dnnl", "tvm"} and [b.name for b in graph.backends] == ["tvm", "dnnl", "host"]
+
+
+def test_colours_that_backends_declare_are_kept_also_by_a_replay(result):
+    report = result.to_json()
+    assert report["colours"]["dnnl"] == get_backend("dnnl").colour
+    source = {**report, "colours": {"own": "#123456"}}
+    assert with_search_of(report, source)["colours"] == {**report["colours"], "own": "#123456"}
+    del source["colours"]
+    assert with_search_of(report, source)["colours"] == report["colours"]
 
 
 def test_one_line_does_not_ask_for_all_placements(result, monkeypatch):

@@ -321,6 +321,15 @@ def test_noisy_costs_are_marked():
     assert (row["noisy"], row["message"]) == (0, "noisy: so it says")
 
 
+def test_estimated_costs_are_marked_and_what_is_free_is_not():
+    computed = part("other", "other.relu", "nn.relu", "estimated", 0.001, flags=("estimated",))
+    left = part("llvm", "tvm", "exp", "estimated", 0.0, "no candidate with a cost fits")
+    found = dataclasses.replace(result(), partitioned=[function_report(parts=(computed, left))])
+    rows = {row["ops"]: row for row in found.to_json()["functions"][0]["parts"]}
+    assert (rows["nn.relu"]["estimated"], rows["exp"]["estimated"]) == (1, 0)
+    assert printed(found).count(" estimated ") == 1 and "1 ms estimated" in printed(found)
+
+
 @pytest.mark.parametrize("factor, is_explained", [(1, False), (9, True)])
 def test_parts_that_do_not_add_up_to_the_plan_are_explained(factor, is_explained):
     """Under the table that shows both figures, as in the other forms (test_times.py)."""

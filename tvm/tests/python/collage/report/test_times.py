@@ -17,6 +17,7 @@ from tvm.relay.collage.report.times import sum_remark, time_text
 from tvm.relay.collage.report.trace import to_trace
 
 BESIDE = "these costs were measured beside other work; search again on a quiet machine"
+COMPUTED = "these costs were computed by a cost function, and nobody measured them"
 
 
 def spoilt(factor=9, flags=("busy",)):
@@ -57,6 +58,11 @@ def test_parts_that_contradict_the_plan_are_said_to_be_busy():
     assert "1 of these 7 costs was measured beside other work" in remark_of(one)
 
 
+def test_parts_that_contradict_the_plan_are_said_to_be_estimated():
+    told = remark_of(spoilt(flags=("estimated",)))
+    assert told.endswith(f" end to end: {COMPUTED}.")
+
+
 @pytest.mark.parametrize("factor", [9, 0.1])
 def test_of_quiet_costs_it_is_said_what_they_are_good_for(factor):
     told = remark_of(spoilt(factor, ()))
@@ -79,25 +85,27 @@ def test_nothing_is_said_of_what_adds_up_or_is_not_known():
     assert remark_of(some) == "", "what was not measured may be what is missing"
 
 
-def test_every_form_marks_busy_parts_and_says_that_they_contradict_the_plan():
-    report = spoilt()
+@pytest.mark.parametrize(("flag", "why"), [("busy", BESIDE), ("estimated", COMPUTED)])
+def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(flag, why):
+    report = spoilt(flags=(flag,))
     [plans] = [row["plans"] for row in arrange(report)]
     parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
-    assert {box["flags"] for box in parts} == {("busy",)} and BESIDE in plans["collage"]["remark"]
+    assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["remark"]
     picture = picture_of(report)
-    assert to_svg(picture).count(" (busy)</text>") >= 7 and BESIDE in " ".join(picture.remarks)
+    drawn = to_svg(picture)
+    assert drawn.count(f" ({flag})</text>") >= 7 and why in " ".join(picture.remarks)
     trace = json.dumps(to_trace(report))
-    assert trace.count('(busy)"') == 7 and BESIDE in trace
+    assert trace.count(f'({flag})"') == 7 and why in trace
     nodes = onnx.load_from_string(to_netron(report)).graph.node
     times = [prop.value for node in nodes for prop in node.metadata_props if "time" in prop.key]
-    assert len(times) == 7 and all(time.endswith(" (busy)") for time in times)
+    assert len(times) == 7 and all(time.endswith(f" ({flag})") for time in times)
     told = explain(report, "collage")
     lines = explain_lines(told, is_long=False)
     assert (
         [line for line in lines if line.startswith("Plan collage's parts")] == told["remarks"] != []
     )
     heads = [line for line in lines if " operators, nodes " in line and line[0] != " "]
-    assert heads and all(line.endswith(" (busy)") for line in heads)
+    assert heads and all(line.endswith(f" ({flag})") for line in heads)
 
 
 def test_a_box_without_a_time_says_so():

@@ -15,7 +15,7 @@ from typing import Any
 from ..files import check_file_path, json_text, write_report, write_whole
 from ..options import option_table
 from ..placement import Placement
-from ..report import doubt, head_lines
+from ..report import doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized
 from .decisions import placement_in, search_of, side_file
@@ -142,7 +142,8 @@ def _tell(
     print("\n".join([ships, latency, *wrote]))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
-        why = f"; why: collage explain {library}" if report["functions"] else ""
-        print(f"Next: collage run {library} --time{why}")
+        why = f"why: collage explain {library}" if report["functions"] else ""
+        steps = [f"collage run {library} --time", why, explained_mark(latency)]
+        print(f"Next: {'; '.join(filter(None, steps))}")
     elif advice != doubt(report):  # of which the search has warned
         print(advice)

@@ -50,7 +50,7 @@ STATUSES = tuple(CostStatus)
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.
 _WIDE = 0.2
 # What makes a cost doubtful, as those see it who get no more of a cost than that.
-FLAGS = ("noisy", "busy", "unverified")
+FLAGS = ("estimated", "noisy", "busy", "unverified")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
 
@@ -193,7 +193,8 @@ class Cost:
     @property
     def flags(self) -> tuple[str, ...]:
         """Those of FLAGS that it has."""
-        has = (self.is_noisy, self.is_busy, self.unverified)
+        is_estimated = self.status is CostStatus.ESTIMATED
+        has = (is_estimated, self.is_noisy, self.is_busy, self.unverified)
         return tuple(itertools.compress(FLAGS, has))
 
     @property

@@ -15,9 +15,9 @@ from .forms import (
 )
 from .full import full_report, with_search_of
 from .graph import to_dot
-from .head import doubt, head_lines
+from .head import doubt, explained_mark, head_lines
 from .history import plot_history
-from .html import notebook_frame
+from .notebook import notebook_html
 from .picture import MOST_BOXES
 from .plans import compare_plans
 from .tables import (
@@ -39,11 +39,12 @@ __all__ = [
     "check_is_full",
     "compare_plans",
     "doubt",
+    "explained_mark",
     "full_report",
     "head_lines",
     "is_single",
-    "notebook_frame",
     "make_console",
+    "notebook_html",
     "parts_table",
     "plot_history",
     "plan_table",

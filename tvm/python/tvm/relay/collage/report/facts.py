@@ -26,6 +26,10 @@ from .unplaced import unplaced_to_json
 _WHAT = ("backend", "rule", "ops", "cost.status")
 _WHY = (*_WHAT, "cost.message")
 
+# Marks of which the rows of equal parts have counts: what else makes a time doubtful is no fault of
+# the time.
+COUNTED_FLAGS = ("estimated", "noisy", "busy")
+
 _BUSY = "other work left no core free; search again when `collage doctor` finds the machine quiet"
 BUSY = f"{_BUSY}: these alone are measured anew"
 
@@ -198,8 +202,7 @@ def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
         "seconds": sum(seconds) / len(seconds),
         "total_seconds": sum(seconds),
         "share": sum(seconds) / total if total > 0 else 0.0,
-        "noisy": sum("noisy" in row.cost.flags for row in group),
-        "busy": sum("busy" in row.cost.flags for row in group),
+        **{flag: sum(flag in row.cost.flags for row in group) for flag in COUNTED_FLAGS},
     }
 
 

@@ -13,6 +13,7 @@ from ..placement import SeenPlans
 from ..plans import TVM_ALONE
 from ..records import to_json
 from .facts import result_to_json
+from .picture.palette import declared_colours
 
 # The other fields of a report; those of a partitioned function.
 _TOP = {
@@ -28,6 +29,7 @@ _TOP = {
     "costs": ("object", "how many costs came from where"),
     "kernels": ("array", "by which kernel each step runs that has several"),
     "schedules": ("object", "how many tuning records TVM's kernels may have, by who found them"),
+    "colours": ("object", "by backend, those that backends declare, so that pictures are alike"),
 }
 # Those of the report that a replay is of which are about its measurements.
 _DECISION = ("plan", "guard_skipped", "plans", "costs")
@@ -53,14 +55,15 @@ def full_report(result: Any) -> dict[str, Any]:
     """All that is known of a Result, as JSON values.
 
     Beside the fields of result_to_json: `graph` of each function (FunctionGraph), in which TVM goes
-    by "tvm", and `placements` (SeenPlans) of every plan that was seen, as a placement file has
-    them: there TVM goes by the kind of the host target.
+    by "tvm", `colours` that backends declare, and `placements` (SeenPlans) of every plan that was
+    seen, as a placement file has them: there TVM goes by the kind of the host target.
     """
     report = result_to_json(result)
     host = result.host.kind.name
     for row, function in zip(report["functions"], result.partitioned, strict=True):
         row["graph"] = _graph(function.graph, host)
-    return {**report, "decision": None, "placements": to_json(result.placements)}
+    rest = {"colours": declared_colours(), "decision": None}
+    return {**report, **rest, "placements": to_json(result.placements)}
 
 
 def with_search_of(report: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +72,8 @@ def with_search_of(report: dict[str, Any], source: dict[str, Any]) -> dict[str, 
     apart in `decision`, since it is of that build and of what that one shipped."""
     shared = {name: source[name] for name in ("functions", "placements")}
     measured = source.get("decision") or {name: source[name] for name in _DECISION}
-    return {**report, **shared, "decision": measured}
+    colours = {**report["colours"], **source.get("colours", {})}
+    return {**report, **shared, "colours": colours, "decision": measured}
 
 
 def _graph(graph: FunctionGraph, host: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..costs.statistics import Interval
@@ -13,6 +14,9 @@ MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
     "of a file: collage report FILE --details, --html PAGE."
 )
+
+# A time's mark, alone or among others: "(busy)", "(noisy, busy)".
+_BUSY_MARK = re.compile(r"\([a-z, ]*\bbusy\b[a-z, ]*\)")
 
 
 def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:
@@ -48,6 +52,16 @@ def doubt(report: dict[str, Any]) -> str:
     """What makes the figures doubtful, and what to do next; "" for nothing."""
     busy = busy_text(report)
     return f"Doubtful: {busy}." if busy else ""
+
+
+def explained_mark(latency: str) -> str:
+    """What "(busy)" in the second line means, and what to do; "" where no time has that mark."""
+    if not _BUSY_MARK.search(latency):
+        return ""
+    return (
+        "(busy) marks a time that was taken beside other work: run this command again when "
+        "`collage doctor` finds the machine quiet"
+    )
 
 
 def _best_single(report: dict[str, Any]) -> dict[str, Any] | None:

@@ -53,15 +53,20 @@ class _Text:
         # In just the place of one part, whose operators stand above.
         self.is_same = len(instead["here"]) == 1 and not left
         others = f"for the other {f'{left} operators' if left > 1 else 'operator'}"
-        self.rest = f", {alike[2] if rest is not None else NOT_MEASURED} {others}" if left else ""
-        flags = dict.fromkeys(flag for part in instead["here"] for flag in part["flags"])
-        self.here = (NOT_MEASURED if here is None else alike[3]) + flags_text(flags)
+        rest_time = NOT_MEASURED if rest is None else alike[2] + _marks(instead["rest"])
+        self.rest = f", {rest_time} {others}" if left else ""
+        self.here = (NOT_MEASURED if here is None else alike[3]) + _marks(instead["here"])
         self.total = f"{alike[4]} for what takes {self.here} here"
         self.verdict = (
             "what it would cost is not known"
             if more is None
             else f"{alike[0]} {'more' if more >= 0 else 'less'}"
         )
+
+
+def _marks(timed: list[dict[str, Any]]) -> str:
+    """What makes the sum of several times doubtful."""
+    return flags_text(dict.fromkeys(flag for each in timed for flag in each["flags"]))
 
 
 def _who(rest: list[dict[str, Any]]) -> str:

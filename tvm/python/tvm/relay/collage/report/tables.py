@@ -17,6 +17,7 @@ from ..costs.cost import format_seconds
 from ..plans import EXACT, OP_LEVEL
 from .facts import (
     BUSY,
+    COUNTED_FLAGS,
     is_searched,
     is_single,
     plan_remarks,
@@ -180,7 +181,7 @@ def parts_table(function: dict[str, Any]) -> Table:
     for row in function["parts"][:_MOST_ROWS]:
         is_known = _is_known(row)
         each = format_seconds(row["seconds"]) if is_known else row["status"]
-        for flag in ("noisy", "busy"):
+        for flag in COUNTED_FLAGS:
             if count := row.get(flag):
                 each += f" {flag}" if count == row["count"] else f" {count} {flag}"
         table.add_row(
@@ -219,7 +220,10 @@ class _Part(NamedTuple):
 
 def _each_part(rows: Iterable[dict[str, Any]]) -> list[_Part]:
     return [
-        _Part(row["seconds"] if _is_known(row) else None, ("busy",) * (k < row.get("busy", 0)))
+        _Part(
+            row["seconds"] if _is_known(row) else None,
+            tuple(flag for flag in COUNTED_FLAGS if k < row.get(flag, 0)),
+        )
         for row in rows
         for k in range(row["count"])
     ]

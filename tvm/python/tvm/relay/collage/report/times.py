@@ -14,7 +14,6 @@ NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
 FAR = 1.1
 _UNITS = (("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
-_BUSY = "busy"
 
 
 class Timed(Protocol):
@@ -82,11 +81,12 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
     is_less = total * FAR < whole and len(known) == len(costs)
     if not is_less and total <= whole * FAR:
         return ""
-    busy = sum(_BUSY in part.flags for part in known)
-    some = f"{busy} of these {len(known)} costs {'was' if busy == 1 else 'were'}"
-    these = "these costs were" if busy == len(known) else some
+    estimated, busy = (_those_with(flag, known) for flag in ("estimated", "busy"))
     why = (
-        f"{these} measured beside other work; search again on a quiet machine (`collage doctor`)"
+        f"{estimated} computed by a cost function, and nobody measured them"
+        if estimated
+        else f"{busy} measured beside other work; search again on a quiet machine "
+        "(`collage doctor`)"
         if busy
         else "alone it is timed as a part of a larger net, with cold caches and its threads "
         "asleep, and the plan in runs that follow each other"
@@ -97,3 +97,12 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
     alone, takes = times_alike(total, whole)
     what = "only part takes" if len(costs) == 1 else "parts add up to"
     return f"Plan {plan}'s {what} {alone} alone, and it takes {takes} end to end: {why}."
+
+
+def _those_with(flag: str, parts: list[Timed]) -> str:
+    """Which of the parts' costs have the flag, as a subject; "" for none."""
+    count = sum(flag in part.flags for part in parts)
+    if count == len(parts):
+        return "these costs were"
+    were = "was" if count == 1 else "were"
+    return f"{count} of these {len(parts)} costs {were}" if count else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_reports import made_report
 from tvm.relay.collage.report import html
-from tvm.relay.collage.report.html import notebook_frame, to_html
+from tvm.relay.collage.report.html import to_html
 
 
 def data_of(page):
@@ -71,8 +71,3 @@ def test_a_report_without_a_search_is_a_page_too():
     empty = {"functions": [], "plans": []}
     data = data_of(to_html(made_report(1, functions=[], placements=empty, plans=[])))
     assert data["functions"] == []
-
-
-def test_the_frame_of_a_notebook_holds_the_page_as_one_attribute():
-    frame = notebook_frame(made_report(1))
-    assert frame.count("<") == 2 and frame.count('"') == 8

@@ -179,6 +179,15 @@ def test_backends_of_one_declared_colour_differ_in_their_patterns(monkeypatch):
         assert one.colour == two.colour == "#123456" and one.pattern != two.pattern
 
 
+def test_a_backend_keeps_its_colour_where_nobody_registered_it():
+    kept = {"alpha": "#123456", "delta": "#654321"}
+    looks = report_looks(made_report(1, colours=kept))
+    assert looks["alpha"].colour == "#123456" and looks["beta"] != looks["gamma"]
+    before = made_report(1)
+    del before["colours"]
+    assert report_looks(before) == report_looks(made_report(1)), "of an older version"
+
+
 def test_a_backend_looks_the_same_in_every_plan_and_form():
     """Whatever other backends a plan has, and nobody takes what is free for one."""
     report = made_report(1)

@@ -17,7 +17,7 @@ _MODULES = (export, logs, search, many, compare)
 
 
 def add_parser(commands: Any) -> None:
-    help = "try schedules that were found for other models (docs/transfer.md)"
+    help = "speed up a model's kernels by schedules that were found for others (docs/transfer.md)"
     parser = commands.add_parser("tt", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 

@@ -27,22 +27,35 @@ from ..building import add_shape
 from ..parser import line_of
 
 
+def add_model_file(action: argparse.ArgumentParser) -> None:
+    action.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
+
+
 def add_model(action: argparse.ArgumentParser) -> None:
-    """Arguments of an action that reads a model."""
-    action.add_argument("--target", default="", help="the host target (default: this CPU)")
+    """Options of an action that reads a model."""
+    action.add_argument(
+        "--target", default="", metavar="TARGET", help="the host target (default: this CPU)"
+    )
     add_shape(action)
 
 
 def add_progress(action: argparse.ArgumentParser) -> None:
     action.add_argument(
-        "--progress", choices=["auto", "rich", "lines", "quiet", "json"], default="auto"
+        "--progress",
+        choices=["auto", "rich", "lines", "quiet", "json"],
+        default="auto",
+        help="what is shown meanwhile: auto means rich on a terminal, else lines (default: auto)",
     )
 
 
 def add_trials(action: argparse.ArgumentParser) -> None:
     """Arguments of an action that makes trials."""
     action.add_argument(
-        "--seconds", type=seconds, default=600.0, help="time for all kernels together (600)"
+        "--seconds",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="time for the trials of all kernels together, in seconds (default: 600)",
     )
     add_progress(action)
 
@@ -54,7 +67,7 @@ def add_from(action: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="LOG",
-        help="logs of Ansor, or shipped (docs/transfer.md)",
+        help="logs of Ansor that have the schedules; shipped means those of this package",
     )
 
 
@@ -70,19 +83,24 @@ def add_sources(action: argparse.ArgumentParser) -> None:
         "--best",
         type=positive,
         default=1,
-        help="best schedules taken of each kernel of the logs (1)",
+        metavar="K",
+        help="how many schedules are taken of each kernel of the logs, the fastest first "
+        "(default: 1)",
     )
     action.add_argument(
         "--schedules",
         type=positive,
-        help="at most so many are tried on each kernel, nearest in size first",
+        metavar="N",
+        help="try at most this many schedules on each kernel, those of the kernels nearest in size "
+        "first (default: all)",
     )
     action.add_argument(
         "--without",
         metavar="WORD",
         action="append",
         default=[],
-        help="leave kernels alone whose name has this word, as conv2d",
+        help="leave out kernels whose name contains this word, such as conv2d, by the name that "
+        "`collage tt info --json` tells; may be given several times",
     )
 
 

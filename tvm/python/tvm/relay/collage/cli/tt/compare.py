@@ -18,25 +18,65 @@ from ...report.tuning_gain import plot_gains
 from ...transfer.log import read_ansor
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
-from .common import add_model, add_progress, open_net, positive
+from .common import add_model, add_model_file, add_progress, open_net, positive
 
 
 def add_actions(add: Any) -> None:
     action = add(
         "compare",
         _compare,
-        "a model untuned, with transferred schedules, with Ansor's after the same time and at last",
+        "measure a model untuned, with transferred schedules, and with Ansor's own schedules after "
+        "the same time and at the end",
     )
-    action.add_argument("model", type=Path, help="an ONNX file")
-    action.add_argument("--transferred", type=Path, required=True, help="log of tt transfer")
-    action.add_argument("--ansor", type=Path, required=True, help="log of tt autoschedule")
-    action.add_argument("--rounds", type=positive, default=30, help="measured runs of each (30)")
-    action.add_argument("--output", "-o", type=Path, help="the answer as JSON, for tt plot")
+    add_model_file(action)
+    action.add_argument(
+        "--transferred",
+        type=Path,
+        required=True,
+        metavar="LOG",
+        help="the log that `collage tt transfer` wrote",
+    )
+    action.add_argument(
+        "--ansor",
+        type=Path,
+        required=True,
+        metavar="LOG",
+        help="the log that `collage tt autoschedule` wrote",
+    )
+    action.add_argument(
+        "--rounds",
+        type=positive,
+        default=30,
+        metavar="N",
+        help="how often each of them is run and measured (default: 30)",
+    )
+    action.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        metavar="FILE",
+        help="also write the answer to this file as JSON, for `collage tt plot`",
+    )
     add_model(action)
     add_progress(action)
-    action = add("plot", _plot, "draw what tt compare wrote: speed-ups, and against search time")
-    action.add_argument("comparisons", nargs="+", type=Path)
-    action.add_argument("--output", "-o", type=Path, required=True, help="a picture: .png, .svg")
+    action = add(
+        "plot", _plot, "draw the speed-ups that compare found, and how they grew with search time"
+    )
+    action.add_argument(
+        "comparisons",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a file that `collage tt compare -o FILE` wrote",
+    )
+    action.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        required=True,
+        metavar="PICTURE",
+        help="the picture to write, as .png or .svg",
+    )
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -23,18 +23,35 @@ _NEEDS = "torch, torchvision and transformers"
 
 
 def add_actions(add: Any) -> None:
-    action = add("export", _export, "write the paper's nets as ONNX files, with random weights")
-    action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
+    action = add(
+        "export", _export, "write the nets of Transfer-Tuning's paper as ONNX files, untrained"
+    )
+    action.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the folder to write the files to; nets that are there already are kept",
+    )
     action.add_argument(
         "--models",
         type=_names,
         default=list(NETS),
         metavar="NAME,NAME",
-        help=f"of {', '.join(NETS)}; all by default",
+        help=f"which nets, of {', '.join(NETS)} (default: all)",
     )
-    action.add_argument("--batch", type=positive, default=1)
     action.add_argument(
-        "--python", default=sys.executable, help=f"a Python that has {_NEEDS}; this one by default"
+        "--batch",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="how many inputs one run of a net takes (default: 1)",
+    )
+    action.add_argument(
+        "--python",
+        default=sys.executable,
+        help=f"a Python interpreter that has {_NEEDS} (default: the one that runs this command)",
     )
 
 

@@ -17,23 +17,45 @@ from ...errors import OptionError
 from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import to_comment
+from ...transfer.kernel_text import kernel_text
 from ...transfer.log import distil, kernels_of, read_ansor
 from ...tuning.logs import Line
 from .common import add_model, add_progress, kernels_of_model, positive, print_facts
 
 
 def add_actions(add: Any) -> None:
-    action = add("info", _info, "the kernels of a model (*.onnx) or of logs, by class")
-    action.add_argument("input", nargs="+", type=Path)
+    action = add("info", _info, "list the kernels of models or of logs, by class")
+    action.add_argument(
+        "input", nargs="+", type=Path, metavar="FILE", help="a model (*.onnx) or a log of Ansor"
+    )
     add_model(action)
     add_progress(action)
-    action = add("distil", _distil, "keep the best trials of each kernel")
-    action.add_argument("logs", nargs="+", type=Path)
-    action.add_argument("--output", "-o", type=Path, required=True, help="a new log")
-    action.add_argument("--best", type=positive, default=1, help="trials kept of each kernel (1)")
-    action = add("split", _split, "a log for each class of kernels")
-    action.add_argument("logs", nargs="+", type=Path)
-    action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
+    action = add("distil", _distil, "copy the fastest trials of each kernel to a new log")
+    _add_logs(action)
+    action.add_argument(
+        "--output", "-o", type=Path, required=True, metavar="LOG", help="the new log to write"
+    )
+    action.add_argument(
+        "--best",
+        type=positive,
+        default=1,
+        metavar="K",
+        help="how many trials are kept of each kernel, the fastest first (default: 1)",
+    )
+    action = add("split", _split, "copy the trials of each class of kernels to a log of its own")
+    _add_logs(action)
+    action.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the folder to write the logs to, each named after its class",
+    )
+
+
+def _add_logs(action: argparse.ArgumentParser) -> None:
+    action.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a log of Ansor")
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -53,6 +75,7 @@ def _info(options: argparse.Namespace) -> int:
     rows = [
         {
             **kernel.to_json(),
+            "text": kernel_text(kernel),
             "share_of_class": share[kernel.kind],
             "trials": trials[kernel.workload],
             "seconds": seconds.get(kernel.workload),
@@ -113,5 +136,4 @@ def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
 def _kernel_text(row: dict[str, Any]) -> str:
     tried = f", {row['trials']} trial{'s' * (row['trials'] > 1)}" if row["trials"] else ""
     best = f", best {1e6 * row['seconds']:.1f} us" if row["seconds"] else ""
-    shape = "x".join(map(str, row["shape"]))
-    return f"{row['calls']} x {row['name']} {shape}{tried}{best}"
+    return f"{row['calls']} x {row['text']}{tried}{best}"

@@ -116,13 +116,35 @@ class Choice:
 
 
 def add_actions(add: Any) -> None:
-    action = add("many", _many, "each model from each log and from all, and who was chosen best")
-    action.add_argument("models", nargs="+", type=Path, help="ONNX files")
-    action.add_argument("--output", "-o", type=Path, required=True, help="a folder")
-    action.add_argument(
-        "--runs", type=positive, default=1, help="how often each transfer is made (1)"
+    action = add(
+        "many",
+        _many,
+        "transfer to each model from each log and from all, and compare what choose would take "
+        "with what proved best",
     )
-    action.add_argument("--rounds", type=positive, default=30, help="measured runs of each (30)")
+    action.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="an ONNX file")
+    action.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the folder to write logs and results to; run again with it to go on",
+    )
+    action.add_argument(
+        "--runs",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="how often each transfer is made (default: 1)",
+    )
+    action.add_argument(
+        "--rounds",
+        type=positive,
+        default=30,
+        metavar="N",
+        help="how often each model is run and measured with each log (default: 30)",
+    )
     add_sources(action)
     add_model(action)
     add_trials(action)

@@ -15,6 +15,7 @@ from ...errors import CollageError
 from ...files import check_file_path
 from ...progress import steps
 from ...transfer.kernel import Kernel
+from ...transfer.kernel_text import kernel_text
 from ...transfer.log import read_ansor, sources_of
 from ...transfer.timeline import model_seconds, timeline, transfer_seconds
 from ...tuner.pipeline import autoschedule, one_worker, transfer_to
@@ -23,6 +24,7 @@ from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from .common import (
     add_from,
     add_model,
+    add_model_file,
     add_progress,
     add_sources,
     add_trials,
@@ -39,36 +41,49 @@ _LOOK_SECONDS = 60.0
 
 
 def add_actions(add: Any) -> None:
-    action = add("autoschedule", _autoschedule, "have Ansor search a model's kernels")
-    action.add_argument("model", type=Path, help="an ONNX file")
+    action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
+    add_model_file(action)
     _add_log(action)
-    action.add_argument("--trials", type=positive, default=64, help="trials of each kernel (64)")
-    action.add_argument("--search-model", choices=["xgb", "random"], default="xgb")
+    action.add_argument(
+        "--trials",
+        type=positive,
+        default=64,
+        metavar="N",
+        help="how many schedules are tried on each kernel (default: 64)",
+    )
+    action.add_argument(
+        "--search-model",
+        choices=["xgb", "random"],
+        default="xgb",
+        help="what guides the search: a cost model of xgboost, or chance (default: xgb)",
+    )
     until = action.add_mutually_exclusive_group()
     until.add_argument(
         "--same-time",
         metavar="LOG",
         type=Path,
-        help="stop when it took as long as the transfers in this log did",
+        help="stop after as many seconds as the transfers in this log took, instead of --seconds",
     )
     until.add_argument(
         "--match",
         metavar="LOG",
         type=Path,
-        help="stop when its kernels are as fast as those of this log, looked at each minute",
+        help="stop when the kernels are as fast as in this log, which is looked at once a minute",
     )
     add_model(action)
     add_trials(action)
-    action = add("choose", _choose, "which of some logs promises most to a model")
-    action.add_argument("model", type=Path, help="an ONNX file")
+    action = add("choose", _choose, "tell which of several logs promises most to a model")
+    add_model_file(action)
     add_from(action)
     add_model(action)
     add_progress(action)
     action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
-    action.add_argument("model", type=Path, help="an ONNX file")
+    add_model_file(action)
     _add_log(action)
     action.add_argument(
-        "--choose", action="store_true", help="of these logs, use the one that promises most"
+        "--choose",
+        action="store_true",
+        help="use only that of the logs of --from that promises most",
     )
     add_sources(action)
     add_model(action)
@@ -76,7 +91,13 @@ def add_actions(add: Any) -> None:
 
 
 def _add_log(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--log", type=Path, required=True, help="trials are appended to it")
+    action.add_argument(
+        "--log",
+        type=Path,
+        required=True,
+        metavar="LOG",
+        help="the log that each trial is appended to; run again with it to go on",
+    )
 
 
 def _autoschedule(options: argparse.Namespace) -> int:
@@ -98,7 +119,11 @@ def _autoschedule(options: argparse.Namespace) -> int:
                 on_step,
                 _matcher(options, model.kernels),
             )
-    names = {kernel.workload: kernel.name for kernel in model.kernels}
+    # The same text may be of several kernels.
+    names = {
+        kernel.workload: kernel.name if options.json else f"{kernel_text(kernel)} ({kernel.name})"
+        for kernel in model.kernels
+    }
     counts = {"kernels": len(names), "searched": len(names) - len(failed)}
     print_facts(
         options,
@@ -182,7 +207,7 @@ def _transfer(options: argparse.Namespace) -> int:
     else:
         for row in rows:
             best = "-" if row["seconds"] is None else f"{1e6 * row['seconds']:.1f} us"
-            print(f"{row['name']} {row['shape']}: {best} of {row['trials']} trials")
+            print(f"{row['text']}: {best} of {row['trials']} trials")
         print_facts(options, summary)
     return 0 if served else 1
 
@@ -191,6 +216,7 @@ def _transferred(kernel: Kernel, trials: Sequence[Trial]) -> dict[str, Any]:
     best = best_of(trials)
     return {
         "name": kernel.name,
+        "text": kernel_text(kernel),
         "workload": kernel.workload,
         "shape": list(kernel.shape),
         "trials": len(trials),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as one HTML file that needs no network, and as a frame in a notebook.
+"""A report as one HTML file that needs no network.
 
 The page is page.html with the style and the scripts that it names, which draw the report's JSON and
 places computed here. The report is a text of its own, which is saved as it is: numbers of scripts
@@ -10,7 +10,6 @@ Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import re
 from importlib import resources
@@ -23,7 +22,6 @@ from ..picture.arranged import arrange
 from ..picture.palette import report_looks
 
 _MARK = re.compile(r"/\* (\w+\.(?:css|js)) \*/")
-_FRAME_HEIGHT = 900  # pixels, of a notebook's cell
 _NEXT = "Click a part of the graph to see what it would cost elsewhere, and why it is not there."
 
 
@@ -40,15 +38,6 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
     page = _MARK.sub(lambda mark: _asset(mark[1]), _asset("page.html"))
     # The last mark first: no name in what is put in is taken for a mark.
     return page.replace("/* data */", _json(data), 1).replace("/* report */", _json(report), 1)
-
-
-def notebook_frame(report: dict[str, Any]) -> str:
-    """The page inside a frame, so that neither's styles touch the other."""
-    page = html.escape(to_html(report), quote=True)
-    return (
-        f'<iframe srcdoc="{page}" title="Collage report" loading="lazy" '
-        f'style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"></iframe>'
-    )
 
 
 def _asset(name: str) -> str:

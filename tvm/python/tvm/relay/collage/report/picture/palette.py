@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from ...backends import list_backends
@@ -37,13 +37,19 @@ def report_looks(report: dict[str, Any]) -> dict[str, Look]:
         names |= {row["name"] for row in function["graph"]["backends"] if row["is_external"]}
     for function in report["placements"]["functions"]:
         names |= {part["backend"] for part in function["parts"]}
-    return looks_of(names - {host_kind(report), FREE})
+    return looks_of(names - {host_kind(report), FREE}, report.get("colours"))
 
 
-def looks_of(backends: Iterable[str]) -> dict[str, Look]:
-    """By backend, TVM first. A backend that declares a colour has it in every picture that is drawn
-    where it is registered. Those of one colour differ in their patterns."""
-    declared = {each.name: each.colour for each in list_backends() if each.colour}
+def declared_colours() -> dict[str, str]:
+    """By backend, of those that are registered in this process and declare one."""
+    return {each.name: each.colour for each in list_backends() if each.colour}
+
+
+def looks_of(backends: Iterable[str], colours: Mapping[str, str] | None = None) -> dict[str, Look]:
+    """By backend, TVM first. `colours`: what backends declared where the report was made; of a
+    report from before that was kept, what those declare that are registered here. Those of one
+    colour differ in their patterns."""
+    declared = colours or declared_colours()
     looks = {TVM_ALONE: Look(_GREY, PATTERNS[0])}
     for name in sorted(set(backends) - {TVM_ALONE}, key=lambda name: (name not in declared, name)):
         used = Counter(look.colour for look in looks.values())

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel as people know it: "conv2d + relu, 1x64x56x56, 3x3 kernel on 1x3x112x112".
+
+TVM's own name of it joins the names of its operators, whose dots are underscores there. Operators'
+names have underscores of their own, so they are found by TVM's list of operators. Test:
+transfer/test_kernel_text.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+import tvm
+
+from .kernel import Kernel
+
+_BEFORE = re.compile(r".*?fused_")
+# What says how an operator is computed, and not what it is.
+_LAYOUT = re.compile(r"^contrib_|_NCHWc\b|_without_weight_transform\b")
+_BLOCKED = "_NCHWc"
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Operators, the shape of the output, and what the operator that sums up sums over."""
+    is_blocked = _BLOCKED in kernel.name and len(kernel.shape) == 5
+    shape = _plain(kernel.shape) if is_blocked else kernel.shape
+    names = " + ".join(operators_in(kernel.name))
+    return ", ".join(filter(None, [names, _text(shape), _sums(kernel, is_blocked)]))
+
+
+def operators_in(name: str) -> list[str]:
+    """The operators that TVM's name of a kernel tells, in short. One kernel of several names has
+    equal operators in each; a name that is cut off ends in a hash."""
+    words = _BEFORE.sub("", name.partition(",")[0]).split("_")
+    return [_LAYOUT.sub("", each) for each in _read(words)]
+
+
+def _read(words: Sequence[str]) -> Iterator[str]:
+    at, known = 0, _operators()
+    while at < len(words):
+        ends = range(len(words), at, -1)  # the longest first: nn.dense_pack before nn.dense
+        end = next((end for end in ends if "_".join(words[at:end]) in known), at + 1)
+        text = "_".join(words[at:end])
+        if text in known:
+            yield known[text].rpartition(".")[2]
+        elif text and not text.isdigit():  # TVM numbers kernels of equal operators
+            yield text
+        at = end
+
+
+@functools.cache
+def _operators() -> dict[str, str]:
+    """TVM's operators by what they are called in kernels' names."""
+    return {str(each).replace(".", "_"): str(each) for each in tvm.ir.Op.list_op_names()}
+
+
+def _plain(blocked: Sequence[int]) -> tuple[int, ...]:
+    """NCHWc as NCHW."""
+    batch, outer, height, width, inner = blocked
+    return batch, outer * inner, height, width
+
+
+def _text(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _sums(kernel: Kernel, is_blocked: bool) -> str:
+    """As "3x3 kernel on 1x64x56x56" or "sums of 768"; "" where the workload, all tensors' sizes in
+    a row, is not of a form that is known here."""
+    sizes, shape = json.loads(kernel.workload)[1:], kernel.shape
+    if is_blocked and len(sizes) >= 11 and (sizes[5], sizes[10]) == (shape[1], shape[4]):
+        return f"{sizes[7]}x{sizes[8]} kernel on {_text(_plain(sizes[:5]))}"
+    is_dense = "nn_dense" in kernel.name and len(sizes) >= 4 and len(shape) == 2
+    if is_dense and sizes[1] == sizes[3] and (sizes[0], sizes[2]) == shape:
+        return f"sums of {sizes[1]}"
+    return ""

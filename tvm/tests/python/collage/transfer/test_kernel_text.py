@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels as people know them, by TVM's names and Ansor's keys."""
+
+import json
+
+import pytest
+from transfer_nets import conv, task
+from tvm.relay.collage.transfer.kernel import Kernel, kernel_of
+from tvm.relay.collage.transfer.kernel_text import kernel_text, operators_in
+
+BLOCKED = [1, 8, 56, 56, 8, 8, 8, 3, 3, 8, 8, 1, 8, 1, 1, 8]
+
+
+def kernel(name, shape, sizes):
+    return Kernel(json.dumps(["a1", *sizes]), f"vm_mod_fused_{name}", "k", (), shape, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "sizes", "text"),
+    [
+        (
+            "nn_contrib_conv2d_NCHWc_add_nn_relu_1",
+            *(
+                (1, 8, 56, 56, 8),
+                BLOCKED,
+                "conv2d + add + relu, 1x64x56x56, 3x3 kernel on 1x64x56x56",
+            ),
+        ),
+        # Weights that are not where they are looked for, or another layout: no kernel's size.
+        ("nn_contrib_conv2d_NCHWc", (1, 4, 56, 56, 16), BLOCKED, "conv2d, 1x64x56x56"),
+        ("nn_conv2d_add", (1, 64, 56, 56), [1, 64, 56, 56, 64, 64, 3, 3], None),
+        ("nn_dense_2", (128, 768), [128, 3072, 768, 3072], "dense, 128x768, sums of 3072"),
+        ("nn_dense", (128, 768), [768, 3072, 128, 3072], "dense, 128x768"),
+        ("nn_batch_matmul_3", (12, 8, 8), [12, 8, 4, 12, 8, 4], "batch_matmul, 12x8x8"),
+        ("sum", (), [4], "sum, scalar"),
+    ],
+)
+def test_operators_and_sizes(name, shape, sizes, text):
+    text = text or "conv2d + add, 1x64x56x56"
+    assert kernel_text(kernel(name, shape, sizes)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("vm_mod_fused_nn_conv2d_add,vm_mod_fused_nn_conv2d_add_1", ["conv2d", "add"]),
+        ("tvmgen_default_fused_nn_contrib_depthwise_conv2d_NCHWc", ["depthwise_conv2d"]),
+        (
+            "fused_nn_contrib_conv2d_winograd_without_weight_transform_nn_leaky_relu_12",
+            ["conv2d_winograd", "leaky_relu"],
+        ),
+        ("fused_layout_transform_nn_pad_divide_nn_softmax", None),
+        ("fused_nn_dense_nobodys_add", ["dense", "nobodys", "add"]),
+        ("conv", ["conv"]),
+    ],
+)
+def test_names_are_read_by_the_list_of_operators(name, operators):
+    assert operators_in(name) == (operators or ["layout_transform", "pad", "divide", "softmax"])
+
+
+def test_a_kernel_of_ansor():
+    found = kernel_of(task(conv, kernel=3), task(conv, kernel=3).desc)
+    assert kernel_text(found) == "conv2d + add + relu, 1x16x8x8, 3x3 kernel on 1x16x8x8"
