@@ -143,7 +143,7 @@ def _tell(
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
         why = f"why: collage explain {library}" if report["functions"] else ""
-        steps = [f"collage run {library} --time", why, explained_mark(latency)]
+        steps = [f"collage run {library} --time", why, explained_mark(report)]
         print(f"Next: {'; '.join(filter(None, steps))}")
     elif advice != doubt(report):  # of which the search has warned
         print(advice)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ..costs.statistics import Interval
@@ -14,9 +13,6 @@ MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
     "of a file: collage report FILE --details, --html PAGE."
 )
-
-# A time's mark, alone or among others: "(busy)", "(noisy, busy)".
-_BUSY_MARK = re.compile(r"\([a-z, ]*\bbusy\b[a-z, ]*\)")
 
 
 def head_lines(report: dict[str, Any]) -> tuple[str, str, str]:
@@ -32,13 +28,12 @@ def _ships(report: dict[str, Any]) -> str:
 
 
 def _latency(report: dict[str, Any]) -> str:
-    chosen = next((row for row in report["plans"] if row["is_chosen"]), None)
-    if chosen is None or chosen["seconds"] is None:
+    chosen, best = _told(report)
+    if chosen is None:
         why = report["guard_skipped"] or "the guard, which measures whole plans, was off"
         return f"How fast it is was not measured: {why}."
     text = f"It takes {plan_time(chosen)} a run"
-    best = _best_single(report)
-    if best and chosen["ratio_to_best_single"] and best["name"] not in _same(report, chosen):
+    if best:
         beside = f"the best backend alone, {best['name']} with {plan_time(best)}"
         return f"{text}, {ratio_text(chosen)} as fast as {beside}."
     second = min(_others(report, chosen), key=_times_as_long, default=None)
@@ -54,14 +49,24 @@ def doubt(report: dict[str, Any]) -> str:
     return f"Doubtful: {busy}." if busy else ""
 
 
-def explained_mark(latency: str) -> str:
+def explained_mark(report: dict[str, Any]) -> str:
     """What "(busy)" in the second line means, and what to do; "" where no time has that mark."""
-    if not _BUSY_MARK.search(latency):
+    if not any("busy" in row.get("flags", ()) for row in _told(report) if row):
         return ""
     return (
         "(busy) marks a time that was taken beside other work: run this command again when "
         "`collage doctor` finds the machine quiet"
     )
+
+
+def _told(report: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The plans whose times the second line tells: the chosen one, if it was measured, and the best
+    backend alone, if it is another one that the chosen one was compared with."""
+    chosen = next((row for row in report["plans"] if row["is_chosen"]), None)
+    if chosen is None or chosen["seconds"] is None:
+        return None, None
+    best = _best_single(report) if chosen["ratio_to_best_single"] else None
+    return chosen, best if best and best["name"] not in _same(report, chosen) else None
 
 
 def _best_single(report: dict[str, Any]) -> dict[str, Any] | None:
