@@ -102,7 +102,8 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
 def _those_with(flag: str, parts: list[Timed]) -> str:
     """Which of the parts' costs have the flag, as a subject; "" for none."""
     count = sum(flag in part.flags for part in parts)
+    if not count:
+        return ""
     if count == len(parts):
         return "these costs were"
-    were = "was" if count == 1 else "were"
-    return f"{count} of these {len(parts)} costs {were}" if count else ""
+    return f"{count} of these {len(parts)} costs {'was' if count == 1 else 'were'}"
