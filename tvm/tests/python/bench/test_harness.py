@@ -5,8 +5,12 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import ablation
 import pytest
+import transfer
+import zoo
 from harness import arguments, records, resume, tables
+from tree import ROOT
 
 
 def test_arguments_have_types_and_defaults():
@@ -154,6 +158,17 @@ def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
     assert book.write_page(tmp_path / "none.md", str) == 1
     err = capsys.readouterr().err
     assert all(why in err for why in ("no such file", "lacks the line", "No such file"))
+
+
+@pytest.mark.parametrize(
+    "bench, name", [(zoo, "zoo"), (ablation, "collaging"), (transfer, "transfer")]
+)
+def test_the_tree_s_pages_are_those_of_their_records(bench, name, tmp_path):
+    page, copy = ROOT / f"docs/{name}.md", tmp_path / "page.md"
+    copy.write_text(page.read_text())
+    assert bench.main(["--write-docs", "--docs", str(copy)]) == 0
+    assert copy.read_text() == page.read_text(), f"python {bench.__file__} --write-docs"
+    assert (ROOT / f"docs/{name}.jsonl").stat().st_size
 
 
 def test_the_hash_of_code_is_of_what_judges_and_not_of_what_writes_tables(tmp_path, monkeypatch):

@@ -276,14 +276,6 @@ def test_the_page_says_what_the_records_say():
     assert "2 ended early" in text and "hash" not in text
 
 
-def test_the_tree_s_page_is_that_of_its_record(tmp_path):
-    copy = tmp_path / "zoo.md"
-    copy.write_text((ROOT / "docs/zoo.md").read_text())
-    assert zoo.main(["--write-docs", "--docs", str(copy)]) == 0
-    assert copy.read_text() == (ROOT / "docs/zoo.md").read_text(), "bench/zoo.py --write-docs"
-    assert records.load(ROOT / "docs/zoo.jsonl", record.KEY)
-
-
 @pytest.mark.parametrize(
     "record, text, why",
     [
