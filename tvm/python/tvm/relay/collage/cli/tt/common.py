@@ -39,6 +39,11 @@ def add_model(action: argparse.ArgumentParser) -> None:
     add_shape(action)
 
 
+def add_output(action: argparse.ArgumentParser, what: str, help: str) -> None:
+    """The option for what an action writes; `what`: a word for it."""
+    action.add_argument("--output", "-o", type=Path, required=True, metavar=what, help=help)
+
+
 def add_progress(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--progress",

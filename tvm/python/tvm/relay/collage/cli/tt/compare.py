@@ -18,7 +18,7 @@ from ...report.tuning_gain import plot_gains
 from ...transfer.log import read_ansor
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
-from .common import add_model, add_model_file, add_progress, open_net, positive
+from .common import add_model, add_model_file, add_output, add_progress, open_net, positive
 
 
 def add_actions(add: Any) -> None:
@@ -69,14 +69,7 @@ def add_actions(add: Any) -> None:
         metavar="FILE",
         help="a file that `collage tt compare -o FILE` wrote",
     )
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        required=True,
-        metavar="PICTURE",
-        help="the picture to write, as .png or .svg",
-    )
+    add_output(action, "PICTURE", "the picture to write, as .png or .svg")
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from ...errors import CollageError
 from ...files import check_file_path, make_folder
 from ...transfer import export_torch
 from ...transfer.export_torch import NETS
-from .common import positive, print_facts
+from .common import add_output, positive, print_facts
 
 _NEEDS = "torch, torchvision and transformers"
 
@@ -26,13 +26,8 @@ def add_actions(add: Any) -> None:
     action = add(
         "export", _export, "write the nets of Transfer-Tuning's paper as ONNX files, untrained"
     )
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="the folder to write the files to; nets that are there already are kept",
+    add_output(
+        action, "FOLDER", "the folder to write the files to; nets that are there already are kept"
     )
     action.add_argument(
         "--models",

@@ -20,7 +20,7 @@ from ...transfer.kernel import to_comment
 from ...transfer.kernel_text import kernel_text
 from ...transfer.log import distil, kernels_of, read_ansor
 from ...tuning.logs import Line
-from .common import add_model, add_progress, kernels_of_model, positive, print_facts
+from .common import add_model, add_output, add_progress, kernels_of_model, positive, print_facts
 
 
 def add_actions(add: Any) -> None:
@@ -32,9 +32,7 @@ def add_actions(add: Any) -> None:
     add_progress(action)
     action = add("distil", _distil, "copy the fastest trials of each kernel to a new log")
     _add_logs(action)
-    action.add_argument(
-        "--output", "-o", type=Path, required=True, metavar="LOG", help="the new log to write"
-    )
+    add_output(action, "LOG", "the new log to write")
     action.add_argument(
         "--best",
         type=positive,
@@ -44,14 +42,7 @@ def add_actions(add: Any) -> None:
     )
     action = add("split", _split, "copy the trials of each class of kernels to a log of its own")
     _add_logs(action)
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="the folder to write the logs to, each named after its class",
-    )
+    add_output(action, "FOLDER", "the folder to write the logs to, each named after its class")
 
 
 def _add_logs(action: argparse.ArgumentParser) -> None:

@@ -32,6 +32,7 @@ from ...tuner.transfer import Transfer, best_of
 from ...tuning.logs import append_line, load_records
 from .common import (
     add_model,
+    add_output,
     add_sources,
     add_trials,
     open_net,
@@ -123,13 +124,8 @@ def add_actions(add: Any) -> None:
         "with what proved best",
     )
     action.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="an ONNX file")
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="the folder to write logs and results to; run again with it to go on",
+    add_output(
+        action, "FOLDER", "the folder to write logs and results to; run again with it to go on"
     )
     action.add_argument(
         "--runs",
