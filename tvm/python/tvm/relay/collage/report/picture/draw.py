@@ -245,9 +245,9 @@ def _width(net: Net, box: Box, total: float) -> float:
         _SIDES + text_width(f"{words}  {shape}", _ROW_SIZE) for words, shape, _ in _rows(net, box)
     ]
     below = _SIDES + text_width(_below(box, total), _ROW_SIZE)
-    return max(
-        box_width(box), min(_MOST_WIDTH, max(_head_width(_name(box), box.time), below, *rows))
-    )
+    # One more, so that no sum that is rounded cuts what just fits.
+    needed = 1 + max(_head_width(_name(box), box.time), below, *rows)
+    return max(box_width(box), min(_MOST_WIDTH, needed))
 
 
 def _head_width(name: str, time: str) -> float:
