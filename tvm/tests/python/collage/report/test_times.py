@@ -47,6 +47,12 @@ def test_a_time_says_what_makes_it_doubtful():
     assert time_text(1.66e-3, ()) == "1.66 ms" and time_text(None, ()) == "not measured"
 
 
+def test_doubts_stand_in_one_order_each_once():
+    assert (
+        time_text(1e-3, ["busy", "noisy", "busy", "estimated"]) == "1 ms (estimated, noisy, busy)"
+    )
+
+
 def test_parts_that_contradict_the_plan_are_said_to_be_busy():
     report = spoilt()
     total = sum(box.seconds for box in boxes_of(report))
