@@ -183,7 +183,7 @@ def find_backend(name: str) -> Backend | None:
 
 
 def which_was_meant(name: str, among: Iterable[str]) -> str:
-    """As did_you_mean, which of these backends was: by its name, or by what its library is called."""
+    """As did_you_mean, which of these backends was: by its name, or by its library's."""
     words = {each: each for each in among}
     for backend in list_backends():
         if backend.library and backend.name in words:
