@@ -304,6 +304,7 @@ def test_the_last_line_says_where_a_mix_ships():
     text = demo.mix_text([model("mixed", "collage", plan("dnnl"), plan("final", level))])
     assert "(1.070 [0.730, 1.580] x as fast as the best backend alone: level with it)" in text
     assert demo.mix_text([alone, by_another_name]).startswith("On none of these models")
+    assert "as fast" not in demo.mix_text([alone, by_another_name], is_quick=True)
     assert demo.alone_text([plan("dnnl"), plan("collage"), plan(demo.ONNXRUNTIME)]) == (
         "Alone: dnnl 1 ms, onnxruntime itself 1 ms"
     )

@@ -55,6 +55,12 @@ def test_times_that_are_compared_have_the_unit_that_the_largest_has_alone():
     assert times_alike(0.99951e-3) == ["1 ms"] and times_alike(0.9994e-3) == ["999 us"]
 
 
+def test_doubts_stand_in_one_order_each_once():
+    assert (
+        time_text(1e-3, ["busy", "noisy", "busy", "estimated"]) == "1 ms (estimated, noisy, busy)"
+    )
+
+
 def test_parts_that_contradict_the_plan_are_said_to_be_busy():
     report = spoilt()
     total = sum(box.seconds for box in boxes_of(report))

@@ -9,7 +9,7 @@ from typing import Any
 from .instead_lines import in_short, instead_lines
 from .node_ranges import Operators
 from .placement import label_of
-from .times import flags_text, time_text, times_alike
+from .times import flags_text, in_order, time_text, times_alike
 from .unplaced import why_text
 
 # Where plans differ, reasons, and parts or nodes that are told, unless all are asked for.
@@ -236,7 +236,7 @@ def _who(parts: list[dict[str, Any]]) -> str:
     """The parts by backend, and what makes their times doubtful."""
     names = Counter(part["backend"] for part in parts)
     shown = [name if n == 1 else f"{n} of {name}" for name, n in sorted(names.items())]
-    return ", ".join([*shown, *dict.fromkeys(flag for part in parts for flag in part["flags"])])
+    return ", ".join([*shown, *in_order(flag for part in parts for flag in part["flags"])])
 
 
 def _time(part: dict[str, Any]) -> str:

@@ -80,7 +80,7 @@ class _Text:
 
 def _marks(timed: list[dict[str, Any]]) -> str:
     """What makes the sum of several times doubtful."""
-    return flags_text(dict.fromkeys(flag for each in timed for flag in each["flags"]))
+    return flags_text(flag for each in timed for flag in each["flags"])
 
 
 def _who(rest: list[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from ..costs.cost import UNITS, format_seconds
+from ..costs.cost import FLAGS, UNITS, format_seconds
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
@@ -36,7 +36,7 @@ def time_together(parts: Iterable[Timed]) -> str:
     """The same of several parts: the sum, and of how many it is where nobody measured the rest."""
     parts = list(parts)
     known = [part for part in parts if part.seconds is not None]
-    flags = dict.fromkeys(flag for part in known for flag in part.flags)
+    flags = [flag for part in known for flag in part.flags]
     text = time_text(sum(part.seconds or 0.0 for part in known) if known else None, flags)
     return f"{text} for the {len(known)} measured" if 0 < len(known) < len(parts) else text
 
@@ -48,8 +48,14 @@ def plan_time(row: dict[str, Any]) -> str:
 
 def flags_text(flags: Iterable[str]) -> str:
     """As " (noisy, busy)", to stand behind a time; "" without any."""
-    told = ", ".join(flags)
+    told = ", ".join(in_order(flags))
     return f" ({told})" if told else ""
+
+
+def in_order(flags: Iterable[str]) -> list[str]:
+    """Each once, in the order of FLAGS wherever they are told."""
+    given = list(flags)
+    return sorted(set(given), key=[*FLAGS, *given].index)
 
 
 def times_alike(*seconds: float) -> list[str]:

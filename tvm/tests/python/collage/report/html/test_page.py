@@ -31,6 +31,12 @@ def test_all_that_the_page_names_is_in_it():
         assert path.read_text() in page, f"page.html does not name {path.name}"
 
 
+def test_ratios_are_of_whole_plans_and_parts_are_compared_as_times():
+    for script in ("details.js", "charts.js"):
+        words = (Path(html.__file__).parent / script).read_text()
+        assert "times as long" not in words and "times the fastest" not in words
+
+
 def test_it_asks_nothing_of_the_network():
     page = to_html(made_report(1))
     addresses = set(re.findall(r"https?://[^\s\"']+", page))

@@ -2,6 +2,7 @@
 """Pictures of plans as SVG and PDF."""
 
 import itertools
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -9,9 +10,11 @@ import pytest
 from made_reports import made_report
 from tree import ROOT
 from tvm.relay.collage.errors import CollageError
+from tvm.relay.collage.report.net import Net
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
-from tvm.relay.collage.report.picture.draw import shape_text, share_text
-from tvm.relay.collage.report.picture.palette import mixed
+from tvm.relay.collage.report.picture.draw import _rows, shape_text, share_text, text_width
+from tvm.relay.collage.report.picture.palette import looks_of, mixed
+from tvm.relay.collage.report.picture.parts import Box
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -49,8 +52,39 @@ def test_notes_of_a_time_give_way_to_the_backend_s_name():
     found = texts(to_svg(picture))
     boxes = [box for box in picture.graph.boxes if box.flags]
     assert boxes and all(found.count(box.backend) >= 1 for box in boxes)
-    assert sum(words.endswith(" us") or " us (noisy" in words for words in found) >= len(boxes)
-    assert not any(words.endswith("unverified)") for words in found if ": " not in words)
+    assert sum(" us (noisy, busy, unverified)" in words for words in found) >= len(boxes)
+    for part in report["placements"]["functions"][0]["parts"]:
+        part["backend"] = "a_backend_of_a_name_that_is_too_long_for_notes"
+    narrow = texts(to_svg(picture_of(report)))
+    assert sum(words.endswith(" us") for words in narrow) >= len(boxes)
+    assert narrow.count("a_backend_of_a_name_that_is_too_long_for_notes") >= len(boxes)
+
+
+def test_the_title_is_whole_and_on_the_page():
+    report = made_report(1)
+    row = next(row for row in report["plans"] if row["name"] == report["plan"])
+    row["flags"] = ["busy", "noisy", "estimated"]
+    picture = picture_of(report)
+    assert picture.title.endswith(" (estimated, noisy, busy) a run, which ships")
+    assert texts(to_svg(picture))[0] == picture.title
+    assert text_width(picture.title, 17, is_bold=True) + 28 < picture.width
+
+
+def test_operators_that_are_left_out_are_counted_and_not_their_rows():
+    nodes = {k: {"op": f"op{k // 3}", "kind": "call", "type": ""} for k in range(30)}
+    net = Net({"nodes": [{"index": k, **node} for k, node in nodes.items()]})
+    rows = _rows(net, Box("part", "alpha", tuple(nodes), "", ""))
+    assert [words for words, _, _ in rows] == [
+        *(f"op{k} x3" for k in range(5)),
+        "and 15 more operators",
+    ]
+
+
+def test_the_concept_s_picture_has_the_colours_of_reports():
+    words = (ROOT / "docs/pictures/concept.svg").read_text()
+    looks = looks_of(["dnnl", "openvino"])
+    for name, look in looks.items():
+        assert re.search(rf"\.{name} {{ fill: {mixed(look.colour, 0.45)}; ", words), name
 
 
 def test_a_legend_counts_what_its_time_is_of_and_no_share_is_nothing():

@@ -11,6 +11,7 @@ import pytest
 from made_reports import made_report
 from tvm.relay.collage.report.net import Net
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
+from tvm.relay.collage.report.picture.draw import text_width
 from tvm.relay.collage.report.picture.fold import Fold, fold
 from tvm.relay.collage.report.picture.parts import Box, BoxGraph, Edge
 
@@ -87,7 +88,8 @@ def test_times_that_nobody_knows_are_folded_evenly():
     found = folded(chain(*[None] * 8), 2)
     assert held(found) == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert [box.time for box in found.boxes[:2]] == ["not measured"] * 2
-    assert folded(chain(None, 1e-3), 1).boxes[0].time == "1 ms for the 1 measured"
+    [half, _] = folded(chain(None, 1e-3), 1).boxes
+    assert (half.time, half.count) == ("1 ms", "1 of 2 parts measured")
 
 
 def test_a_box_of_one_backend_is_its_and_one_of_several_tells_what_each_has():
@@ -133,6 +135,27 @@ def test_a_box_of_several_parts_says_what_is_in_it():
         assert box.label in found and box.time in found
     if has_reportlab():
         assert to_pdf(picture_of(report)).startswith(b"%PDF-")
+
+
+def test_name_time_and_operators_of_several_parts_stand_whole_and_apart():
+    """Where some were not measured and what was has all notes that there are."""
+    report = made_report(40)
+    parts = report["placements"]["functions"][0]["parts"]
+    for k, part in enumerate(parts):
+        part["backend"] = "onnxruntime"
+        part["cost"] |= {"flags": ["busy", "noisy"]} if k % 3 else {"seconds": None}
+    report["functions"][0]["graph"]["costed"] = []
+    picture = picture_of(report)
+    shown = list(ElementTree.fromstring(to_svg(picture)).iter(f"{SPACE}text"))
+    found = [text.text for text in shown]
+    assert not any(len(text) for text in shown), "cut"
+    for k, box in enumerate(picture.graph.boxes):
+        if isinstance(box, Fold):
+            assert box.label in found and box.time.endswith(" (noisy, busy)")
+            assert any(words.startswith(f"{box.count}, ") for words in found)
+            words = box.backend + box.time
+            assert text_width(words, 12, is_bold=True) + 28 < picture.layout.widths[k]
+    assert any(" of " in box.count for box in picture.graph.boxes if isinstance(box, Fold))
 
 
 def has_reportlab():

@@ -15,6 +15,7 @@ import re
 from importlib import resources
 from typing import Any
 
+from ...costs.cost import FLAGS
 from ...file_kinds import PLACEMENT_FORMAT
 from ...placement.json_form import VERSION
 from ..head import MORE, head_lines
@@ -31,6 +32,7 @@ def to_html(report: dict[str, Any], plan: str | None = None, function: str = "")
     data = {
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in report_looks(report).items()},
+        "flags": FLAGS,
         "functions": arrange(report, plan),
         "first": {"plan": plan, "function": function},
         "placement_format": {"format": PLACEMENT_FORMAT, "version": VERSION},

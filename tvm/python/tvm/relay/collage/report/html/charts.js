@@ -388,11 +388,7 @@ function drawReasons(root) {
 
 function unplacedText(row) {
   if (row.why !== "slower") return `${whyText(row.why)}${row.message ? `: ${row.message}` : ""}`;
-  const ratio =
-    row.instead_seconds > 0
-      ? `, ${(row.backend_seconds / row.instead_seconds).toFixed(2)} times as long`
-      : "";
-  return `slower: ${formatSeconds(row.backend_seconds)} there, ${formatSeconds(row.instead_seconds)} here${ratio}`;
+  return `slower: ${formatSeconds(row.backend_seconds)} there, ${formatSeconds(row.instead_seconds)} here`;
 }
 
 /** What the plan was made with. */

@@ -171,16 +171,16 @@ class Details {
   }
 
   _whySame(row, part, fastest) {
+    // Ratios are of whole plans; times of parts are compared as times.
     const words = [];
-    const ratio = row.seconds / (part.seconds || fastest);
+    const more = row.seconds - (part.seconds || fastest);
     const isFastest = row.seconds <= fastest * 1.0001;
     if (row.isHere && !isFastest) words.push("not the fastest alone, but in the plan as a whole");
     if (!row.isHere && !part.seconds && !isFastest)
-      words.push(`${ratio.toFixed(2)} times the fastest`);
+      words.push(`${formatSeconds(more)} more than the fastest`);
     if (!row.isHere && part.seconds) {
-      if (ratio >= 1) words.push(`lost: ${ratio.toFixed(2)} times as long`);
-      else
-        words.push(`faster alone, ${ratio.toFixed(2)} of the time, but not in the plan as a whole`);
+      if (more >= 0) words.push(`lost: ${formatSeconds(more)} more`);
+      else words.push(`${formatSeconds(-more)} less alone, but not faster in the plan as a whole`);
     }
     if (row.text) words.push(row.text);
     return words.join("; ");
@@ -190,8 +190,9 @@ class Details {
     const spent = this.graph.facts.spentOn(plan, row.nodes);
     const whole = `only within a region of ${row.nodes.length} operators, which takes ${timeText(row)}`;
     if (!spent) return whole;
-    const ratio = row.seconds / spent;
-    return `${whole}; this plan spends ${formatSeconds(spent)} there${ratio >= 1 ? `, so it lost: ${ratio.toFixed(2)} times as long` : ""}`;
+    const lost =
+      row.seconds >= spent ? `, so it lost: ${formatSeconds(row.seconds - spent)} more` : "";
+    return `${whole}; this plan spends ${formatSeconds(spent)} there${lost}`;
   }
 
   /** Who runs the same operators in the other plans; a click draws that plan. */

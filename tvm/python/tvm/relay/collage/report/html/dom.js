@@ -60,9 +60,10 @@ function timeText({ seconds, flags }) {
   return seconds == null ? "not measured" : formatSeconds(seconds) + notesText(flags);
 }
 
-/** What makes a time doubtful, to stand behind it, as " (busy)". */
+/** What makes a time doubtful, in the order of all flags, to stand behind it, as " (busy)". */
 function notesText(flags) {
-  return flags && flags.length ? ` (${flags.join(", ")})` : "";
+  const told = DATA.flags.filter((flag) => flags && flags.includes(flag));
+  return told.length ? ` (${told.join(", ")})` : "";
 }
 
 /** The flags of several, each once. */

@@ -79,8 +79,8 @@ class View {
     const wide = this._fits(right - left, 0);
     const whole = this._fits(right - left, bottom - top);
     const k = Math.min(1, whole >= readable ? whole : Math.max(readable, wide));
-    if (whole >= readable) this._centre(k, (left + right) / 2, (top + bottom) / 2);
-    else this.set(k, this.width / 2 - (k * (left + right)) / 2, MARGIN - k * top);
+    // What is smaller than a tall stage begins at its top, where it is seen at once.
+    this.set(k, this.width / 2 - (k * (left + right)) / 2, MARGIN - k * top);
   }
 
   /** Move as little as shows an area, larger only if nothing of it could be read. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..net import Net
@@ -43,9 +44,10 @@ def box_width(box: Box) -> float:
     return _NAMED_WIDTH if box.kind in ("input", "output") else BOX_WIDTH
 
 
-def lay_out_boxes(graph: BoxGraph) -> Layout:
-    """Places of the boxes, edges in the graph's order."""
-    widths = [box_width(box) for box in graph.boxes]
+def lay_out_boxes(graph: BoxGraph, widths: Sequence[float] | None = None) -> Layout:
+    """Places of the boxes, which are as wide as given, or as the page has them; edges in the
+    graph's order."""
+    widths = widths or [box_width(box) for box in graph.boxes]
     return lay_out(widths, [(edge.source, edge.target) for edge in graph.edges])
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..net import Net, short_name
 from ..times import plan_time, sum_remark, time_text, time_together
-from .arranged import lay_out_boxes
+from .arranged import box_width, lay_out_boxes
 from .fold import MOST_BOXES, Fold, fold
 from .layers import Layout
 from .palette import Look, mixed, report_looks
@@ -22,8 +22,14 @@ from .parts import Box, BoxGraph, box_graph, chosen
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
 _HEAD, _ROW, _NAMED_HEIGHT = 42.0, 15.0, 28.0
+_SIDES, _GAP = 28.0, 12.0  # beside the words of a box, and between its name and its time
+_HEAD_SIZE, _ROW_SIZE, _SHAPE_SIZE = 12.0, 11.0, 10.0
+_TITLE_SIZE = 17.0
 _TITLE_HEIGHT, _LEGEND_HEIGHT, _LEGEND_ROW = 30.0, 34.0, 18.0
 _LETTER = 6.3  # of small words, on average
+# What a letter is wide on average, of a font of size 1; bold or not.
+LETTERS = {False: 0.56, True: 0.66}
+_MOST_WIDTH = 600.0  # of a box
 _MOST_ROWS = 6
 _TINT = 0.13
 
@@ -74,7 +80,7 @@ class Picture:
     def draw(self, pen: Pen) -> None:
         """All of it; edges lie below boxes."""
         room = self.width - 2 * _MARGIN
-        pen.text(_MARGIN, _MARGIN + 12, self.title, 17, is_bold=True, room=room)
+        pen.text(_MARGIN, _MARGIN + 12, self.title, _TITLE_SIZE, is_bold=True)
         self._legend(pen)
         for row, remark in enumerate(reversed(self.remarks)):
             pen.text(_MARGIN, self.height - 10 - _ROW * row, remark, 11, MUTED, room=room)
@@ -117,27 +123,26 @@ class Picture:
                 x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
             )
             return
-        name, told = _name(box)
         if look := self.looks.get(box.backend):
             pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
             pen.band(x + 1, y + 1, 10, height - 2, look)
         else:
             pen.box(x, y, width, height, PAPER, EDGE, 7)
-        room = width - 32
-        # The name and the time without its notes stand whole.
-        plain = len(time_text(box.seconds, ()))
-        letters = min(len(box.time), max(int(room / 7) - len(name), plain + len(" (…")))
-        pen.text(x + width - 9, y + 18, box.time, 12, is_bold=True, anchor="end", room=7 * letters)
-        pen.text(x + 18, y + 18, name, 12.5, is_bold=True, room=room - 7 * letters)
-        share = (box.seconds or 0.0) / (self.graph.seconds or 1.0)
-        of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
-        pen.text(x + 18, y + 33, told + of_all, 11, MUTED, room=width - 26)
+        name, time = _name(box), box.time
+        if _head_width(name, time) > width:
+            time = time_text(box.seconds, ())
+        pen.text(x + width - 9, y + 18, time, _HEAD_SIZE, is_bold=True, anchor="end")
+        room = width - _SIDES - _GAP - text_width(time, _HEAD_SIZE, is_bold=True)
+        pen.text(x + 18, y + 18, name, _HEAD_SIZE, is_bold=True, room=room)
+        below = _below(box, self.graph.seconds)
+        pen.text(x + 18, y + 33, below, _ROW_SIZE, MUTED, room=width - _SIDES)
         for row, (words, shape, backend) in enumerate(_rows(self.net, box)):
             at = y + _HEAD + _ROW * row
             if backend:
                 pen.band(x + 1, at, 10, _ROW - 2, self.looks[backend])
-            pen.text(x + 18, at + 9, words, 11, room=width - 30 - 5.6 * len(shape))
-            pen.text(x + width - 9, at + 9, shape, 10, MUTED, anchor="end")
+            room = width - 30 - text_width(shape, _SHAPE_SIZE)
+            pen.text(x + 18, at + 9, words, _ROW_SIZE, room=room)
+            pen.text(x + width - 9, at + 9, shape, _SHAPE_SIZE, MUTED, anchor="end")
 
 
 def picture_of(
@@ -154,8 +159,10 @@ def picture_of(
     parts = [box for box in whole.boxes if box.backend]
     net = Net(function["graph"])
     graph = fold(whole, net, boxes) if boxes else whole
-    layout = lay_out_boxes(graph)
-    width = max(layout.width, 480.0) + 2 * _MARGIN
+    layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
+    title = _title(report, function["function"], plan)
+    titled = text_width(title, _TITLE_SIZE, is_bold=True)
+    width = max(layout.width, titled, 480.0) + 2 * _MARGIN
     room = width - 2 * _MARGIN
     looks = report_looks(report)
     legend = _legend_of(looks, parts, room)
@@ -172,7 +179,6 @@ def picture_of(
         for item in layer:
             tops[item], bottoms[item] = y, y + tall
         y += tall + _LAYER_GAP
-    title = _title(report, function["function"], plan)
     remarks = [
         line
         for remark in (_fold_remark(graph, parts), sum_remark(report, plan, parts))
@@ -226,12 +232,41 @@ def _fold_remark(graph: BoxGraph, parts: list[Box]) -> str:
     return f"{len(parts)} parts in {boxes}: neighbours that take little time share a box."
 
 
-def _name(box: Box) -> tuple[str, str]:
-    """What a box is called, and what stands below that before its time's share."""
-    if not isinstance(box, Fold):
-        return box.backend, ""
-    count = f"{len(box.boxes)} parts"
-    return (box.backend, f"{count}, ") if box.backend else (count, "")
+def text_width(words: str, size: float, is_bold: bool = False) -> float:
+    """About as wide as browsers draw it: their fonts differ."""
+    return len(words) * size * LETTERS[is_bold]
+
+
+def _width(net: Net, box: Box, total: float) -> float:
+    """As wide as the words of a part need, within bounds."""
+    if box.kind in ("input", "output"):
+        return box_width(box)
+    rows = [
+        _SIDES + text_width(f"{words}  {shape}", _ROW_SIZE) for words, shape, _ in _rows(net, box)
+    ]
+    below = _SIDES + text_width(_below(box, total), _ROW_SIZE)
+    return max(
+        box_width(box), min(_MOST_WIDTH, max(_head_width(_name(box), box.time), below, *rows))
+    )
+
+
+def _head_width(name: str, time: str) -> float:
+    """What a box needs for these side by side."""
+    return _SIDES + _GAP + text_width(name + time, _HEAD_SIZE, is_bold=True)
+
+
+def _name(box: Box) -> str:
+    """What a box is called: its backend, or how many parts it has of several."""
+    return box.backend or (f"{len(box.boxes)} parts" if isinstance(box, Fold) else "")
+
+
+def _below(box: Box, total: float) -> str:
+    """What stands below a box's name: how many parts it has, unless that is its name, and what its
+    time is of all parts' or, where nobody measured it, the rule that found it."""
+    share = (box.seconds or 0.0) / (total or 1.0)
+    of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
+    count = box.count if isinstance(box, Fold) else ""
+    return ", ".join(words for words in (count, of_all) if words and words != _name(box))
 
 
 def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
@@ -245,13 +280,15 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         ]
         return [*told, (box.label, "", ""), ("gives", shape_text(box.type), "")]
     known = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
-    rows = []
-    for (words, shape), group in itertools.groupby(known):
-        count = len(list(group))
-        rows.append((words if count == 1 else f"{words} x{count}", shape, ""))
+    groups = [(*each, len(list(group))) for each, group in itertools.groupby(known)]
+    counts = [count for _, _, count in groups]
+    rows = [
+        (words if count == 1 else f"{words} x{count}", shape, "") for words, shape, count in groups
+    ]
     if len(rows) <= _MOST_ROWS:
         return rows
-    return [*rows[: _MOST_ROWS - 1], (f"and {len(rows) - _MOST_ROWS + 1} more", "", "")]
+    left = len(known) - sum(counts[: _MOST_ROWS - 1])
+    return [*rows[: _MOST_ROWS - 1], (f"and {left} more operators", "", "")]
 
 
 def share_text(share: float) -> str:

@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..net import Net
-from ..times import time_together
 from .parts import Box, BoxGraph, Edge
 
 MOST_BOXES = 20  # of parts: what a screen or a page holds
@@ -28,9 +27,11 @@ class Fold(Box):
     boxes: tuple[Box, ...] = ()
 
     @property
-    def time(self) -> str:
-        """As of a part, and of how many parts it is."""
-        return time_together(self.boxes)
+    def count(self) -> str:
+        """How many parts it has, and of how many of them its time is."""
+        known = sum(box.seconds is not None for box in self.boxes)
+        total = len(self.boxes)
+        return f"{known} of {total} parts measured" if 0 < known < total else f"{total} parts"
 
     def by_backend(self) -> dict[str, list[Box]]:
         """Its parts, those of the backend with the most time first."""

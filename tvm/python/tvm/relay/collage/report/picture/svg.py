@@ -6,11 +6,9 @@ from __future__ import annotations
 import itertools
 from xml.sax.saxutils import escape, quoteattr
 
-from .draw import EDGE, INK, Picture
+from .draw import EDGE, INK, LETTERS, Picture, text_width
 from .palette import PATTERNS, Look
 
-# Of a font of this size: a text's letters are as wide as this on average.
-_LETTER = 0.56
 _PATHS = {
     "up": "M-1 7L7 -1",
     "down": "M-1 -1L7 7",
@@ -81,8 +79,8 @@ class _SvgPen:
         if not words:
             return
         shown = words
-        if room is not None and len(words) * size * _LETTER > room:
-            shown = words[: max(1, int(room / size / _LETTER) - 1)] + "…"
+        if room is not None and text_width(words, size, is_bold) > room:
+            shown = words[: max(1, int(room / size / LETTERS[is_bold]) - 1)] + "…"
         weight = ' font-weight="600"' if is_bold else ""
         # What was cut is seen by hovering.
         title = f"<title>{escape(words)}</title>" if shown != words else ""
