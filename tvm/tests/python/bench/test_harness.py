@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ablation
 import pytest
 import transfer
+import transfer_choices
 import zoo
 from harness import arguments, records, resume, tables
 from tree import ROOT
@@ -161,10 +162,16 @@ def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "bench, name", [(zoo, "zoo"), (ablation, "collaging"), (transfer, "transfer")]
+    "bench, name, page",
+    [
+        (zoo, "zoo", "zoo"),
+        (ablation, "collaging", "collaging"),
+        (transfer, "transfer", "transfer"),
+        (transfer_choices, "transfer_choices", "transfer"),
+    ],
 )
-def test_the_tree_s_pages_are_those_of_their_records(bench, name, tmp_path):
-    page, copy = ROOT / f"docs/{name}.md", tmp_path / "page.md"
+def test_the_tree_s_pages_are_those_of_their_records(bench, name, page, tmp_path):
+    page, copy = ROOT / f"docs/{page}.md", tmp_path / "page.md"
     copy.write_text(page.read_text())
     assert bench.main(["--write-docs", "--docs", str(copy)]) == 0
     assert copy.read_text() == page.read_text(), f"python {bench.__file__} --write-docs"

@@ -398,13 +398,14 @@ def test_a_report_says_how_many_costs_were_asked_for_of_how_many(backend):
 CHAIN = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
 
 
-def test_after_search_seconds_only_single_operators_are_asked_for(backend):
+def test_after_search_seconds_only_single_operators_of_tvm_are_asked_for(backend):
     estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
     partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
-    assert estimator.asked and all("," not in label for label in estimator.asked)
+    assert sorted(estimator.asked) == ["llvm(exp)", "llvm(nn.relu)", "llvm(tanh)"]
     [report] = estimator.reports
-    parts = sorted(part.label for part in report.parts if part.cost.status == "measured")
-    assert parts == ["llvm(tanh)", f"{NAME}(exp)", f"{NAME}(nn.relu)", f"{NAME}(nn.relu)"]
+    assert sorted(part.label for part in report.parts if part.cost.status == "measured") == [
+        "llvm(exp)", "llvm(nn.relu)", "llvm(nn.relu)", "llvm(tanh)",
+    ]  # fmt: skip
     given_up = report.costs.distinct - report.costs.asked
     assert not report.is_optimal
     line = f"search: limit search_seconds cut {given_up} distinct candidates"

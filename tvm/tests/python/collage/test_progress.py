@@ -180,8 +180,9 @@ def test_the_guards_json_lines_follow_the_schema_too():
 
 def test_lines_of_text_come_every_ten_seconds():
     assert lines_of(TextLines, measuring, 4.0) == [
-        "collage: measuring: 1/4 candidates so far, 2 in memory, 3 stored, 1 failed, 12 s",
-        "collage: measuring: 3/4 candidates so far, 2 in memory, 3 stored, 1 failed, 24 s",
+        f"collage: measuring: {done}/4 candidates so far, 2 from memory, 3 from the store, "
+        f"1 failed, {seconds} s"
+        for done, seconds in [(1, 12), (3, 24)]
     ]
 
 
@@ -203,7 +204,8 @@ def test_the_calls_of_a_session_add_up_without_the_time_between_them():
         clock.now += 100.0
     progress.close()
     assert stream.getvalue().splitlines() == [
-        "collage: measuring: 2/3 candidates so far, 3 in memory, 6 stored, 0 failed, 10 s",
+        "collage: measuring: 2/3 candidates so far, 3 from memory, 6 from the store, 0 failed, "
+        "10 s",
     ]
 
 
@@ -301,7 +303,7 @@ def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():
     out, shown = on_a_terminal("auto")
     assert out == b""
     assert "measuring" in shown and "\u2501" in shown  # the bar itself
-    assert "2/2 candidates so far, 7 in memory, 5 stored, 1 failed" in shown
+    assert "2/2 candidates so far, 7 from memory, 5 from the store, 1 failed" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
 
 

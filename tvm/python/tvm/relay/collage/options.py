@@ -111,7 +111,8 @@ class CollageOptions:
     search_seconds: float = _option(
         0.0,
         _up_to(_MOST_SECONDS),
-        "time to ask for costs of more than single operators in, in seconds; 0 means no limit",
+        "seconds of the search after which no more costs are asked for, but those of TVM's single "
+        "operators that a plan needs; 0 means no limit",
     )
     cost_bounds: bool = _option(
         False, _ANY, "measure this machine's peaks, and ask for no cost that cannot matter by them"

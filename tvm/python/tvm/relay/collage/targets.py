@@ -15,14 +15,13 @@ from typing import Any
 import tvm
 from tvm.target import Target, codegen
 
-from .backends import find_backend, list_backends, why_unavailable
+from .backends import find_backend, list_backends, which_was_meant, why_unavailable
 from .compile import host_target
 from .errors import (
     BackendUnavailableError,
     HostTargetError,
     OptionError,
     UnknownBackendError,
-    did_you_mean,
     nearest,
 )
 from .external import is_external
@@ -234,7 +233,7 @@ def _as_unknown_backend(error: Exception) -> Exception:
         return error
     known = sorted(backend.name for backend in list_backends())
     return UnknownBackendError(
-        f"unknown backend or target kind {kind!r}{did_you_mean(kind, known)}: registered backends "
-        f"are {', '.join(known)}; "
+        f"unknown backend or target kind {kind!r}{which_was_meant(kind, known)}: registered "
+        f"backends are {', '.join(known)}; "
         "register your own with collage.register_backend(...)"
     )

@@ -116,7 +116,8 @@ void CostTable::GiveUpUnknown(CoverSearch* search) {
   for (const auto& [signature, ids] : equal_) {
     const int first = ids.front();
     if (!costs_[first].status.empty()) continue;
-    if (NumOpCalls(graph_, candidates_[first].sub_graph) <= 1) continue;
+    const bool is_external = backends_.SpecOf(candidates_[first]).is_external;
+    if (!is_external && NumOpCalls(graph_, candidates_[first].sub_graph) <= 1) continue;
     ++counts_.given_up;
     for (int id : ids) {
       costs_[id].message = "option search_seconds ended the search before";

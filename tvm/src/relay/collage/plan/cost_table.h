@@ -52,8 +52,8 @@ class CostTable {
   /*! \brief Asks for all at once where costs are not measured: then one round does. */
   void EstimateAllIfCheap(CoverSearch* search);
   /*!
-   * \brief Takes candidates of unknown cost from the search, but for single operators: with these
-   * each node that a backend takes can still have a cost.
+   * \brief Takes candidates of unknown cost from the search, but for TVM's single operators: with
+   * these each node can still have a cost.
    */
   void GiveUpUnknown(CoverSearch* search);
   /*! \brief Asks, and tells the search whatever is then known. */

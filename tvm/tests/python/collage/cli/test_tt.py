@@ -9,6 +9,7 @@ from cli_nets import write_net
 from transfer_nets import conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
+from tvm.relay.collage.cli.tt import compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.transfer.log import note_kernel, read_ansor
 from tvm.relay.collage.tuner.pipeline import load_onnx
@@ -80,6 +81,36 @@ def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
         assert words in answer(capsys, *arguments, code=1)["error"]
     found = answer(capsys, "distil", log, "-o", log, code=2)
     assert "exists already: name another" in found["error"]
+
+
+def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys):
+    def work(*_):
+        raise AssertionError("it takes a minute to find a model's kernels")
+
+    for module in (search, compare, many):
+        monkeypatch.setattr(module, "open_net", work)
+    for module in (search, logs):
+        monkeypatch.setattr(module, "kernels_of_model", work)
+    made = net(tmp_path / "net.onnx", 6)
+    gone, new = tmp_path / "gone", ["--log", tmp_path / "new", "--search-model", "random"]
+    library = tmp_path / "net.so"
+    library.write_bytes(b"\x7fELF\x02\xff")
+    for arguments, words in [
+        (["transfer", made, "--from", log, gone, "--log", new[1]], "gone: No such file"),
+        (["transfer", made, "--from", log, "--log", library], "it seems to be a library"),
+        (["choose", made, "--from", library], "it seems to be a library"),
+        (["many", made, "--from", gone, "-o", tmp_path / "out"], "gone: No such file"),
+        (["many", made, gone, "--from", log, "-o", tmp_path / "out"], "gone cannot be read"),
+        (["autoschedule", made, *new, "--match", gone], "gone: No such file"),
+        (["autoschedule", made, *new, "--same-time", library], "it seems to be a library"),
+        (["compare", made, "--transferred", log, "--ansor", gone], "gone: No such file"),
+        (["info", made, library], "it seems to be a library; it should be a log"),
+        (["info", made, library], "; a model is named by its ONNX file (*.onnx)"),
+        (["info", made, tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
+        (["split", library, "-o", tmp_path / "out"], "it seems to be a library"),
+    ]:
+        assert words in answer(capsys, *arguments, code=1)["error"]
+    assert not (tmp_path / "out").exists()
 
 
 def why_no_model(path):

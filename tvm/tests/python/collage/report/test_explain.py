@@ -16,7 +16,9 @@ from tvm.relay.collage.report import explain_lines as lines_module
 from tvm.relay.collage.report import with_search_of
 from tvm.relay.collage.report.explain import explain
 from tvm.relay.collage.report.explain_lines import explain_lines
+from tvm.relay.collage.report.instead_lines import in_short, instead_lines
 from tvm.relay.collage.report.layers import Layers
+from tvm.relay.collage.report.node_ranges import Operators
 from tvm.relay.collage.report.picture.parts import box_graph
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
@@ -85,11 +87,52 @@ def test_a_nodes_index_chooses_one_and_a_backend_its_own_reasons(report):
     [row] = told["nodes"][0]["backends"]
     assert (row["backend"], row["has_it"], row["reason"]["why"]) == ("tvm", False, "slower")
     assert explain_lines(told, is_long=True)[1:] == [
-        f"  {NAME} runs it: 1000 ms for 1 operator, node {second['node']}",
+        f"  {NAME} runs it: 1 s for 1 operator, node {second['node']}",
         "  tvm: 8 s more in all, with its best candidate for this: 19 s for what takes 11 s here",
         "    19 s for 2 operators, nodes 8, 9",
         "    also measured: 10 s for 1 operator, node 8",
     ]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "text"),
+    [
+        (
+            {"rest_seconds": None, "rest": None},
+            "31.6 us (busy) for 1 operator, node 5; the other operator of its part was not "
+            "measured, so that the total is not known",
+        ),
+        (
+            {"here_seconds": None},
+            "31.6 us (busy) for 1 operator, node 5, 4 us for the other operator; what it would "
+            "replace here was not measured alone, so that nobody knows which is faster",
+        ),
+    ],
+)
+def test_a_total_that_is_not_known_is_no_verdict(unknown, text):
+    """A cost of some of the operators would read as that of all."""
+    candidate = {"seconds": 31.6e-6, "flags": ["busy"], "nodes": [5]}
+    instead = {
+        "candidate": candidate,
+        "rest": [{"seconds": 4e-6, "flags": []}],
+        "here": [{"nodes": [5, 6], "flags": []}],
+        "rest_seconds": 4e-6,
+        "here_seconds": 1.5e-3,
+        "more_seconds": None,
+        "transition_seconds": 0.0,
+        **unknown,
+    }
+    given = instead, Operators([5, 6]), {}
+    assert instead_lines(*given) == [text] == [in_short(*given)]
+
+
+def test_a_backend_that_is_not_known_is_found_by_its_librarys_name(report):
+    named = json.loads(json.dumps(report))
+    [row] = [row for row in named["functions"][0]["graph"]["backends"] if row["name"] == NAME]
+    row["name"] = "dnnl"
+    for backend, words in [("onednn", "did you mean dnnl"), ("x" * 9, "which had dnnl, tvm")]:
+        with pytest.raises(OptionError, match=words):
+            explain(named, "collage", backend=backend)
 
 
 def test_all_parts_are_told_the_dearest_first(report):
@@ -97,17 +140,16 @@ def test_all_parts_are_told_the_dearest_first(report):
     heads = heads_of(lines)
     # Nobody measures what TVM cannot fuse either: sort.
     assert [line.split(":")[0] for line in heads] == ["tvm", "tvm", NAME, NAME, "tvm"]
-    assert heads[2].endswith(", 1000 ms") and heads[-1].endswith(", not measured alone")
+    assert heads[2].endswith(", 1 s") and heads[-1].endswith(", not measured alone")
     assert f"  not {NAME}: no pattern: the backend has no pattern for it here" in lines
 
 
 def test_the_dearest_are_told_and_how_many_others_there_are(monkeypatch, report):
     monkeypatch.setattr(lines_module, "_MOST_TOLD", 3)
     lines = explain_lines(explain(report, "collage"), is_long=False)
-    assert [line.rpartition(", ")[2] for line in heads_of(lines)] == ["10 s", "10 s", "1000 ms"]
+    assert [line.rpartition(", ")[2] for line in heads_of(lines)] == ["10 s", "10 s", "1 s"]
     last = (
-        "There are 2 other parts, none of which takes longer than 1000 ms alone: --all tells them "
-        "too."
+        "There are 2 other parts, none of which takes longer than 1 s alone: --all tells them too."
     )
     assert lines[-1] == last
     lines = explain_lines(explain(report, "collage", op="relu"), is_long=True)
@@ -187,7 +229,7 @@ def test_another_plan_is_told_beside_what_ships_alone(result):
     assert not any(line.startswith("  not ") or "Reasons" in line for line in parts)
     head = next(k for k, line in enumerate(parts) if line.startswith("tvm: nn.relu, sigmoid "))
     assert parts[head + 1] == "  collage: tvm, 1 operator, node 6, 10 s"
-    assert parts[head + 2] == f"  collage: {NAME}, 1 operator, node 5, 1000 ms"
+    assert parts[head + 2] == f"  collage: {NAME}, 1 operator, node 5, 1 s"
     same = next(k for k, line in enumerate(parts) if line.startswith("tvm: sort "))
     assert parts[same + 1] == "  collage: the same"
     # A backend's reasons are told if they are asked for.
@@ -352,7 +394,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),
         ({"op": "exp", "node": 1}, "the graph has no node 1 that is exp"),
-        ({"backend": "nope"}, f"no backend 'nope' in the search: {NAME}, tvm were"),
+        ({"backend": "nope"}, f"no backend 'nope' in the search, which had {NAME}, tvm"),
     ],
 )
 def test_what_is_not_there_is_an_error_that_says_what_is(report, asked, says):

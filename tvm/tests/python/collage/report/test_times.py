@@ -13,7 +13,7 @@ from tvm.relay.collage.report.netron import to_netron
 from tvm.relay.collage.report.picture import picture_of, to_svg
 from tvm.relay.collage.report.picture.arranged import arrange
 from tvm.relay.collage.report.picture.parts import box_graph
-from tvm.relay.collage.report.times import sum_remark, time_text
+from tvm.relay.collage.report.times import sum_remark, time_text, times_alike
 from tvm.relay.collage.report.trace import to_trace
 
 BESIDE = "these costs were measured beside other work; search again on a quiet machine"
@@ -45,6 +45,14 @@ def test_a_time_says_what_makes_it_doubtful():
     assert time_text(1.66e-3, ("busy",)) == "1.66 ms (busy)"
     assert time_text(1.66e-3, ("noisy", "busy")) == "1.66 ms (noisy, busy)"
     assert time_text(1.66e-3, ()) == "1.66 ms" and time_text(None, ()) == "not measured"
+
+
+def test_times_that_are_compared_have_the_unit_that_the_largest_has_alone():
+    assert times_alike(7.542e-3, 54.1e-3) == ["7.54 ms", "54.1 ms"]
+    assert times_alike(7.542e-3) == [time_text(7.542e-3, ())] == ["7.54 ms"]
+    assert times_alike(0.9e-3, 1.2e-3, 0.0) == ["0.9 ms", "1.2 ms", "0 ms"]
+    assert times_alike(31e-6, 1.2) == ["31 us", "1.2 s"] and times_alike(0.0) == ["0 ns"]
+    assert times_alike(0.99951e-3) == ["1 ms"] and times_alike(0.9994e-3) == ["999 us"]
 
 
 def test_doubts_stand_in_one_order_each_once():

@@ -167,7 +167,7 @@ def test_waking_the_threads_of_both_pools_is_part_of_a_run():
         one(device), in_network.nothing, work(device), lambda: device.now
     )
     assert timer(3, 2) == [1 + 4 + 3] * 2
-    assert device.ran[-4:] == [0, "pool"] * 2
+    assert device.ran[-6:] == [0, "pool"] * 2 + ["pool"] * 2
 
 
 def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypatch):
@@ -176,6 +176,16 @@ def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypat
     monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 1e3)
     between = work(device, slow=[9.0] * 30)
     timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
+    assert timer(3, 2) == [1 + 4 + 3] * 2
+
+
+def test_work_that_was_slow_for_longer_than_is_waited_counts_until_it_is_faster(monkeypatch):
+    """Another program had a core all the while: runs seemed to take no time at all, for good."""
+    device = Device()
+    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
+    between = work(device, slow=[9.0] * 14)
+    timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
+    timer(3, 2)
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 

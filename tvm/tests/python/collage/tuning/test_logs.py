@@ -86,9 +86,14 @@ def test_lines_of_several_writers_stay_whole(tmp_path):
     ("name", "content", "reason"),
     [
         ("missing.log", None, "No such file"),
-        ("text.log", "hello\nworld\n", "none of its 2 lines is a record"),
+        (
+            "text.log",
+            "hello\nworld\n",
+            "none of its 2 lines is a record, and it seems to be a text",
+        ),
         ("other.json", '{"a": 1}\n', "none of its 1 lines is a record"),
-        ("binary.log", b"\xff\xfe\x00", "decode"),
+        ("binary.log", b"\xff\xfe\x00", "it seems to be a binary file"),
+        ("net.so", b"\x7fELF\x02\xff", "it seems to be a library"),
         ("folder", {}, "database_workload.json"),
     ],
 )

@@ -42,6 +42,7 @@ _LAZY = {
     "register_backend": "registry",
     "registered_function_module": "own_code",
     "require_backend": "registry",
+    "which_was_meant": "registry",
     "why_unavailable": "interface",
 }
 

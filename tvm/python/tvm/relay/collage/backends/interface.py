@@ -51,6 +51,8 @@ class Backend:
 
     Attributes:
         name: what targets, reports and the cost store call it; letters, digits, ``_``.
+        library: what its library is called where that is another word than its name, which is then
+            found by it in errors; "" where it is not.
         kind: ``OP_LEVEL`` (a call or composite at a time) or ``GRAPH_LEVEL`` (a region at a time).
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
@@ -77,6 +79,7 @@ class Backend:
     """
 
     name: str = ""
+    library: str = ""
     kind: str = OP_LEVEL
     device_type: int = 1
     can_be_wrong: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tvm
@@ -180,6 +180,16 @@ def _set_op_attrs(key: str, values: Mapping[str, Any]) -> None:
 def find_backend(name: str) -> Backend | None:
     """Return the backend of that name, None when there is none."""
     return _BACKENDS.get(name)
+
+
+def which_was_meant(name: str, among: Iterable[str]) -> str:
+    """As did_you_mean, which of these backends was: by its name, or by its library's."""
+    words = {each: each for each in among}
+    for backend in list_backends():
+        if backend.library and backend.name in words:
+            words[backend.library.lower()] = backend.name
+    near = words.get(nearest(name.lower(), words))
+    return f", did you mean {near}?" if near else ""
 
 
 def get_backend(name: str) -> Backend:

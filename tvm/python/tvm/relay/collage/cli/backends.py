@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..backends import find_backend, get_backend, list_backends
+from ..backends import find_backend, get_backend, list_backends, which_was_meant
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
-from ..errors import CollageError, OptionError, UnknownBackendError, did_you_mean
+from ..errors import CollageError, OptionError, UnknownBackendError
 
 # That a row of the whole list names; several backends take a hundred, mostly the same.
 _MOST_OPERATORS = 10
@@ -80,7 +80,7 @@ def _check_known(asked: Sequence[str], backends: Sequence[str], owned: Sequence[
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
             raise UnknownBackendError(
-                f"unknown backend {name!r}{did_you_mean(name, known)}; known: {listed}"
+                f"unknown backend {name!r}{which_was_meant(name, known)}; known: {listed}"
             )
 
 

@@ -53,6 +53,8 @@ _WIDE = 0.2
 FLAGS = ("estimated", "noisy", "busy", "unverified")
 # What the search can add up (kMaxSeconds in search/cover_problem.h); nothing runs for 12 days.
 MOST_SECONDS = 1.0e6
+# Of times as people read them, the largest first.
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,7 +256,6 @@ class Cost:
 
 def format_seconds(seconds: float) -> str:
     """Three significant digits with a unit: 1.23 ms."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+    # What rounds to a thousand of one unit is one of the next.
+    unit = next((unit for unit, scale in UNITS.items() if seconds >= 0.9995 * scale), "ns")
+    return f"{seconds / UNITS[unit]:.3g} {unit}"

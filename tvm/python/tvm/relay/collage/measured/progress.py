@@ -58,8 +58,8 @@ class Progress:
 
     def _changed(self, what: str = "", is_waiting: bool = False) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
-        text = f"{self.done}/{self.total} candidates so far, {self.cached} in memory, "
-        text += f"{self.stored} stored, {self.failed} failed{what and f', {what}'}"
+        text = f"{self.done}/{self.total} candidates so far, {self.cached} from memory, "
+        text += f"{self.stored} from the store, {self.failed} failed{what and f', {what}'}"
         # A build and a measurement count as half a candidate each.
         self._phase.update(
             self.built + self.done,

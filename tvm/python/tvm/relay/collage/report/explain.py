@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..backends import which_was_meant
 from ..costs.statistics import Interval
 from ..errors import FileError, OptionError
 from ..function_report import FunctionGraph, GraphNode
@@ -98,7 +99,10 @@ def explain(
     _check_found(report, told["nodes"], node, op)
     if backend is not None and backend not in backends:
         known = ", ".join(sorted(backends))
-        raise OptionError(f"there was no backend {backend!r} in the search: {known} were")
+        raise OptionError(
+            f"there was no backend {backend!r} in the search, which had {known}"
+            + which_was_meant(backend, backends)
+        )
     return {
         "head": [*head_lines(report)[:2], *_before(report, measured)],
         "doubt": doubt(measured),

@@ -9,7 +9,7 @@ from typing import Any
 from .instead_lines import in_short, instead_lines
 from .node_ranges import Operators
 from .placement import label_of
-from .times import alone_text, flags_text, in_order, times_alike
+from .times import flags_text, in_order, time_text, times_alike
 from .unplaced import why_text
 
 # Where plans differ, reasons, and parts or nodes that are told, unless all are asked for.
@@ -36,7 +36,7 @@ def explain_lines(told: dict[str, Any], is_long: bool, is_whole: bool = False) -
     if left := order[len(shown) :]:
         what = "nodes" if is_long else "parts"
         most = _seconds_of(left[0])
-        dear = f", none of which takes longer than {alone_text(most, ())} alone" if most else ""
+        dear = f", none of which takes longer than {time_text(most, ())} alone" if most else ""
         lines.append(f"There are {len(left)} other {what}{dear}: --all tells them too.")
     last = [*(told["remarks"] if is_long else []), told["doubt"]]
     return [*lines, *filter(None, last)]
@@ -241,7 +241,7 @@ def _who(parts: list[dict[str, Any]]) -> str:
 
 def _time(part: dict[str, Any]) -> str:
     alone = " alone" * (part["seconds"] is None)
-    return alone_text(part["seconds"], part["flags"]) + alone
+    return time_text(part["seconds"], part["flags"]) + alone
 
 
 def _telling(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,19 +9,24 @@ from collections import Counter
 from typing import Any
 
 from .node_ranges import Operators
-from .times import NOT_MEASURED, flags_text, times_alike
+from .times import flags_text, time_text, times_alike
 
 
 def in_short(instead: dict[str, Any], operators: Operators, told: dict[str, Any]) -> str:
     """One line, behind "not dnnl: "."""
     text = _Text(instead, operators)
+    if text.unknown:
+        return text.unknown
     there = f"{text.own if text.is_same else text.candidate + text.rest} there, {text.here} here"
     return "; ".join(filter(None, [f"{text.verdict}: {there}", _why_not_less(instead, told)]))
 
 
 def instead_lines(instead: dict[str, Any], operators: Operators, told: dict[str, Any]) -> list[str]:
-    """The verdict, then one line on each thing that is in it."""
+    """The verdict, then one line on each thing that is in it; where a cost is not known, one line
+    that says which."""
     text = _Text(instead, operators)
+    if text.unknown:
+        return [text.unknown]
     lines = [
         f"{text.verdict} in all, with its best candidate for this: {text.total}",
         text.candidate,
@@ -49,19 +54,28 @@ class _Text:
         held = {node for part in instead["here"] for node in part["nodes"]}
         left = operators.count(held - {*candidate["nodes"]})
         self.own = alike[1] + flags_text(candidate["flags"])
-        self.candidate = f"{self.own} for {operators.text(candidate['nodes'])}"
+        place = operators.text(candidate["nodes"])
+        self.candidate = f"{self.own} for {place}"
         # In just the place of one part, whose operators stand above.
         self.is_same = len(instead["here"]) == 1 and not left
-        others = f"for the other {f'{left} operators' if left > 1 else 'operator'}"
-        rest_time = NOT_MEASURED if rest is None else alike[2] + _marks(instead["rest"])
-        self.rest = f", {rest_time} {others}" if left else ""
-        self.here = (NOT_MEASURED if here is None else alike[3]) + _marks(instead["here"])
+        others = f"the other {f'{left} operators' if left > 1 else 'operator'}"
+        self.rest = f", {alike[2]}{_marks(instead['rest'] or [])} for {others}" if left else ""
+        self.here = alike[3] + _marks(instead["here"])
         self.total = f"{alike[4]} for what takes {self.here} here"
-        self.verdict = (
-            "what it would cost is not known"
-            if more is None
-            else f"{alike[0]} {'more' if more >= 0 else 'less'}"
-        )
+        self.verdict = f"{alike[0]} {'less' if more is not None and more < 0 else 'more'}"
+        # A sum of some of the costs would read as that of all.
+        self.unknown = ""
+        if rest is None:
+            were = "were not all" if left > 1 else "was not"
+            self.unknown = (
+                f"{time_text(own, candidate['flags'])} for {place}; {others} of {_those(instead)} "
+                f"{were} measured, so that the total is not known"
+            )
+        elif here is None:
+            self.unknown = (
+                f"{self.candidate}{self.rest}; what it would replace here was not measured alone, "
+                "so that nobody knows which is faster"
+            )
 
 
 def _marks(timed: list[dict[str, Any]]) -> str:

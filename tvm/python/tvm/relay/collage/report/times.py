@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from ..costs.cost import FLAGS, format_seconds
+from ..costs.cost import FLAGS, UNITS, format_seconds
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
 FAR = 1.1
-_UNITS = (("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 
 
 class Timed(Protocol):
@@ -60,18 +59,14 @@ def in_order(flags: Iterable[str]) -> list[str]:
 
 
 def times_alike(*seconds: float) -> list[str]:
-    """Times that are compared, in one unit: the smallest in which none has more than four digits
-    before its point."""
-    most = max(map(abs, seconds), default=0.0)
-    unit, scale = next(((unit, scale) for unit, scale in _UNITS if most < 1e4 * scale), _UNITS[-1])
+    """Times that are compared, in one unit: that which the largest has where it stands alone. What
+    is under a thousandth of this unit keeps its own."""
+    unit = format_seconds(max(map(abs, seconds), default=0.0)).partition(" ")[2]
+    scale = UNITS[unit]
     return [
-        f"{each / scale:{'.0f' if abs(each) >= 100 * scale else '.3g'}} {unit}" for each in seconds
+        format_seconds(each) if 0 < each < 1e-3 * scale else f"{each / scale:.3g} {unit}"
+        for each in seconds
     ]
-
-
-def alone_text(seconds: float | None, flags: Iterable[str]) -> str:
-    """As time_text, in the units of times_alike: to stand among times that are compared."""
-    return NOT_MEASURED if seconds is None else times_alike(seconds)[0] + flags_text(flags)
 
 
 def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str:

@@ -218,6 +218,13 @@ def seconds_in_turn(
             before_lap()
             copy.before()
             spent += seconds([copy.run, *beside])
-        return max(spent / number - by_itself, _LEAST_SECONDS)
+        return spent / number
 
-    return lambda number, repeat: [sample(number) for _ in range(repeat)]
+    def timer(number: int, repeat: int) -> list[float]:
+        nonlocal by_itself
+        spent = [sample(number) for _ in range(repeat)]
+        if between:  # other programs may have slowed it all the time that it was waited for
+            by_itself = min(by_itself, seconds(beside), seconds(beside))
+        return [max(each - by_itself, _LEAST_SECONDS) for each in spent]
+
+    return timer

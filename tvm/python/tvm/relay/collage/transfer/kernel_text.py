@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import tvm
 
@@ -20,15 +21,27 @@ from .kernel import Kernel
 _BEFORE = re.compile(r".*?fused_")
 # What says how an operator is computed, and not what it is.
 _LAYOUT = re.compile(r"^contrib_|_NCHWc\b|_without_weight_transform\b")
-_BLOCKED = "_NCHWc"
+# Of operators whose fifth dimension, if they have one, is a block of channels.
+_MAY_BE_BLOCKED = re.compile(r"_NCHWc|pool2d")
 
 
 def kernel_text(kernel: Kernel) -> str:
     """Operators, the shape of the output, and what the operator that sums up sums over."""
-    is_blocked = _BLOCKED in kernel.name and len(kernel.shape) == 5
+    is_blocked = bool(_MAY_BE_BLOCKED.search(kernel.name)) and len(kernel.shape) == 5
     shape = _plain(kernel.shape) if is_blocked else kernel.shape
     names = " + ".join(operators_in(kernel.name))
     return ", ".join(filter(None, [names, _text(shape), _sums(kernel, is_blocked)]))
+
+
+def texts_of(kernels: Iterable[Kernel]) -> dict[str, str]:
+    """By workload, the texts of kernels; where several have one text, with TVM's name of each."""
+    named = {kernel.workload: kernel for kernel in kernels}
+    texts = {workload: kernel_text(kernel) for workload, kernel in named.items()}
+    alike = Counter(texts.values())
+    return {
+        workload: f"{text} ({named[workload].name})" if alike[text] > 1 else text
+        for workload, text in texts.items()
+    }
 
 
 def operators_in(name: str) -> list[str]:
@@ -68,12 +81,22 @@ def _text(shape: Sequence[int]) -> str:
 
 
 def _sums(kernel: Kernel, is_blocked: bool) -> str:
-    """As "3x3 kernel on 1x64x56x56" or "sums of 768"; "" where the workload, all tensors' sizes in
-    a row, is not of a form that is known here."""
+    """As "3x3 kernel on 1x64x56x56", "on 1x64x56x56" or "sums of 768"; "" where the workload, all
+    tensors' sizes in a row, is not of a form that is known here."""
     sizes, shape = json.loads(kernel.workload)[1:], kernel.shape
-    if is_blocked and len(sizes) >= 11 and (sizes[5], sizes[10]) == (shape[1], shape[4]):
-        return f"{sizes[7]}x{sizes[8]} kernel on {_text(_plain(sizes[:5]))}"
+    if "pool2d" in kernel.name and len(sizes) >= len(shape) > 3 and _is_alike(sizes, shape):
+        return f"on {_text(_plain(sizes[:5]) if is_blocked else sizes[:4])}"
+    # Before the image and the weights there may be what is added to the result.
+    for at in range(0, len(sizes) - 10, 5) if is_blocked else ():
+        image, weights = sizes[at : at + 5], sizes[at + 5 : at + 11]
+        if (weights[0], weights[5]) == (shape[1], shape[4]):
+            return f"{weights[2]}x{weights[3]} kernel on {_text(_plain(image))}"
     is_dense = "nn_dense" in kernel.name and len(sizes) >= 4 and len(shape) == 2
     if is_dense and sizes[1] == sizes[3] and (sizes[0], sizes[2]) == shape:
         return f"sums of {sizes[1]}"
     return ""
+
+
+def _is_alike(sizes: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether the first tensor has the result's batch and channels."""
+    return (*sizes[:2], *sizes[4 : len(shape)]) == (*shape[:2], *shape[4:])

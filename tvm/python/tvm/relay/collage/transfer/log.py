@@ -128,8 +128,8 @@ def sources_of(paths: Sequence[str | os.PathLike[str]], best: int = 1) -> list[S
 
     TuningLogError. Trials whose kernel no log tells are left out, with a warning.
     """
-    kernels = kernels_of(*paths)
     named = [(line, str(path)) for path in paths for line in distil(read_ansor(path), best)]
+    kernels = kernels_of(*paths)
     unknown = {line.workload for line, _ in named} - set(kernels)
     if unknown:
         _logger.warning(

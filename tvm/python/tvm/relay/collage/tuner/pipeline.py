@@ -50,13 +50,18 @@ class Unfinished(NamedTuple):
     is_late: bool
 
 
+def check_is_file(path: Path) -> None:
+    """ModelError where there is no file that can be read."""
+    if reason := why_no_file(path):
+        raise ModelError(f"{path} cannot be read: {reason}; name an ONNX file")
+
+
 def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
     """An ONNX file's module. `shapes` are for inputs that it leaves open. ModelError, which names
     the file."""
     import onnx  # costs a tenth of a second, which other commands need not pay
 
-    if reason := why_no_file(path):
-        raise ModelError(f"{path} cannot be read: {reason}; name an ONNX file")
+    check_is_file(path)
     try:
         model = onnx.load(path, load_external_data=False)
     except Exception as error:  # noqa: BLE001 - protobuf's own kinds, which onnx does not name

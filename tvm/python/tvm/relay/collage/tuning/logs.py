@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
+from ..file_kinds import kind_of
 from ..files import parse_json
 from .metaschedule_records import RECORDS, WORKLOADS, read_pairs
 from .record import Record, TuningLogError
@@ -47,16 +48,20 @@ def read_log(path: str | os.PathLike[str]) -> list[Line]:
     path = Path(path)
     try:
         texts = read_pairs(path) if path.is_dir() else _lines_of(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except UnicodeDecodeError:
+        kind = "a folder of another kind" if path.is_dir() else kind_of(path)
+        raise TuningLogError(f"tuning log {path}: it seems to be {kind}; {_SHOULD_BE}") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
         missing = f" ({WORKLOADS}, {RECORDS})" if path.is_dir() else ""
         raise TuningLogError(f"tuning log {path}{missing}: {reason}; {_SHOULD_BE}") from None
     lines = [_parse(text) for text in texts if text.strip() and not text.startswith("#")]
     bad = sum(line is None for line in lines)
     good = [line for line in lines if line is not None]
     if bad and not good:
+        seems = "" if path.is_dir() else f", and it seems to be {kind_of(path)}"
         raise TuningLogError(
-            f"tuning log {path}: none of its {bad} lines is a record; {_SHOULD_BE}"
+            f"tuning log {path}: none of its {bad} lines is a record{seems}; {_SHOULD_BE}"
         )
     if bad:
         _logger.warning("tuning log %s: %d lines are no records and are left out", path, bad)

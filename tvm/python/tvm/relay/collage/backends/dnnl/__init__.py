@@ -28,6 +28,7 @@ class DnnlBackend(Backend):
     """oneDNN through our own runtime module; static shapes."""
 
     name = "dnnl"
+    library = "oneDNN"
     colour = "#0072b2"
     kind = GRAPH_LEVEL
     local_predicates = True

@@ -16,11 +16,12 @@ from typing import Any
 from tvm_collage.interrupt import ended_by_interrupt
 
 from ...errors import CollageError
+from ...files import check_file_path
 from ...progress import one_step
 from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
-from ...transfer.log import sources_of
+from ...transfer.log import read_ansor, sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ..building import add_shape
@@ -77,8 +78,33 @@ def add_from(action: argparse.ArgumentParser) -> None:
 
 
 def sources_named(options: argparse.Namespace) -> list[Path]:
-    """The logs that --from names. OptionError."""
-    return [Path(log_named(name)) for name in options.sources]
+    """The logs that --from names, which can be read. OptionError, TuningLogError."""
+    logs = [Path(log_named(name)) for name in options.sources]
+    check_logs(*logs)
+    return logs
+
+
+def check_logs(*logs: Path) -> None:
+    """TuningLogError for what is no log: to be told before minutes of work."""
+    for log in logs:
+        read_ansor(log)
+
+
+def add_log(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--log",
+        type=Path,
+        required=True,
+        metavar="LOG",
+        help="the log that each trial is appended to; run again with it to go on",
+    )
+
+
+def check_own_log(options: argparse.Namespace) -> None:
+    """The same of --log, which need not be there yet, and OptionError where it cannot be."""
+    check_file_path(str(options.log), "--log", is_appended=True)
+    if options.log.exists():
+        check_logs(options.log)
 
 
 def add_sources(action: argparse.ArgumentParser) -> None:

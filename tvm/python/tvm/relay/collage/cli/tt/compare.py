@@ -15,10 +15,17 @@ from ...errors import CollageError, OptionError
 from ...files import check_file_path, why_no_file, write_whole
 from ...progress import steps
 from ...report.tuning_gain import plot_gains
-from ...transfer.log import read_ansor
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
-from .common import add_model, add_model_file, add_output, add_progress, open_net, positive
+from .common import (
+    add_model,
+    add_model_file,
+    add_output,
+    add_progress,
+    check_logs,
+    open_net,
+    positive,
+)
 
 
 def add_actions(add: Any) -> None:
@@ -74,8 +81,7 @@ def add_actions(add: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     check_file_path(str(options.output or ""), "--output")
-    for log in (options.transferred, options.ansor):
-        read_ansor(log)  # what is wrong is told before minutes of work
+    check_logs(options.transferred, options.ansor)
     with one_worker() as workers:
         model = open_net(options.model, options, workers)
         with steps("comparing", options.progress) as on_step:

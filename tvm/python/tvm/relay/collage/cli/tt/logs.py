@@ -17,9 +17,11 @@ from ...errors import OptionError
 from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import to_comment
-from ...transfer.kernel_text import kernel_text
+from ...transfer.kernel_text import texts_of
 from ...transfer.log import distil, kernels_of, read_ansor
+from ...tuner.pipeline import check_is_file
 from ...tuning.logs import Line
+from ...tuning.record import TuningLogError
 from .common import add_model, add_output, add_progress, kernels_of_model, positive, print_facts
 
 
@@ -52,8 +54,13 @@ def _add_logs(action: argparse.ArgumentParser) -> None:
 def _info(options: argparse.Namespace) -> int:
     models = [path for path in options.input if path.suffix == ".onnx"]
     logs = [path for path in options.input if path.suffix != ".onnx"]
+    for path in models:
+        check_is_file(path)
+    try:
+        lines = [line for path in logs for line in read_ansor(path)]
+    except TuningLogError as error:
+        raise TuningLogError(f"{error.text}; a model is named by its ONNX file (*.onnx)") from None
     kernels = [kernel for path in models for kernel in kernels_of_model(path, options)]
-    lines = [line for path in logs for line in read_ansor(path)]
     for path in logs:
         kernels += kernels_of(path).values()
     seconds: dict[str, float] = {}
@@ -62,11 +69,11 @@ def _info(options: argparse.Namespace) -> int:
             seconds[line.workload] = min(line.seconds, seconds.get(line.workload, line.seconds))
     trials = Counter(line.workload for line in lines)
     unknown = set(trials) - {kernel.workload for kernel in kernels}
-    share = shares(kernels, seconds)
+    share, texts = shares(kernels, seconds), texts_of(kernels)
     rows = [
         {
             **kernel.to_json(),
-            "text": kernel_text(kernel),
+            "text": texts[kernel.workload],
             "share_of_class": share[kernel.kind],
             "trials": trials[kernel.workload],
             "seconds": seconds.get(kernel.workload),
@@ -97,12 +104,12 @@ def _distil(options: argparse.Namespace) -> int:
 
 
 def _split(options: argparse.Namespace) -> int:
+    lines = [line for path in options.logs for line in read_ansor(path)]
     kernels = kernels_of(*options.logs)
     groups: dict[str, list[Line]] = {}
-    for path in options.logs:
-        for line in read_ansor(path):
-            kernel = kernels.get(line.workload)
-            groups.setdefault(kernel.kind if kernel else "unknown", []).append(line)
+    for line in lines:
+        kernel = kernels.get(line.workload)
+        groups.setdefault(kernel.kind if kernel else "unknown", []).append(line)
     make_folder(options.output, "--output")
     files = {options.output / f"{kind}.jsonl": lines for kind, lines in groups.items()}
     _write(files, options.logs)

@@ -27,7 +27,7 @@ from ...transfer.choose import scores, shares
 from ...transfer.log import sources_of
 from ...transfer.timeline import transfer_seconds
 from ...tuner.end_to_end import UNTUNED, compare_records
-from ...tuner.pipeline import Model, one_worker, transfer_to
+from ...tuner.pipeline import Model, check_is_file, one_worker, transfer_to
 from ...tuner.transfer import Transfer, best_of
 from ...tuning.logs import append_line, load_records
 from .common import (
@@ -147,9 +147,11 @@ def add_actions(add: Any) -> None:
 
 
 def _many(options: argparse.Namespace) -> int:
+    sources = sources_named(options)
+    for path in options.models:
+        check_is_file(path)
     make_folder(options.output, "--output")
     check_file_path(str(options.output / _RECORDS), "--output", is_appended=True)
-    sources = sources_named(options)
     logs = {path.stem: [path] for path in sources}
     if len(logs) < len(sources) or POOLED in logs:
         raise OptionError(f"logs need names of their own, and none may be {POOLED}")

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
-from ...files import check_file_path
 from ...progress import steps
 from ...transfer.kernel import Kernel
-from ...transfer.kernel_text import kernel_text
+from ...transfer.kernel_text import kernel_text, texts_of
 from ...transfer.log import read_ansor, sources_of
 from ...transfer.timeline import model_seconds, timeline, transfer_seconds
 from ...tuner.pipeline import autoschedule, one_worker, transfer_to
@@ -23,11 +22,14 @@ from ...tuner.session import check_cost_model
 from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from .common import (
     add_from,
+    add_log,
     add_model,
     add_model_file,
     add_progress,
     add_sources,
     add_trials,
+    check_logs,
+    check_own_log,
     kernels_of_model,
     open_net,
     positive,
@@ -43,7 +45,7 @@ _LOOK_SECONDS = 60.0
 def add_actions(add: Any) -> None:
     action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
     add_model_file(action)
-    _add_log(action)
+    add_log(action)
     action.add_argument(
         "--trials",
         type=positive,
@@ -79,7 +81,7 @@ def add_actions(add: Any) -> None:
     add_progress(action)
     action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
     add_model_file(action)
-    _add_log(action)
+    add_log(action)
     action.add_argument(
         "--choose",
         action="store_true",
@@ -90,19 +92,10 @@ def add_actions(add: Any) -> None:
     add_trials(action)
 
 
-def _add_log(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--log",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that each trial is appended to; run again with it to go on",
-    )
-
-
 def _autoschedule(options: argparse.Namespace) -> int:
-    check_file_path(str(options.log), "--log", is_appended=True)
+    check_own_log(options)
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
+    check_logs(*filter(None, [options.same_time, options.match]))
     limit = options.seconds
     if options.same_time:
         limit = _time_of(options.same_time) - _took(options.log)
@@ -173,24 +166,28 @@ def _matcher(options: argparse.Namespace, kernels: Sequence[Kernel]) -> Callable
 
 
 def _choose(options: argparse.Namespace) -> int:
-    kernels = kernels_of_model(options.model, options)
-    found = scores_of(kernels, sources_named(options))
+    logs = sources_named(options)
+    found = scores_of(kernels_of_model(options.model, options), logs)
     print_facts(options, {name: round(score, 3) for name, score in found.items()})
     return 0
 
 
 def _transfer(options: argparse.Namespace) -> int:
-    check_file_path(str(options.log), "--log", is_appended=True)
+    check_own_log(options)
+    logs = sources_named(options)
     with one_worker() as workers:
         model = wanted_kernels(open_net(options.model, options, workers), options.without)
-        logs = sources_named(options)
         if options.choose:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
         transfer = Transfer(sources, options.log, workers, most=options.schedules)
         with steps("tuning", options.progress) as on_step:
             trials = transfer_to(model, transfer, options.seconds, on_step)
-    rows = [_transferred(kernel, trials[kernel.workload]) for kernel in model.kernels]
+    texts = texts_of(model.kernels)
+    rows = [
+        _transferred(kernel, texts[kernel.workload], trials[kernel.workload])
+        for kernel in model.kernels
+    ]
     all_trials = [trial for found in trials.values() for trial in found]
     served = sum(row["seconds"] is not None for row in rows)
     summary = {
@@ -212,11 +209,11 @@ def _transfer(options: argparse.Namespace) -> int:
     return 0 if served else 1
 
 
-def _transferred(kernel: Kernel, trials: Sequence[Trial]) -> dict[str, Any]:
+def _transferred(kernel: Kernel, text: str, trials: Sequence[Trial]) -> dict[str, Any]:
     best = best_of(trials)
     return {
         "name": kernel.name,
-        "text": kernel_text(kernel),
+        "text": text,
         "workload": kernel.workload,
         "shape": list(kernel.shape),
         "trials": len(trials),
