@@ -79,8 +79,7 @@ class _SvgPen:
         if not words:
             return
         shown = words
-        # Room that was made for just these words is not too small by a rounding.
-        if room is not None and text_width(words, size, is_bold) > room + 0.01:
+        if room is not None and text_width(words, size, is_bold) > room:
             shown = words[: max(1, int(room / size / LETTERS[is_bold]) - 1)] + "…"
         weight = ' font-weight="600"' if is_bold else ""
         # What was cut is seen by hovering.
