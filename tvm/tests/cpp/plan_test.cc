@@ -227,21 +227,26 @@ TEST_CASE("plan: a cost below its bound is told, and no bound is used any more")
   CHECK(plan.furthest_below_bound == "; furthest: tvm(tanh): measured 2 s, its bound 4 s");
 }
 
-TEST_CASE("plan: the time limit gives up what is unknown, but for single operators") {
+TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single operators") {
   const NamedGraph g = G(kChain);
-  const TableBackends backends(g, Specs(g, "a | b | a b", "a | b | c"),
-                               {{"mine: a", 5},
-                                {"mine: b", 5},
-                                {"mine: a b", 1},
-                                {"tvm: a", 4},
-                                {"tvm: b", 3},
-                                {"tvm: c", 2}});
+  const TableBackends::Table table = {{"mine: a", 5}, {"mine: b", 5}, {"mine: a b", 1},
+                                      {"tvm: a", 4},  {"tvm: b", 3},  {"tvm: c", 2}};
+  const TableBackends backends(g, Specs(g, "a | b | a b", "a | b | c"), table);
   const FunctionPlan plan = PlanOf(g, backends, 1e-9);
   CHECK(Text(g, backends, plan) == "tvm(a) tvm(b) tvm(c)");
   CHECK_FALSE(plan.is_optimal);
   CHECK(plan.lower_bound_seconds == 0);
   REQUIRE(plan.cuts.size() == 1);
-  CHECK(plan.cuts[0].find("limit search_seconds cut 1 distinct") != std::string::npos);
+  CHECK(plan.cuts[0].find("limit search_seconds cut 3 distinct") != std::string::npos);
+}
+
+TEST_CASE("plan: the time limit keeps another backend's single operators where TVM has none") {
+  const NamedGraph g = G(kChain);
+  const TableBackends backends(
+      g, Specs(g, "a | b | a b", "a | c"),
+      {{"mine: a", 1}, {"mine: b", 5}, {"mine: a b", 1}, {"tvm: a", 4}, {"tvm: c", 2}});
+  const FunctionPlan plan = PlanOf(g, backends, 1e-9);
+  CHECK(Text(g, backends, plan) == "tvm(a) mine(b) tvm(c)");
 }
 
 TEST_CASE("plan: a change of layout between two parts is charged") {

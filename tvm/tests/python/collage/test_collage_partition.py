@@ -412,6 +412,14 @@ def test_after_search_seconds_only_single_operators_of_tvm_are_asked_for(backend
     assert [text for text in report.cuts if line in text], report.cuts
 
 
+def test_after_search_seconds_operators_that_tvm_has_no_candidate_for_are_asked_for(backend):
+    other = make_backend("only_sort", [("only_sort.sort", is_op("sort")(wildcard()))])
+    estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
+    text = "def @main(%x: $T) { nn.relu(sort(nn.relu(%x))) }"
+    partition(parse(text), [backend, other], estimator, search_seconds=1e-6)
+    assert sorted(estimator.asked) == ["llvm(nn.relu)", "only_sort(sort)"]
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e6])
 def test_time_enough_cuts_nothing(backend, seconds):
     estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tarfile
+from collections.abc import Sequence
 
 from .files import parse_json
 
@@ -86,9 +87,20 @@ def _text_kind(path: str | os.PathLike) -> str:
     except UnicodeDecodeError:
         return "a binary file"
     except ValueError as error:
+        if _are_json(content.splitlines()[:2]):
+            return "lines of JSON of another kind"
         if content.lstrip()[:1] in (b"{", b"["):
             return f"JSON that is cut off or damaged ({error})"
         return "a binary file" if b"\0" in content else "a text"
     if is_placement(value):
         return "a placement"
     return "a report" if is_report(value) else "JSON of another kind"
+
+
+def _are_json(lines: Sequence[bytes]) -> bool:
+    """Two lines with an object or a list each."""
+    try:
+        values = [parse_json(line) for line in lines]
+    except ValueError:
+        return False
+    return len(values) == 2 and all(isinstance(value, dict | list) for value in values)

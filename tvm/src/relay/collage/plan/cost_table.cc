@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost_table.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "../graph/hash.h"
@@ -113,17 +114,38 @@ void CostTable::EstimateAllIfCheap(CoverSearch* search) {
 }
 
 void CostTable::GiveUpUnknown(CoverSearch* search) {
+  const IndexSet by_tvm = SinglesOfTvm();
   for (const auto& [signature, ids] : equal_) {
     const int first = ids.front();
     if (!costs_[first].status.empty()) continue;
-    const bool is_external = backends_.SpecOf(candidates_[first]).is_external;
-    if (!is_external && NumOpCalls(graph_, candidates_[first].sub_graph) <= 1) continue;
+    const bool is_needed = std::any_of(ids.begin(), ids.end(), [&](int id) {
+      return IsSingle(id) && (!backends_.SpecOf(candidates_[id]).is_external ||
+                              !candidates_[id].sub_graph.inside().IsSubsetOf(by_tvm));
+    });
+    if (is_needed) continue;
     ++counts_.given_up;
     for (int id : ids) {
       costs_[id].message = "option search_seconds ended the search before";
       search->SetCost(id, CandidateCost::Failed());
     }
   }
+}
+
+IndexSet CostTable::SinglesOfTvm() const {
+  IndexSet found(graph_.size());
+  for (const auto& [signature, ids] : equal_) {
+    const EstimatedCost& cost = costs_[ids.front()];
+    if (!cost.status.empty() && !cost.IsUsable()) continue;
+    for (int id : ids) {
+      const bool is_external = backends_.SpecOf(candidates_[id]).is_external;
+      if (!is_external && IsSingle(id)) found |= candidates_[id].sub_graph.inside();
+    }
+  }
+  return found;
+}
+
+bool CostTable::IsSingle(int id) const {
+  return NumOpCalls(graph_, candidates_[id].sub_graph) <= 1;
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {

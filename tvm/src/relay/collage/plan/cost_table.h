@@ -52,8 +52,8 @@ class CostTable {
   /*! \brief Asks for all at once where costs are not measured: then one round does. */
   void EstimateAllIfCheap(CoverSearch* search);
   /*!
-   * \brief Takes candidates of unknown cost from the search, but for TVM's single operators: with
-   * these each node can still have a cost.
+   * \brief Takes candidates of unknown cost from the search, but for TVM's single operators, and
+   * other backends' where TVM has none: with these each node can still have a cost.
    */
   void GiveUpUnknown(CoverSearch* search);
   /*! \brief Asks, and tells the search whatever is then known. */
@@ -66,6 +66,9 @@ class CostTable {
 
  private:
   CostQuestion QuestionFor(int id) const;
+  /*! \brief Nodes of TVM's single operators whose cost is known or can still be asked for. */
+  IndexSet SinglesOfTvm() const;
+  bool IsSingle(int id) const;
 
   const DataflowGraph& graph_;
   const Backends& backends_;

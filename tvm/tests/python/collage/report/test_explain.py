@@ -130,7 +130,7 @@ def test_a_backend_that_is_not_known_is_found_by_its_librarys_name(report):
     named = json.loads(json.dumps(report))
     [row] = [row for row in named["functions"][0]["graph"]["backends"] if row["name"] == NAME]
     row["name"] = "dnnl"
-    for backend, words in [("onednn", "did you mean dnnl"), ("x" * 9, "which had dnnl, tvm")]:
+    for backend, words in [("oneDNN", "did you mean dnnl"), ("x" * 9, "search; it had dnnl, tvm")]:
         with pytest.raises(OptionError, match=words):
             explain(named, "collage", backend=backend)
 
@@ -394,7 +394,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
         ({"op": "nn.dense"}, "no node is nn.dense: it is of another name in TVM, or was folded"),
         ({"op": "nn.dense"}, "the operators are exp, nn.relu, sigmoid, sort"),
         ({"op": "exp", "node": 1}, "the graph has no node 1 that is exp"),
-        ({"backend": "nope"}, f"no backend 'nope' in the search, which had {NAME}, tvm"),
+        ({"backend": "nope"}, f"no backend 'nope' in the search; it had {NAME}, tvm"),
     ],
 )
 def test_what_is_not_there_is_an_error_that_says_what_is(report, asked, says):

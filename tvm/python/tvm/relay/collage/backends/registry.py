@@ -184,9 +184,9 @@ def find_backend(name: str) -> Backend | None:
 
 def which_was_meant(name: str, among: Iterable[str]) -> str:
     """As did_you_mean, which of these backends was: by its name, or by its library's."""
-    words = {each: each for each in among}
+    words = {each.lower(): each for each in among}
     for backend in list_backends():
-        if backend.library and backend.name in words:
+        if backend.library and backend.name in words.values():
             words[backend.library.lower()] = backend.name
     near = words.get(nearest(name.lower(), words))
     return f", did you mean {near}?" if near else ""

@@ -254,8 +254,13 @@ class Cost:
         return cls(**fields)
 
 
-def format_seconds(seconds: float) -> str:
-    """Three significant digits with a unit: 1.23 ms."""
-    # What rounds to a thousand of one unit is one of the next.
-    unit = next((unit for unit, scale in UNITS.items() if seconds >= 0.9995 * scale), "ns")
-    return f"{seconds / UNITS[unit]:.3g} {unit}"
+def unit_of(seconds: float) -> str:
+    """In which people read it. What rounds to a thousand of one unit is one of the next."""
+    return next((unit for unit, scale in UNITS.items() if seconds >= 0.9995 * scale), "ns")
+
+
+def format_seconds(seconds: float, unit: str = "") -> str:
+    """Three significant digits with its unit, or with the one that is given: 1.23 ms."""
+    unit = unit or unit_of(seconds)
+    told = seconds / UNITS[unit]
+    return f"{told:{'.0f' if abs(told) >= 1000 else '.3g'}} {unit}"

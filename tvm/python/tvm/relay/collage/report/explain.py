@@ -100,8 +100,8 @@ def explain(
     if backend is not None and backend not in backends:
         known = ", ".join(sorted(backends))
         raise OptionError(
-            f"there was no backend {backend!r} in the search, which had {known}"
-            + which_was_meant(backend, backends)
+            f"there was no backend {backend!r} in the search{which_was_meant(backend, backends)}; "
+            f"it had {known}"
         )
     return {
         "head": [*head_lines(report)[:2], *_before(report, measured)],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from ..costs.cost import FLAGS, UNITS, format_seconds
+from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
@@ -61,12 +61,8 @@ def in_order(flags: Iterable[str]) -> list[str]:
 def times_alike(*seconds: float) -> list[str]:
     """Times that are compared, in one unit: that which the largest has where it stands alone. What
     is under a thousandth of this unit keeps its own."""
-    unit = format_seconds(max(map(abs, seconds), default=0.0)).partition(" ")[2]
-    scale = UNITS[unit]
-    return [
-        format_seconds(each) if 0 < each < 1e-3 * scale else f"{each / scale:.3g} {unit}"
-        for each in seconds
-    ]
+    unit = unit_of(max(map(abs, seconds), default=0.0))
+    return [format_seconds(each, "" if 0 < each < 1e-3 * UNITS[unit] else unit) for each in seconds]
 
 
 def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str:

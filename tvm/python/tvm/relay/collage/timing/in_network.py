@@ -37,6 +37,8 @@ _WORK_MICROSECONDS = 100
 # Work by itself is waited for, so long at most, until it takes hardly more than it is: a launch
 # takes some microseconds of it.
 _WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
+# At what it takes by itself, behind samples; some hundred microseconds each, or some milliseconds.
+_MOST_LOOKS = 50
 # Of runs with something between them in one sample, so that it spans milliseconds, not seconds.
 MOST_TURNS = 20
 
@@ -187,6 +189,8 @@ def seconds_in_turn(
 
     `before` runs before each lap, and is no part of a sample. Behind each run `between` runs, if
     it is given: what that takes by itself is no part of a sample, and what it takes beyond is.
+    The least that it has taken by itself so far counts, so that beside other programs a sample is
+    too long rather than too short.
     """
     for copy in copies:
         copy.run()
@@ -223,7 +227,11 @@ def seconds_in_turn(
     def timer(number: int, repeat: int) -> list[float]:
         nonlocal by_itself
         spent = [sample(number) for _ in range(repeat)]
-        if between:  # other programs may have slowed it all the time that it was waited for
+        for look in range(_MOST_LOOKS if between else 0):
+            # Other programs may have slowed it all the time before: surely, if it took longer by
+            # itself than with a run.
+            if look and min(spent) > by_itself:
+                break
             by_itself = min(by_itself, seconds(beside), seconds(beside))
         return [max(each - by_itself, _LEAST_SECONDS) for each in spent]
 

@@ -179,7 +179,8 @@ class Details {
     if (!row.isHere && !part.seconds && !isFastest)
       words.push(`${formatSeconds(more)} more than the fastest`);
     if (!row.isHere && part.seconds) {
-      if (more >= 0) words.push(`lost: ${formatSeconds(more)} more`);
+      if (more === 0) words.push("as long alone");
+      else if (more > 0) words.push(`lost: ${formatSeconds(more)} more`);
       else words.push(`${formatSeconds(-more)} less alone, but not faster in the plan as a whole`);
     }
     if (row.text) words.push(row.text);

@@ -42,7 +42,7 @@ function greatest(numbers) {
   return numbers.reduce((a, b) => Math.max(a, b), -Infinity);
 }
 
-/** Three significant digits with a unit: 1.23 ms. */
+/** Three significant digits with a unit: 1.23 ms; a thousand of one is one of the next. */
 function formatSeconds(seconds) {
   if (seconds == null) return "–";
   for (const [unit, scale] of [
@@ -51,7 +51,7 @@ function formatSeconds(seconds) {
     ["us", 1e-6],
     ["ns", 1e-9],
   ]) {
-    if (seconds >= scale || unit === "ns") return `${threeDigits(seconds / scale)} ${unit}`;
+    if (seconds >= 0.9995 * scale || unit === "ns") return `${threeDigits(seconds / scale)} ${unit}`;
   }
 }
 

@@ -162,10 +162,12 @@ def picture_of(
     layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
     title = _title(report, function["function"], plan)
     titled = text_width(title, _TITLE_SIZE, is_bold=True)
-    width = max(layout.width, titled, 480.0) + 2 * _MARGIN
-    room = width - 2 * _MARGIN
     looks = report_looks(report)
-    legend = _legend_of(looks, parts, room)
+    entries = _legend_entries(looks, parts)
+    widest = max((_entry_width(words) for _, words in entries), default=0.0)
+    room = max(layout.width, titled, widest, 480.0)
+    width = room + 2 * _MARGIN
+    legend = _in_rows(entries, room)
     heights = [
         _NAMED_HEIGHT
         if box.kind in ("input", "output")
@@ -190,18 +192,24 @@ def picture_of(
     return Picture(graph, net, looks, legend, *places, title, remarks, width, height, aside)
 
 
-def _legend_of(
-    looks: dict[str, Look], parts: list[Box], room: float
-) -> list[list[tuple[str, str]]]:
-    """Rows of backends that have parts, each with what it has, no row wider than there is room."""
-    rows: list[list[tuple[str, str]]] = [[]]
-    left = room
+def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:
+    """The backends that have parts, each with what it has."""
+    entries = []
     for backend in looks:
         mine = [part for part in parts if part.backend == backend]
         if not mine:
             continue
         words = f"{backend}: {len(mine)} part{'s' if len(mine) > 1 else ''}"
         words += f", {time_together(mine)}" if any(part.seconds for part in mine) else ""
+        entries.append((backend, words))
+    return entries
+
+
+def _in_rows(entries: list[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
+    """None of them wider than there is room."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    left = room
+    for backend, words in entries:
         if rows[-1] and left < _entry_width(words):
             rows.append([])
             left = room
@@ -278,7 +286,8 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         told = [
             (f"{len(of)} on {name}: {time_together(of)}", "", name) for name, of in backends.items()
         ]
-        return [*told, (box.label, "", ""), ("gives", shape_text(box.type), "")]
+        gives = [("gives", shape_text(box.type), "")] if box.type else []
+        return [*told, (box.label, "", ""), *gives]
     known = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
     groups = [(*each, len(list(group))) for each, group in itertools.groupby(known)]
     counts = [count for _, _, count in groups]

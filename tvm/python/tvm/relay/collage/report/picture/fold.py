@@ -22,7 +22,8 @@ _FEWEST_INPUTS = 4
 @dataclasses.dataclass(frozen=True)
 class Fold(Box):
     """Several parts, or several inputs, as one box; backend: that of all its parts, or "" where
-    they have several; seconds: the sum of those that are known."""
+    they have several; type: "" where others read what several of them give; seconds: the sum of
+    those that are known."""
 
     boxes: tuple[Box, ...] = ()
 
@@ -63,7 +64,12 @@ def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:
         if pair[0] != pair[1]:
             values.setdefault(pair, {}).update(dict.fromkeys(edge.values))
     edges = [Edge(*pair, tuple(found)) for pair, found in values.items()]
-    return BoxGraph([_one([graph.boxes[k] for k in run], net) for run in runs], edges)
+    read = {edge.source for edge in graph.edges if place[edge.source] != place[edge.target]}
+    boxes = []
+    for run in runs:
+        gives = [graph.boxes[k].type for k in run if k in read]
+        boxes.append(_one([graph.boxes[k] for k in run], net, gives[0] if len(gives) == 1 else ""))
+    return BoxGraph(boxes, edges)
 
 
 def _runs(boxes: Sequence[Box], order: Sequence[int], most: int) -> list[list[int]]:
@@ -79,8 +85,8 @@ def _runs(boxes: Sequence[Box], order: Sequence[int], most: int) -> list[list[in
     return runs
 
 
-def _one(boxes: Sequence[Box], net: Net) -> Box:
-    """What boxes that are folded look like."""
+def _one(boxes: Sequence[Box], net: Net, gives: str) -> Box:
+    """What boxes that are folded look like; `gives`: the type of what others read of them."""
     if len(boxes) == 1:
         return boxes[0]
     nodes = tuple(node for box in boxes for node in box.nodes)
@@ -91,7 +97,7 @@ def _one(boxes: Sequence[Box], net: Net) -> Box:
         backend=backends.pop() if len(backends) == 1 else "",
         nodes=nodes,
         label=f"{len(boxes)} inputs" if is_input else net.label(nodes),
-        type=boxes[-1].type,
+        type=gives,
         seconds=_seconds(boxes) if any(box.seconds is not None for box in boxes) else None,
         flags=tuple(dict.fromkeys(flag for box in boxes for flag in box.flags)),
         boxes=tuple(boxes),
