@@ -33,6 +33,7 @@ from tvm.relay.collage.file_kinds import is_model, kind_of
         ("a", json.dumps(made_report(1)).encode(), "a report"),
         ("a", b'{"plan": ', "JSON that is cut off or damaged (Expecting value"),
         ("a", b"[1]", "JSON of another kind"),
+        ("a", b'{"a": 1}\n{"a": 2}\n{', "lines of JSON of another kind"),
         ("a", "é".encode(), "a text"),
         ("a", b"\xff\xfe", "a binary file"),
         ("a", b"abc\0", "a binary file"),

@@ -103,6 +103,13 @@ def test_unknown_backend():
         backends.get_backend("dnn")
 
 
+def test_a_misspelt_name_is_found_by_a_backends_or_its_librarys_name():
+    meant = backends.which_was_meant
+    assert meant("onednn", ["dnnl", "cblas"]) == meant("DNNL", ["dnnl"]) == ", did you mean dnnl?"
+    assert meant("acll", ["ACL", "dnnl"]) == ", did you mean ACL?"
+    assert meant("oneDNN", ["cblas"]) == meant("quite another", ["dnnl"]) == ""
+
+
 def test_unavailable_backend(doubler, monkeypatch):
     monkeypatch.setattr(doubler, "available", lambda: "this machine doubles nothing")
     with pytest.raises(backends.BackendUnavailableError, match="'doubler'.*doubles nothing"):

@@ -52,6 +52,7 @@ def test_times_that_are_compared_have_the_unit_that_the_largest_has_alone():
     assert times_alike(7.542e-3) == [time_text(7.542e-3, ())] == ["7.54 ms"]
     assert times_alike(0.9e-3, 1.2e-3, 0.0) == ["0.9 ms", "1.2 ms", "0 ms"]
     assert times_alike(31e-6, 1.2) == ["31 us", "1.2 s"] and times_alike(0.0) == ["0 ns"]
+    assert times_alike(1234.0, 1.0) == ["1234 s", "1 s"]
     assert times_alike(0.99951e-3) == ["1 ms"] and times_alike(0.9994e-3) == ["999 us"]
 
 

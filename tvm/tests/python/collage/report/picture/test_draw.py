@@ -112,6 +112,21 @@ def test_the_legend_and_remarks_stay_on_the_page():
     assert all(line in shown and len(shown[line]) == 0 for line in picture.remarks), "cut"
 
 
+def test_the_page_is_as_wide_as_the_longest_entry_of_the_legend():
+    report = made_report(1)
+    report["functions"][0]["graph"]["costed"] = []
+    parts = report["placements"]["functions"][0]["parts"]
+    for part in parts:
+        part["backend"] = "a_backend_with_a_long_name"
+        part["cost"]["flags"] = ["estimated", "noisy", "busy", "unverified"]
+    parts[0]["cost"]["seconds"] = None
+    picture = picture_of(report)
+    [[(_, words)]] = picture.legend
+    root = ElementTree.fromstring(to_svg(picture))
+    [entry] = [each for each in root.iter(f"{SPACE}text") if each.text == words]
+    assert float(entry.get("x")) + 6 * len(words) < picture.width
+
+
 def test_boxes_lie_on_the_page_and_on_nothing_else():
     picture = picture_of(made_report(4))
     boxes = range(len(picture.graph.boxes))

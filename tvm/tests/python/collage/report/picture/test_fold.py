@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes folded into few: what any fold must keep, and which boxes are folded."""
 
+import dataclasses
 import importlib.util
 import itertools
 import random
@@ -51,6 +52,17 @@ def chain(*seconds, backends="alpha"):
 def held(graph):
     """The operators of each box of parts."""
     return [box.nodes for box in graph.boxes if box.kind == "part"]
+
+
+def test_a_folded_box_gives_what_others_read_of_it_if_that_is_one():
+    """Of 0 both 1 and 2 read, and of these 3."""
+    whole = graph_of([1.0, 1.0, 1.0, 9.0], [(0, 1), (0, 2), (1, 3), (2, 3)])
+    whole = BoxGraph(
+        [dataclasses.replace(box, type=f"type{k}") for k, box in enumerate(whole.boxes)],
+        whole.edges,
+    )
+    assert [box.type for box in folded(whole, 2).boxes] == ["", "type3", "type4"]
+    assert [box.type for box in folded(whole, 1).boxes] == ["type3", "type4"]
 
 
 @pytest.mark.parametrize("seed", range(30))
