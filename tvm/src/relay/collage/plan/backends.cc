@@ -10,10 +10,12 @@ std::string SecondsText(double seconds) {
   constexpr std::pair<const char*, double> kUnits[] = {
       {"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
   for (const auto& [unit, scale] : kUnits) {
-    if (seconds < scale && scale > 1e-9) continue;
+    if (seconds < 0.9995 * scale && scale > 1e-9) continue;
     char text[32];
-    const auto format = std::chars_format::general;
-    const auto end = std::to_chars(text, text + sizeof(text), seconds / scale, format, 3).ptr;
+    const double told = seconds / scale;
+    const bool is_whole = told >= 999.5;
+    const auto format = is_whole ? std::chars_format::fixed : std::chars_format::general;
+    const auto end = std::to_chars(text, text + sizeof(text), told, format, is_whole ? 0 : 3).ptr;
     return std::string(text, end) + " " + unit;
   }
   return "";

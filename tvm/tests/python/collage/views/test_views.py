@@ -259,7 +259,9 @@ def test_a_free_candidate_costs_nothing_without_being_asked_for(backend):
     assert free.backend == "host" and free.cost.Summary() == "estimated 0 ns"
 
 
-@pytest.mark.parametrize("seconds", [0.0, 2.5e-9, 1.25e-6, 0.0123456, 1.0, 59.96, 12345.0])
+@pytest.mark.parametrize(
+    "seconds", [0.0, 2.5e-9, 1.25e-6, 9.996e-4, 0.0123456, 1.0, 59.96, 999.6, 12345.0]
+)
 def test_costs_read_the_same_from_either_language(backend, seconds):
     made_up = collage.measure.Cost.estimated(seconds, "made up")
     estimator = collage.CostEstimator()

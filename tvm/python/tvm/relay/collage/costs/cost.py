@@ -263,4 +263,4 @@ def format_seconds(seconds: float, unit: str = "") -> str:
     """Three significant digits with its unit, or with the one that is given: 1.23 ms."""
     unit = unit or unit_of(seconds)
     told = seconds / UNITS[unit]
-    return f"{told:{'.0f' if abs(told) >= 1000 else '.3g'}} {unit}"
+    return f"{told:{'.0f' if abs(told) >= 999.5 else '.3g'}} {unit}"
