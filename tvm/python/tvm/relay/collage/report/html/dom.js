@@ -51,7 +51,8 @@ function formatSeconds(seconds) {
     ["us", 1e-6],
     ["ns", 1e-9],
   ]) {
-    if (seconds >= 0.9995 * scale || unit === "ns") return `${threeDigits(seconds / scale)} ${unit}`;
+    if (seconds >= 0.9995 * scale || unit === "ns")
+      return `${threeDigits(seconds / scale)} ${unit}`;
   }
 }
 
