@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -290,9 +291,44 @@ def on_a_terminal(kind):
         os.close(ours)
 
 
+def test_a_long_step_is_told_of_again_while_nothing_changes_but_not_in_a_pause():
+    clock, shown = Clock(), threading.Event()
+    told = []
+
+    class Recorder(View):
+        def show(self, state):
+            told.append((state.text, state.seconds, state.eta_seconds))
+            shown.set()
+
+    def next_told():
+        shown.clear()
+        assert shown.wait(5.0), "nothing was told"
+        return told[-1]
+
+    with phase("kernels", Recorder(), clock, every=0.01) as running:
+        running.update(0, 4, "convolution", {})
+        clock.now = 2.0
+        assert next_told() == ("convolution", 2.0, None)
+        running.update(1, 4, "dense", {})
+        clock.now = 36.0
+        next_told()  # it may have begun before the clock was set
+        assert next_told() == ("dense", 36.0, 108.0)
+        running.pause()
+        clock.now = 90.0
+        count = len(told)
+        time.sleep(0.1)
+        assert len(told) == count
+        running.resume()
+        running.update(1, 4, "dense", {})
+        assert next_told() == ("dense", 36.0, 108.0), "a pause is no work"
+    count = len(told)
+    time.sleep(0.1)
+    assert len(told) == count, "the phase has ended"
+
+
 def test_a_step_that_tells_nothing_is_told_of():
     stream = io.StringIO()
-    with one_step("finding", "net.onnx", "json", stream, every=0.2):
+    with one_step("finding", "net.onnx", "json", stream):
         time.sleep(1.5)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert lines and {line["phase"] for line in lines} == {"finding"}

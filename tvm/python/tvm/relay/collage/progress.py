@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import threading
 import time
@@ -20,6 +19,8 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 KINDS = ("auto", "rich", "lines", "quiet", "json")
 _QUIET_SECONDS = 1.0
+# Between two times that the same is told, so that people see that work goes on.
+_TOLD_SECONDS = 1.0
 # Between two lines of JSON.
 _JSON_SECONDS = 1.0
 # Between two lines of text, and before the first.
@@ -98,10 +99,7 @@ class TextLines(View):
         if state.seconds < self._next:
             return
         self._next = state.seconds + _LINE_SECONDS
-        text = f"collage: {state.phase}: {state.text}, {state.seconds:.0f} s"
-        if round(state.eta_seconds or 0):
-            text += f", about {state.eta_seconds:.0f} s to go"
-        print(text, file=self._stream, flush=True)
+        print(f"collage: {state.phase}: {_text(state)}", file=self._stream, flush=True)
 
 
 class RichBar(View):
@@ -118,8 +116,7 @@ class RichBar(View):
             self._bar = self._make_bar()
             self._bar.start()
             self._task = self._bar.add_task(state.phase, total=state.total, text="")
-        eta = f", {state.eta_seconds:.0f} s to go" if round(state.eta_seconds or 0) else ""
-        self._bar.update(self._task, completed=state.done, total=state.total, text=state.text + eta)
+        self._bar.update(self._task, completed=state.done, total=state.total, text=_text(state))
 
     def hide(self) -> None:
         if self._bar is not None:
@@ -136,6 +133,11 @@ class RichBar(View):
             console=self._console,
             transient=True,
         )
+
+
+def _text(state: State) -> str:
+    left = round(state.eta_seconds or 0)
+    return f"{state.text}, {state.seconds:.0f} s" + (f", about {left} s to go" if left else "")
 
 
 def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
@@ -156,13 +158,14 @@ def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
 
 
 class Phase:
-    """One piece of work on a clock: tells a view how far it is, once a second has passed.
+    """One piece of work on a clock: tells a view how far it is, once a second has passed, and again
+    every so many seconds while nothing changes, from a thread of its own.
 
-    It may pause: then the view is hidden and the clock stands still until it resumes. The time left
-    is told by what the steps done took, without the time in which others had the CPUs. Steps that
-    the first update tells as done already took none of it, and steps of another kind, which count
-    from the beginning again, tell nothing of each other. is_open: more steps may come than are
-    known, so that nobody can tell the time left.
+    It may pause: then the view is hidden and the clock stands still until it resumes, and nothing
+    is told until the next update. The time left is told by what the steps done took, without the
+    time in which others had the CPUs. Steps that the first update tells as done already took none
+    of it, and steps of another kind, which count from the beginning again, tell nothing of each
+    other. is_open: more steps may come than are known, so that nobody can tell the time left.
     """
 
     def __init__(
@@ -171,16 +174,19 @@ class Phase:
         view: View,
         clock: Callable[[], float] = time.monotonic,
         is_open: bool = False,
+        every: float = _TOLD_SECONDS,
     ) -> None:
-        self._name, self._view, self._clock = name, view, clock
+        self._name, self._view, self._clock, self._every = name, view, clock, every
         self._is_open = is_open
         self._before = 0.0  # seconds up to the last pause
-        self._began = clock()
+        self._began: float | None = clock()  # None in a pause
         self._is_shown = False
-        self._done = math.inf  # at the last update; before the first, none can go on from it
+        self._last: _Update | None = None
         self._first = 0  # done when steps of this kind began
         self._not_worked = 0.0  # seconds of waiting, and before steps of this kind began
         self._waited_at: float | None = None  # when it was told last, if nothing was done since
+        self._lock = threading.RLock()  # the worker's thread and the teller's both show
+        self._teller: _Teller | None = None
 
     def update(
         self,
@@ -192,13 +198,44 @@ class Phase:
     ) -> None:
         """So many steps of all are done; `text` and `counts` say it for people and in JSON.
         is_waiting: others have the CPUs, which is told again and again until they let go."""
-        seconds = self._before + self._clock() - self._began
-        if is_waiting and self._waited_at is not None:
-            self._not_worked += seconds - self._waited_at
-        self._waited_at = seconds if is_waiting else None
-        if done < self._done or done == self._first:
-            self._first, self._not_worked = done, seconds
-        self._done = done
+        with self._lock:
+            seconds = self._seconds()
+            if is_waiting and self._waited_at is not None:
+                self._not_worked += seconds - self._waited_at
+            self._waited_at = seconds if is_waiting else None
+            if self._last is None or done < self._last.done or done == self._first:
+                self._first, self._not_worked = done, seconds
+            self._last = _Update(done, total, text, counts, is_waiting)
+            self._show()
+        if self._teller is None and self._began is not None:
+            self._teller = _Teller(self._tell_again, self._every)
+
+    def pause(self) -> None:
+        if self._teller is not None:
+            self._teller.stop()
+            self._teller = None
+        with self._lock:
+            self._before, self._began = self._seconds(), None
+            if self._is_shown:
+                self._view.hide()
+            self._is_shown = False
+
+    def resume(self) -> None:
+        with self._lock:
+            self._began = self._clock()
+
+    def end(self) -> None:
+        self.pause()
+        self._view.end()
+
+    def _seconds(self) -> float:
+        return self._before + (0.0 if self._began is None else self._clock() - self._began)
+
+    def _show(self) -> None:
+        """The last update, as of now."""
+        if self._last is None or self._began is None:
+            return
+        seconds, (done, total, text, counts, is_waiting) = self._seconds(), self._last
         worked = done - self._first
         is_known = worked > 0 and not is_waiting and not self._is_open
         eta = (seconds - self._not_worked) * (total - done) / worked if is_known else None
@@ -206,27 +243,47 @@ class Phase:
             self._is_shown = True
             self._view.show(State(self._name, done, total, text, counts, seconds, eta))
 
-    def pause(self) -> None:
-        self._before += self._clock() - self._began
-        self._began = self._clock()
-        if self._is_shown:
-            self._view.hide()
-        self._is_shown = False
+    def _tell_again(self) -> None:
+        with self._lock:
+            self._show()
 
-    def resume(self) -> None:
-        self._began = self._clock()
 
-    def end(self) -> None:
-        self.pause()
-        self._view.end()
+class _Teller:
+    """A thread that calls `tell` every so many seconds until it is stopped."""
+
+    def __init__(self, tell: Callable[[], None], every: float) -> None:
+        self._tell, self._every = tell, every
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(self._every):
+            self._tell()
+
+
+class _Update(NamedTuple):
+    done: int
+    total: int
+    text: str
+    counts: Mapping[str, Any]
+    is_waiting: bool
 
 
 @contextlib.contextmanager
 def phase(
-    name: str, view: View, clock: Callable[[], float] = time.monotonic, is_open: bool = False
+    name: str,
+    view: View,
+    clock: Callable[[], float] = time.monotonic,
+    is_open: bool = False,
+    every: float = _TOLD_SECONDS,
 ) -> Iterator[Phase]:
     """A Phase that ends with the block."""
-    running = Phase(name, view, clock, is_open)
+    running = Phase(name, view, clock, is_open, every)
     try:
         yield running
     finally:
@@ -255,9 +312,11 @@ def steps(
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
     is_open: bool = False,
+    every: float = _TOLD_SECONDS,
 ) -> Iterator[OnStep]:
-    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open: see Phase."""
-    with phase(name, make_view(kind, stream), clock, is_open) as running:
+    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open, every: see
+    Phase."""
+    with phase(name, make_view(kind, stream), clock, is_open, every) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
             counts = {"step": step, "done": done, "total": total}
@@ -268,24 +327,12 @@ def steps(
 
 @contextlib.contextmanager
 def one_step(
-    name: str, step: str, kind: str = "auto", stream: TextIO | None = None, every: float = 1.0
+    name: str, step: str, kind: str = "auto", stream: TextIO | None = None
 ) -> Iterator[None]:
-    """Show a phase that is the block, a single step which tells nothing meanwhile: a thread of its
-    own does, every so many seconds."""
+    """Show a phase that is the block, a single step which tells nothing meanwhile."""
     with steps(name, kind, stream) as on_step:
-        is_done = threading.Event()
-
-        def tell() -> None:
-            while not is_done.wait(every):
-                on_step(step, 0, 1)
-
-        teller = threading.Thread(target=tell, daemon=True)
-        teller.start()
-        try:
-            yield
-        finally:
-            is_done.set()
-            teller.join()
+        on_step(step, 0, 1)
+        yield
 
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:

@@ -54,7 +54,7 @@ def test_info_tells_classes_and_what_no_log_knows(log, capsys):
     text = capsys.readouterr().out
     assert f"class {kernel(conv).kind}: 1 kernel, 100 % of the time" in text
     [line] = [line for line in text.splitlines() if "2 trials" in line]
-    assert line == "  1 x conv, 1x4x8x8x4, 2 trials, best 1000.0 us"
+    assert line == "  1 x conv, 1x4x8x8x4, 2 trials, best 1 ms"
     assert "1 workloads have trials" in text
 
 

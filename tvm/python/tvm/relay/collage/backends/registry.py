@@ -196,7 +196,8 @@ def get_backend(name: str) -> Backend:
     """Return the backend of that name; UnknownBackendError lists the known ones."""
     if name not in _BACKENDS:
         known = ", ".join(sorted(_BACKENDS)) or "none"
-        raise UnknownBackendError(f"unknown backend {name!r}; known: {known}")
+        meant = which_was_meant(name, _BACKENDS)
+        raise UnknownBackendError(f"unknown backend {name!r}{meant}; known: {known}")
     return _BACKENDS[name]
 
 

@@ -24,7 +24,8 @@ class Progress:
     ) -> None:
         self._phase = Phase("measuring", view or View(), clock, is_open=True)
         self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
-        self._changed()  # The phase counts its steps from here.
+        self._changed()  # The phase counts its steps from here, and its time from begin().
+        self._phase.pause()
 
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
         """A call of estimate() begins: what it adds to the counts."""
@@ -32,6 +33,7 @@ class Progress:
         self.total += total
         self.cached += cached
         self.stored += stored
+        self._changed()
 
     def on_built(self) -> None:
         """A candidate was built."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ...costs.cost import format_seconds
 from ...errors import OptionError
 from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
@@ -133,5 +134,5 @@ def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
 
 def _kernel_text(row: dict[str, Any]) -> str:
     tried = f", {row['trials']} trial{'s' * (row['trials'] > 1)}" if row["trials"] else ""
-    best = f", best {1e6 * row['seconds']:.1f} us" if row["seconds"] else ""
+    best = f", best {format_seconds(row['seconds'])}" if row["seconds"] else ""
     return f"{row['calls']} x {row['text']}{tried}{best}"

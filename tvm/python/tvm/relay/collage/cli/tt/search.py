@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...costs.cost import format_seconds
 from ...errors import CollageError
 from ...progress import steps
 from ...transfer.kernel import Kernel
-from ...transfer.kernel_text import kernel_text, texts_of
+from ...transfer.kernel_text import texts_of
 from ...transfer.log import read_ansor, sources_of
 from ...transfer.timeline import model_seconds, timeline, transfer_seconds
 from ...tuner.pipeline import autoschedule, one_worker, transfer_to
@@ -112,11 +113,9 @@ def _autoschedule(options: argparse.Namespace) -> int:
                 on_step,
                 _matcher(options, model.kernels),
             )
-    # The same text may be of several kernels.
-    names = {
-        kernel.workload: kernel.name if options.json else f"{kernel_text(kernel)} ({kernel.name})"
-        for kernel in model.kernels
-    }
+    names = {each.workload: each.name for each in model.kernels}
+    if not options.json:
+        names = texts_of(model.kernels)
     counts = {"kernels": len(names), "searched": len(names) - len(failed)}
     print_facts(
         options,
@@ -203,7 +202,7 @@ def _transfer(options: argparse.Namespace) -> int:
         print(json.dumps({**summary, "reasons": reasons, "rows": rows}, indent=1))
     else:
         for row in rows:
-            best = "-" if row["seconds"] is None else f"{1e6 * row['seconds']:.1f} us"
+            best = "-" if row["seconds"] is None else format_seconds(row["seconds"])
             print(f"{row['text']}: {best} of {row['trials']} trials")
         print_facts(options, summary)
     return 0 if served else 1
