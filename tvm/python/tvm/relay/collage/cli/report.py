@@ -24,7 +24,7 @@ from ..report import (
     print_report,
     write_form,
 )
-from .decisions import READS, read_report
+from .decisions import READS, check_decision_path, placement_in, read_report, write_decision
 from .parser import add_progress
 
 
@@ -38,7 +38,10 @@ def add_parser(commands: Any) -> None:
     )
     for form, meaning in FORMS.items():
         parser.add_argument(f"--{form}", metavar="OUT", type=Path, help=f"write {meaning}")
-    parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
+    parser.add_argument(
+        "--save-placement", metavar="OUT", type=Path, help="write the plan's placement, for replay"
+    )
+    parser.add_argument("--plan", help="write this plan, not what ships; any that was seen")
     parser.add_argument("--function", default="", help="draw this function, not the largest")
     boxes = f"most boxes of parts in a picture ({MOST_BOXES}), which neighbours share; 0: one each"
     parser.add_argument("--boxes", type=int, metavar="N", help=boxes)
@@ -50,17 +53,27 @@ def add_parser(commands: Any) -> None:
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     wanted = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
-    if (options.plan or options.function) and not wanted:
+    placement = options.save_placement
+    if (options.plan or options.function) and not wanted and not (options.plan and placement):
         names = ", ".join(f"--{form}" for form in FORMS)
-        parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
+        parser.error(
+            f"--plan and --function say what to draw: name a file by one of {names}; or a "
+            "plan's placement by --save-placement"
+        )
     if options.boxes is not None and not wanted.keys() & PICTURES.keys():
         names = " or ".join(f"--{form}" for form in PICTURES)
         parser.error(f"--boxes says how many boxes a picture has: name a file by {names}")
     for form, path in wanted.items():
         check_file_path(str(path), f"--{form}")
+    if placement:
+        check_decision_path(placement)
     report = read_report(options.file)
     if wanted:
         _write(report, wanted, options)
+    if placement:
+        write_decision(placement, placement_in(options.file, options.plan), report)
+        wanted["placement"] = placement
+        _tell_of(placement, options)
     if options.json:
         ships, latency, advice = head_lines(report)
         written = {"written": {form: str(path) for form, path in wanted.items()}} if wanted else {}
@@ -80,5 +93,9 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
     for form, path in wanted.items():
         with one_step("drawing", path.name, options.progress):
             write_form(report, form, path, options.plan, options.function, boxes)
-        if not options.json:
-            print(f"wrote {path}")
+        _tell_of(path, options)
+
+
+def _tell_of(path: Path, options: argparse.Namespace) -> None:
+    if not options.json:
+        print(f"wrote {path}")
