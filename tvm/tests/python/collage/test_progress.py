@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -177,6 +178,19 @@ def test_the_guards_json_lines_follow_the_schema_too():
     assert [errors(SCHEMA, line) for line in lines] == [[], []]
     assert lines[0]["eta_seconds"] is None and lines[1]["step"] == "measuring"
     assert errors(SCHEMA, {**lines[0], "phase": "other"})
+
+
+def test_the_schema_and_the_page_know_the_phases_that_the_code_names():
+    sources = (ROOT / "tvm/python/tvm/relay/collage").rglob("*.py")
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r'\b(?:steps|one_step)\(\s*"([a-z ]+)"', path.read_text())
+    }
+    assert {"guard", "comparing", "importing"} <= named
+    assert sorted(named) == SCHEMA["$defs"]["steps"]["properties"]["phase"]["enum"]
+    page = (ROOT / "docs/progress.md").read_text()
+    assert [name for name in named if f"`{name}` (" not in page] == []
 
 
 def test_lines_of_text_come_every_ten_seconds():

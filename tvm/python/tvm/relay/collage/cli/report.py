@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CollageError
 from ..files import check_file_path
+from ..progress import one_step
 from ..report import (
     FORMS,
     MOST_BOXES,
@@ -24,6 +25,7 @@ from ..report import (
     write_form,
 )
 from .decisions import READS, read_report
+from .parser import add_progress
 
 
 def add_parser(commands: Any) -> None:
@@ -40,6 +42,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--function", default="", help="draw this function, not the largest")
     boxes = f"most boxes of parts in a picture ({MOST_BOXES}), which neighbours share; 0: one each"
     parser.add_argument("--boxes", type=int, metavar="N", help=boxes)
+    add_progress(parser)
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
     parser.reads = READS
     parser.set_defaults(run=lambda options: _run(parser, options))
@@ -75,6 +78,7 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
         raise CollageError(f"{options.file}: " + error.text) from error
     boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
-        write_form(report, form, path, options.plan, options.function, boxes)
+        with one_step("drawing", path.name, options.progress):
+            write_form(report, form, path, options.plan, options.function, boxes)
         if not options.json:
             print(f"wrote {path}")
