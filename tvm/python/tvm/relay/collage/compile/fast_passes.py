@@ -15,7 +15,8 @@
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that
-  is folded with numpy, too, for which the functions that DefuseOps returns are typed.
+  is folded with numpy, too, for which the functions that DefuseOps returns are typed. Those that no
+  record is for stay TVM's own (see `unserved_products`).
 - Loops of kernels that do little run on one thread (see `small_loops`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
@@ -48,6 +49,7 @@ from .one_row import lay_in_rows
 from .rewriting import type_in_place
 from .scale_axis import fence_products, remove_fences
 from .small_loops import run_small_loops_on_one_thread
+from .unserved_products import unserved_products
 from .vector_math import VECTOR_MATH, has_vector_math
 
 # Typed functions remembered; a pipeline works on the newest few.
@@ -174,7 +176,7 @@ def fast_passes(opt_level: int | None = None) -> Iterator[FastPasses]:
             config=dict(current.config.items()),
         )
     try:
-        with context, remembered_build_info(), exact_bytes(), matmul_axes():
+        with context, remembered_build_info(), exact_bytes(), matmul_axes(), unserved_products():
             yield instrument
     finally:
         instrument.stop()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives products that no record of Ansor's is for the kernels that TVM has for them without Ansor.
+
+Where the PassContext has TVM use Ansor's records, TVM 0.19 takes all dense layers and batched
+products for kernels that Ansor has a schedule for: weights are not packed, and one without a record
+gets loops that nobody scheduled, many times slower than TVM's own. A log that serves one layer of a
+net so makes its others slow. Here such a product is one as in a build without records.
+
+A product has its record by the shapes of its operands, which the record's workload lists with those
+of whatever is fused to it. That they are all there does not say that there is a record; that one is
+missing says that there is none, and nothing changes for the rest. While TVM extracts the kernels
+that Ansor is to search for, all products are Ansor's. Test: compile/test_unserved_products.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tvm
+from tvm import auto_scheduler
+from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
+from tvm.auto_scheduler.relay_integration import TracingEnvironment, TracingMode
+from tvm.relay.backend import te_compiler
+from tvm.relay.op.strategy.generic import get_auto_scheduler_rewritten_layout
+
+from ..shared_patch import SharedPatch
+from .thread_contexts import of_this_thread
+
+_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
+_KEY = "relay.backend.use_auto_scheduler"
+
+
+@contextlib.contextmanager
+def unserved_products() -> Iterator[None]:
+    """Context in which builds, those for Ansor's records, too, take TVM's own kernels for them."""
+    with _PATCH.inside():
+        yield
+
+
+def _select(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def select(op: Any, attrs: Any, inputs: Sequence[Any], *args: Any, **keywords: Any) -> Any:
+        is_ansors = auto_scheduler.is_auto_scheduler_enabled() and not _is_extracting()
+        if not is_ansors or op.name not in _PRODUCTS or _may_be_served(attrs, inputs):
+            return stock(op, attrs, inputs, *args, **keywords)
+        current = tvm.transform.PassContext.current()
+        config = {**dict(current.config.items()), _KEY: False}
+        with tvm.transform.PassContext(opt_level=current.opt_level, config=config):
+            return stock(op, attrs, inputs, *args, **keywords)
+
+    return select
+
+
+def _is_extracting() -> bool:
+    tracing = TracingEnvironment.current
+    return tracing is not None and tracing.tracing_mode != TracingMode.PREPARE_LAYOUT_REWRITE
+
+
+def _may_be_served(attrs: Any, inputs: Sequence[Any]) -> bool:
+    if get_auto_scheduler_rewritten_layout(attrs):  # its weight has another shape by now
+        return True
+    shapes = [tuple(getattr(dim, "value", None) for dim in each.shape) for each in inputs]
+    context = of_this_thread(DispatchContext.current)
+    while not isinstance(context, FallbackContext):
+        # A context of somebody's own, or one that takes records of other shapes, may serve all.
+        if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
+            return True
+        tables = (context.best_by_model, context.best_by_targetkey)
+        workloads = [row for table in tables for rows in table.values() for row in rows.values()]
+        for arguments in (each for row in workloads for each in row):
+            if not arguments or all(_has(arguments, shape) for shape in shapes):
+                return True
+        context = of_this_thread(context._old_ctx)
+    return False
+
+
+def _has(arguments: Sequence[Any], shape: Sequence[int | None]) -> bool:
+    """Whether a workload's arguments, shapes in one row, have this one."""
+    size = len(shape)
+    starts = range(len(arguments) - size + 1)
+    return any(tuple(arguments[start : start + size]) == tuple(shape) for start in starts)
+
+
+_PATCH = SharedPatch.of_attribute(te_compiler, "select_implementation", _select)
