@@ -25,7 +25,8 @@ net = demo.make_net(options.pixels)
 # package has no schedules for this kind of CPU, Ansor searches those of a smaller net first.
 
 # %%
-folder = tempfile.mkdtemp(prefix="collage-demo-")
+scratch = tempfile.TemporaryDirectory(prefix="collage-demo-")
+folder = scratch.name
 rows, results = [], {}
 for row, result in demo.searches(net, folder, options):
     rows.append(row)
@@ -40,6 +41,7 @@ for row, result in demo.searches(net, folder, options):
 
 # %%
 demo.add_latencies(rows, results, folder, options)
+scratch.cleanup()
 for row in rows:
     print(demo.latency_text(row))
 picture = OUTPUT / "autotune.png"

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -179,6 +180,19 @@ def test_the_guards_json_lines_follow_the_schema_too():
     assert errors(SCHEMA, {**lines[0], "phase": "other"})
 
 
+def test_the_schema_and_the_page_know_the_phases_that_the_code_names():
+    sources = (ROOT / "tvm/python/tvm/relay/collage").rglob("*.py")
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r'\b(?:steps|one_step)\(\s*"([a-z ]+)"', path.read_text())
+    }
+    assert {"guard", "comparing", "importing"} <= named
+    assert sorted(named) == SCHEMA["$defs"]["steps"]["properties"]["phase"]["enum"]
+    page = (ROOT / "docs/progress.md").read_text()
+    assert [name for name in named if f"`{name}` (" not in page] == []
+
+
 def test_lines_of_text_come_every_ten_seconds():
     assert lines_of(TextLines, measuring, 4.0) == [
         f"collage: measuring: {done}/4 candidates so far, 2 from memory, 3 from the store, "
@@ -264,7 +278,7 @@ progress.end()
 """
 
 
-def on_a_terminal(kind):
+def on_a_terminal(kind, **variables):
     """(standard output, what a terminal at standard error gets) of a process that measures."""
     ours, theirs = pty.openpty()
     try:
@@ -272,7 +286,7 @@ def on_a_terminal(kind):
             [sys.executable, "-c", ON_A_TERMINAL.format(kind=kind)],
             stdout=subprocess.PIPE,
             stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "120", **variables},
         )
         os.close(theirs)
         shown = b""
@@ -341,6 +355,12 @@ def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():
     assert "measuring" in shown and "\u2501" in shown  # the bar itself
     assert "2/2 candidates so far, 7 from memory, 5 from the store, 1 failed" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_a_bar_has_colours_but_where_nobody_wants_them():
+    coloured = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9|10)[0-9](?:;[0-9]+)*m")
+    assert coloured.search(on_a_terminal("rich")[1])
+    assert not coloured.search(on_a_terminal("rich", NO_COLOR="1")[1])
 
 
 def test_quiet_is_silent_on_a_terminal_too():

@@ -35,7 +35,7 @@ SCRIPTS = Path(sys.executable).parent
 MODEL = re.compile(r"\.venv/lib/python3\.11/site-packages/((\w+)/\S+\.onnx)")
 PROGRAMS = {"collage": main, "tvmc": _main}
 # One backend and few rounds are enough where nobody asks for figures.
-QUICK = "measure-seconds=0.01 workers=1 guard-rounds=3 guard-seconds=0.1 progress=quiet".split()
+QUICK = ("measure-seconds=0.01", "workers=1", "guard-rounds=3", "guard-seconds=0.1")
 SEARCH = ["--backends=dnnl", *(f"--{option}" for option in QUICK)]
 # More arguments of a command. The report has the name that docs/report.md gives it.
 MORE = {

@@ -45,7 +45,7 @@ from .options import CollageOptions
 from .placement import Placement, load_placement
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
-from .progress import steps
+from .progress import one_step, steps
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
@@ -107,15 +107,17 @@ def optimize(
             )
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
-    make_built = functools.partial(_build, found, context, build_options or {})
+    make_built = functools.partial(_build, found, context, build_options or {}, options.progress)
     return found.built_by(make_built)
 
 
-def _build(found: Result, context: tvm.transform.PassContext, build_options: dict) -> Built:
+def _build(
+    found: Result, context: tvm.transform.PassContext, build_options: dict, progress: str
+) -> Built:
     """What ships: the guard's library, or one that is built as it was decided for."""
     library = found.library
     if library is None:
-        with context, found.records.in_force():
+        with context, found.records.in_force(), one_step("building", found.plan, progress):
             library = build_whole(found.mod, found.host, found.executor, build_options)
     return Built.of_library(library, found.mod)
 
@@ -136,7 +138,7 @@ def _optimize(
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
     clock = Phases()
-    with clock.phase("prepare"):
+    with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
         prepared = prepare(mod, params, targets.host, opt_level=None)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)

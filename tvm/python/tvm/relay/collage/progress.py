@@ -115,6 +115,7 @@ class RichBar(View):
         if self._bar is None:
             self._bar = self._make_bar()
             self._bar.start()
+            self._console.show_cursor()  # whoever ends the process at once leaves it so
             self._task = self._bar.add_task(state.phase, total=state.total, text="")
         self._bar.update(self._task, completed=state.done, total=state.total, text=_text(state))
 

@@ -99,7 +99,9 @@ def test_a_second_registration_has_its_own_naming_of_constants(doubler):
 
 
 def test_unknown_backend():
-    with pytest.raises(backends.UnknownBackendError, match="unknown backend 'dnn'; known: .*dnnl"):
+    with pytest.raises(
+        backends.UnknownBackendError, match="'dnn', did you mean dnnl.; known: .*dnnl"
+    ):
         backends.get_backend("dnn")
 
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from made_reports import made_report
+from tvm.relay.collage import load_placement
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.report import FORMS
 
@@ -101,6 +102,17 @@ def test_any_plan_that_was_seen_is_drawn(full, tmp_path, capsys):
     wanted = ["--svg", str(path), "--plan", "beta", "--function", "main"]
     assert main(["report", str(full), *wanted]) == 0
     assert "Plan beta" in path.read_text()
+
+
+def test_any_plan_that_was_seen_is_saved_for_replay(full, tmp_path, capsys):
+    path = tmp_path / "beta.json"
+    assert main(["report", str(full), "--save-placement", str(path), "--plan", "beta"]) == 0
+    assert capsys.readouterr().out == f"wrote {path}\n"
+    assert load_placement(path).plan == "beta"
+    # Its report lies beside it, so that it can be explained and drawn like any decision.
+    assert main(["report", str(path), "--json"]) == 0
+    assert main(["report", str(full), "--save-placement", str(path), "--plan", "gamma"]) == 2
+    assert load_placement(path).plan == "beta"
 
 
 @pytest.mark.parametrize(

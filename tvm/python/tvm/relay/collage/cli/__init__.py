@@ -76,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for name in _TVMS_LOGGERS:
         logging.getLogger(name).setLevel(logging.ERROR)
+    if options.quiet and "progress" in options and not is_json_lines(options):
+        options.progress = "quiet"
     is_silent = options.quiet and not (options.json or options.gives_data)
     try:
         with (

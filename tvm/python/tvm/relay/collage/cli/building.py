@@ -25,6 +25,7 @@ from ..module_check import check_fixed_shapes
 from ..optimizer import optimize
 from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
+from ..progress import one_step
 from ..result import Result
 from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
@@ -161,7 +162,10 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
     CollageError."""
     chosen = options_of(options)
     targets = targets_of(options, chosen)
-    with ended_by_interrupt(line_of("interrupted", options)):
+    with (
+        one_step("importing", options.model.name, chosen.progress),
+        ended_by_interrupt(line_of("interrupted", options)),
+    ):
         mod, params = load_model(options)
     check_fixed_shapes(mod, params, _WHO, shape_flags, str(options.model))
     return BuildRequest(mod, params, targets, chosen)

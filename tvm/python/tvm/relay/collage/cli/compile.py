@@ -12,13 +12,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..files import check_file_path, json_text, write_report, write_whole
+from ..files import check_file_path, write_report
 from ..options import option_table
 from ..placement import Placement
 from ..report import doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized
-from .decisions import placement_in, search_of, side_file
+from .decisions import check_decision_path, placement_in, search_of, write_decision
 
 # What a build by a decision depends on, which measures nothing.
 _OF_REPLAY = {
@@ -95,9 +95,9 @@ def _search(options: argparse.Namespace) -> int:
 
 
 def _decide(options: argparse.Namespace, library: str) -> int:
-    placement = options.save_placement or ""
-    check_file_path(placement, "--save-placement")
-    check_file_path(side_file(placement) if placement else "", "the report of --save-placement")
+    placement = options.save_placement
+    if placement:
+        check_decision_path(placement)
     result = optimized(options)
     report = result.report
     written = {"report": _report_path(options)}
@@ -105,8 +105,7 @@ def _decide(options: argparse.Namespace, library: str) -> int:
         result.save_library(library)
         written["library"] = library
     if placement:
-        result.save_placement(placement)
-        write_whole(side_file(placement), json_text(report) + "\n")
+        write_decision(placement, result.placement, report)
         written["placement"] = placement
     _tell(options, report, written)
     return 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..attached import attached_report, is_library, no_report
 from ..errors import CollageError, PlacementError, UnknownPlanError
 from ..file_kinds import is_model, is_placement, is_report, kind_of
-from ..files import parse_json, why_no_file
+from ..files import check_file_path, json_text, parse_json, why_no_file, write_whole
 from ..loaded import read_placements
 from ..named_options import option
 from ..placement import Placement, load_placement
@@ -38,6 +38,18 @@ class Decision(NamedTuple):
 def side_file(placement: str | os.PathLike) -> str:
     """Where the report of a placement's file lies."""
     return f"{os.fspath(placement)}.report"
+
+
+def check_decision_path(path: str | os.PathLike) -> None:
+    """Whether --save-placement can write its two files there. OptionError."""
+    check_file_path(os.fspath(path), "--save-placement")
+    check_file_path(side_file(path), "the report of --save-placement")
+
+
+def write_decision(path: str | os.PathLike, placement: Placement, report: dict[str, Any]) -> None:
+    """A placement, and its report beside it. PlacementError, OSError."""
+    placement.save(path)
+    write_whole(side_file(path), json_text(report) + "\n")
 
 
 def read_decision(path: str | os.PathLike) -> Decision:

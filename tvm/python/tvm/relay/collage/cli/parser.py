@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from ..errors import did_you_mean
 from ..logs import json_line
+from ..progress import KINDS
 
 # Where the parsed arguments of a command have it, if it shows its progress.
 _PROGRESS = ("progress", "collage_progress")
@@ -76,6 +77,16 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             error.message += did_you_mean(str(value), map(str, action.choices or ()))
             raise
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    """To a command that works for more than a second, and does not have the options of Collage."""
+    parser.add_argument(
+        "--progress",
+        choices=KINDS,
+        default="auto",
+        help="what is shown meanwhile: auto means rich on a terminal, else lines (default: auto)",
+    )
 
 
 def is_json_lines(options: argparse.Namespace) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CollageError
 from ..files import check_file_path
+from ..progress import one_step
 from ..report import (
     FORMS,
     MOST_BOXES,
@@ -23,7 +24,8 @@ from ..report import (
     print_report,
     write_form,
 )
-from .decisions import READS, read_report
+from .decisions import READS, check_decision_path, placement_in, read_report, write_decision
+from .parser import add_progress
 
 
 def add_parser(commands: Any) -> None:
@@ -36,10 +38,14 @@ def add_parser(commands: Any) -> None:
     )
     for form, meaning in FORMS.items():
         parser.add_argument(f"--{form}", metavar="OUT", type=Path, help=f"write {meaning}")
-    parser.add_argument("--plan", help="draw this plan, not what ships; any that was seen")
+    parser.add_argument(
+        "--save-placement", metavar="OUT", type=Path, help="write the plan's placement, for replay"
+    )
+    parser.add_argument("--plan", help="write this plan, not what ships; any that was seen")
     parser.add_argument("--function", default="", help="draw this function, not the largest")
     boxes = f"most boxes of parts in a picture ({MOST_BOXES}), which neighbours share; 0: one each"
     parser.add_argument("--boxes", type=int, metavar="N", help=boxes)
+    add_progress(parser)
     parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
     parser.reads = READS
     parser.set_defaults(run=lambda options: _run(parser, options))
@@ -47,17 +53,27 @@ def add_parser(commands: Any) -> None:
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     wanted = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
-    if (options.plan or options.function) and not wanted:
+    placement = options.save_placement
+    if (options.plan or options.function) and not wanted and not (options.plan and placement):
         names = ", ".join(f"--{form}" for form in FORMS)
-        parser.error(f"--plan and --function say what to draw: name a file by one of {names}")
+        parser.error(
+            f"--plan and --function say what to draw: name a file by one of {names}; or a "
+            "plan's placement by --save-placement"
+        )
     if options.boxes is not None and not wanted.keys() & PICTURES.keys():
         names = " or ".join(f"--{form}" for form in PICTURES)
         parser.error(f"--boxes says how many boxes a picture has: name a file by {names}")
     for form, path in wanted.items():
         check_file_path(str(path), f"--{form}")
+    if placement:
+        check_decision_path(placement)
     report = read_report(options.file)
     if wanted:
         _write(report, wanted, options)
+    if placement:
+        write_decision(placement, placement_in(options.file, options.plan), report)
+        wanted["placement"] = placement
+        _tell_of(placement, options)
     if options.json:
         ships, latency, advice = head_lines(report)
         written = {"written": {form: str(path) for form, path in wanted.items()}} if wanted else {}
@@ -75,6 +91,11 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
         raise CollageError(f"{options.file}: " + error.text) from error
     boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
-        write_form(report, form, path, options.plan, options.function, boxes)
-        if not options.json:
-            print(f"wrote {path}")
+        with one_step("drawing", path.name, options.progress):
+            write_form(report, form, path, options.plan, options.function, boxes)
+        _tell_of(path, options)
+
+
+def _tell_of(path: Path, options: argparse.Namespace) -> None:
+    if not options.json:
+        print(f"wrote {path}")

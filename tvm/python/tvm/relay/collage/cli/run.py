@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from typing import Any
 
@@ -19,7 +20,9 @@ from ..costs.statistics import Interval, median_interval
 from ..exec.arrays import save_arrays
 from ..files import check_file_path
 from ..loaded import load
+from ..progress import one_step
 from ..sample_inputs import Samples, load_samples
+from .parser import add_progress
 
 # Timed runs: at least so many, and for so long.
 _LEAST_RUNS, _SECONDS = 10, 2.0
@@ -46,6 +49,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
     parser.add_argument("--time", action="store_true", help="say how long a run takes")
+    add_progress(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.reads = "a library, which `collage compile MODEL -o LIB.so` writes"
     parser.set_defaults(run=_run)
@@ -53,9 +57,10 @@ def add_parser(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     check_file_path(options.outputs, "--outputs")
-    runner = load(options.library).runner()
-    inputs = inputs_for(runner, load_samples(options.inputs, "--inputs"), options.seed)
-    outputs = runner(inputs)
+    with one_step("running", os.path.basename(options.library), options.progress):
+        runner = load(options.library).runner()
+        inputs = inputs_for(runner, load_samples(options.inputs, "--inputs"), options.seed)
+        outputs = runner(inputs)
     if options.outputs:
         save_arrays(options.outputs, {f"output_{i}": array for i, array in enumerate(outputs)})
     facts: dict[str, Any] = {

@@ -11,7 +11,7 @@
   run time are fenced in (see `scale_axis`).
 - TVM's common sub-expression pass on kernels is left out: LLVM has one of its own and rejects the
   debug information of some of the bindings that TVM's makes, and kernels whose loops are unrolled
-  spend several times as long in TVM's as in all else of a build (docs/measurements.md).
+  spend several times as long in TVM's as in all else of a build.
 - Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that

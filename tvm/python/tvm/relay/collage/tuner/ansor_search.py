@@ -28,7 +28,8 @@ from ..tuning.logs import Line, append_line
 from .device import threads_there
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
-# Trials that are chosen at once, by one fit of the cost model.
+# Trials that are chosen at once, by one fit of the cost model. With TVM's own rounds of 64 the
+# model of a short search has learnt nothing before the last trial is chosen.
 ROUND = 16
 # Of one trial TVM measures none.
 _LEAST_TRIALS = 2
@@ -89,8 +90,8 @@ def _kept_model(log: str) -> Any:
 
 def _effort(trials: int) -> dict[str, int]:
     """A population in proportion to the trials, TVM's own from 512 trials on: before each round all
-    of it is lowered for the cost model, which at four times as many took most of a search of 64
-    trials and found nothing faster on the kernel that was tried (docs/measurements.md)."""
+    of it is lowered for the cost model. With TVM's own population that takes most of a short search
+    and finds nothing faster."""
     return {
         "sample_init_min_population": min(50, 4 + trials),
         "evolutionary_search_population": min(2048, 4 * trials),

@@ -25,7 +25,7 @@ from ...transfer.log import read_ansor, sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ..building import add_shape
-from ..parser import line_of
+from ..parser import add_progress, line_of
 
 
 def add_model_file(action: argparse.ArgumentParser) -> None:
@@ -43,15 +43,6 @@ def add_model(action: argparse.ArgumentParser) -> None:
 def add_output(action: argparse.ArgumentParser, what: str, help: str) -> None:
     """The option for what an action writes; `what`: a word for it."""
     action.add_argument("--output", "-o", type=Path, required=True, metavar=what, help=help)
-
-
-def add_progress(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--progress",
-        choices=["auto", "rich", "lines", "quiet", "json"],
-        default="auto",
-        help="what is shown meanwhile: auto means rich on a terminal, else lines (default: auto)",
-    )
 
 
 def add_trials(action: argparse.ArgumentParser) -> None:

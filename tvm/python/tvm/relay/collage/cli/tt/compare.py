@@ -17,11 +17,11 @@ from ...progress import steps
 from ...report.tuning_gain import plot_gains
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
+from ..parser import add_progress
 from .common import (
     add_model,
     add_model_file,
     add_output,
-    add_progress,
     check_logs,
     open_net,
     positive,

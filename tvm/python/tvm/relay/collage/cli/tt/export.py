@@ -15,8 +15,10 @@ from typing import Any
 
 from ...errors import CollageError
 from ...files import check_file_path, make_folder
+from ...progress import steps
 from ...transfer import export_torch
 from ...transfer.export_torch import NETS
+from ..parser import add_progress
 from .common import add_output, positive, print_facts
 
 _NEEDS = "torch, torchvision and transformers"
@@ -48,6 +50,7 @@ def add_actions(add: Any) -> None:
         default=sys.executable,
         help=f"a Python interpreter that has {_NEEDS} (default: the one that runs this command)",
     )
+    add_progress(action)
 
 
 def _names(text: str) -> list[str]:
@@ -62,11 +65,13 @@ def _export(options: argparse.Namespace) -> int:
     make_folder(options.output, "--output")
     files = {name: options.output / f"{name}.onnx" for name in options.models}
     kept = [name for name, file in files.items() if file.exists()]
-    for name, file in files.items():
-        if name not in kept:
-            check_file_path(str(file), "--output")
-            _run(options.python, name, options.batch, file)
-    facts = {"written": [name for name in files if name not in kept], "kept": kept}
+    lacking = [name for name in files if name not in kept]
+    with steps("exporting", options.progress) as on_step:
+        for done, name in enumerate(lacking):
+            check_file_path(str(files[name]), "--output")
+            on_step(name, done, len(lacking))
+            _run(options.python, name, options.batch, files[name])
+    facts = {"written": lacking, "kept": kept}
     print_facts(options, {**facts, "folder": str(options.output)})
     return 0
 

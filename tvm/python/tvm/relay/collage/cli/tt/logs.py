@@ -23,7 +23,8 @@ from ...transfer.log import distil, kernels_of, read_ansor
 from ...tuner.pipeline import check_is_file
 from ...tuning.logs import Line
 from ...tuning.record import TuningLogError
-from .common import add_model, add_output, add_progress, kernels_of_model, positive, print_facts
+from ..parser import add_progress
+from .common import add_model, add_output, kernels_of_model, positive, print_facts
 
 
 def add_actions(add: Any) -> None:

@@ -21,12 +21,12 @@ from ...transfer.timeline import model_seconds, timeline, transfer_seconds
 from ...tuner.pipeline import autoschedule, one_worker, transfer_to
 from ...tuner.session import check_cost_model
 from ...tuner.transfer import Transfer, Trial, best_of, outcomes
+from ..parser import add_progress
 from .common import (
     add_from,
     add_log,
     add_model,
     add_model_file,
-    add_progress,
     add_sources,
     add_trials,
     check_logs,
