@@ -3,10 +3,9 @@
 
 The blocks of a page share their names. What a page takes for given (a net, its data, files) is made
 below, small; costs are made up, the guard takes few rounds. A block that cannot run has a line
-`<!-- not run: why -->` above it.
+`<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
 """
 
-import re
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ import tvm
 from candidate_nets import conv
 from models.graph import Graph
 from models.low_precision import quantise
+from pages import PAGES, blocks, blocks_that_run, text_of
 from tree import ROOT, child_environment
 from tuning_nets import conv as tuned_conv
 from tuning_nets import some_lines
@@ -29,21 +29,12 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
-BLOCK = re.compile(
-    r"^(?:<!-- not run: (?P<why>.+?) -->\n\n?)?```(?:python|py)\n(?P<code>.*?)^```$", re.M | re.S
-)
-PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))]
 # Pages whose blocks are for a process that has TVM's runtime alone.
 WITHOUT_COMPILER = ("docs/deploy.md",)
+WITH_COMPILER = [
+    page for page in PAGES if page not in WITHOUT_COMPILER and blocks_that_run(page, "python")
+]
 SHAPE = (1, 3, 224, 224)
-
-
-def blocks_of(page):
-    """What runs of a page: (number of the line above the block, its code)."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    found = list(BLOCK.finditer(text))
-    assert len(found) == len(re.findall(r"^```(?:python|py)$", text, re.M))
-    return [(text[: m.start("code")].count("\n"), m["code"]) for m in found if m["why"] is None]
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +90,24 @@ def for_import(given):
     del given["mod"], given["params"]
 
 
-def for_quickstart(given):
-    """The file of the page's second step, but for its size."""
+def for_readme(given):
+    """The file of the quick start's second step, but for its size."""
     graph = Graph("small")
     x = graph.relu(graph.conv(graph.input("x", (1, 3, 48, 192)), 8, 3, stride=16))
-    onnx.save(graph.model(x), "model.onnx")
+    given["model"] = graph.model(x)
+    onnx.save(given["model"], "model.onnx")
+
+
+def for_library(given):
+    """What `collage compile` writes for the model."""
+    mod, params = collage.from_onnx(given["model"])
+    targets = [collage.host_target(), Target("dnnl")]
+    collage.optimize(mod, params, targets).save_library("model.so")
+
+
+def for_quickstart(given):
+    for_readme(given)
+    for_library(given)
 
 
 def for_accuracy(given):
@@ -159,8 +163,9 @@ def for_own(given):
 
 MORE = {
     "docs/import.md": for_import,
-    "README.md": for_quickstart,
+    "README.md": for_readme,
     "docs/quickstart.md": for_quickstart,
+    "docs/tools.md": for_library,
     "docs/accuracy.md": for_accuracy,
     "docs/architecture.md": for_architecture,
     "docs/tuning.md": for_tuning,
@@ -171,15 +176,15 @@ MORE = {
 }
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in WITHOUT_COMPILER and blocks_of(p)])
+@pytest.mark.parametrize("page", WITH_COMPILER)
 def test_the_blocks_run(page, given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     onnx.save(given["model"], "model.onnx")
     MORE.get(page, lambda given: None)(given)
-    for line, code in blocks_of(page):
+    for block in blocks_that_run(page, "python"):
         # As many empty lines as make an error's line the page's.
-        exec(compile("\n" * line + code, str(ROOT / page), "exec"), given)
+        exec(compile("\n" * block.line + block.code, str(ROOT / page), "exec"), given)
     assert "__builtins__" in given  # something ran
 
 
@@ -189,7 +194,7 @@ def test_the_blocks_run_on_the_runtime_alone(page, tmp_path):
     library = build_library(tvm.IRModule.from_expr(relay.nn.relu(x)), collage.host_target())
     library.export_library(str(tmp_path / "net.so"))
     code = "import numpy as np\ndata = np.full((2, 4), -1.0, 'float32')\n"
-    code += "".join(code for _, code in blocks_of(page))
+    code += "".join(block.code for block in blocks_that_run(page, "python"))
     code += "print(outputs[0].sum(), module.get_output(0).numpy().sum())"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -200,7 +205,6 @@ def test_the_blocks_run_on_the_runtime_alone(page, tmp_path):
 
 
 def test_blocks_that_do_not_run_say_why():
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-    reasons = [match["why"] for match in BLOCK.finditer(text) if match["why"] is not None]
-    assert len(reasons) == len(re.findall("^<!-- not run", text, re.M))
+    reasons = [block.why for page in PAGES for block in blocks(page) if block.why is not None]
+    assert len(reasons) == "".join(map(text_of, PAGES)).count("\n<!-- not run")
     assert reasons and all(len(why.split()) > 4 for why in reasons)

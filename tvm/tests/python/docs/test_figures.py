@@ -5,9 +5,8 @@ come from records, between two lines `<!-- NAME: begin -->` and `end`, or are a 
 import re
 
 import pytest
-from tree import ROOT
+from pages import PAGES, text_of
 
-PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))]
 GENERATED = re.compile(r"<!-- ([\w.]+): begin -->.*?<!-- \1: end -->", re.S)
 CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.S | re.M)
 UNITS = "ns|us|ms|s|seconds|minutes|hours|times"
@@ -82,8 +81,7 @@ def typed_figures(text, allowed=()):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_figure_is_typed_by_hand(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert typed_figures(text, ALLOWED.get(page, ())) == []
+    assert typed_figures(text_of(page), ALLOWED.get(page, ())) == []
 
 
 @pytest.mark.parametrize(
