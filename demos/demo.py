@@ -93,15 +93,19 @@ def _without_advice_to_tune() -> Iterator[None]:
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
+    from tvm.relay.collage.progress import steps
     from tvm.relay.collage.report import head_lines, plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
     with _phase("compile", clock):
         result = model.build(targets_of(options.backends), options.collage).collage
-    with _phase("compare", clock), _rounds_bar(console) as on_round:
+    with _phase("compare", clock), steps("comparing") as on_step:
+        on_step("first round", 0, options.rounds)
         further = 0.0 if options.quick else FURTHER_SECONDS
-        plans = measure_plans(model, result, options.rounds, further, on_round)
+        plans = measure_plans(
+            model, result, options.rounds, further, lambda *done: on_step("measuring", *done)
+        )
     text, reference_text = read_outputs(model, result)
     picture = options.output.with_name(f"{model.name}.svg")
     result.save_picture(picture)
@@ -115,7 +119,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         latency_text(report, plans) + (f" {NOT_JUDGED}" if options.quick else ""),
         f"{alone_text(plans)}.",
         f"{ships} ({spent})",
-        f"What runs where, as a picture: {picture}",
+        f"What runs where, with times of the search's own measurement: {picture}",
     ):
         console.print(line, highlight=False, markup=False)
     if options.details:
@@ -231,16 +235,6 @@ def _phase(name: str, clock: dict[str, float]):
     began = time.perf_counter()
     yield
     clock[name] = time.perf_counter() - began
-
-
-@contextlib.contextmanager
-def _rounds_bar(console: Any):
-    """A bar for rounds of measuring; yields on_round(done, rounds)."""
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("rounds")
-        yield lambda done, rounds: bar.update(task, completed=done, total=rounds)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -54,6 +54,16 @@ class JsonLines(logging.Formatter):
         return json_line(record.levelname.lower(), record.getMessage())
 
 
+class OfCommand(logging.Formatter):
+    """A record as a line of the command `collage`: as its errors, but for what only a log has."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        who = "collage"
+        if record.levelno < logging.WARNING:
+            who = f"{record.levelname} {record.name}"
+        return f"{who}: {record.getMessage()}"
+
+
 def json_line(kind: str, text: str) -> str:
     return json.dumps({"kind": kind, "text": text})
 

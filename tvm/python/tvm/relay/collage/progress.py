@@ -89,16 +89,19 @@ class JsonLines(View):
 
 
 class TextLines(View):
-    """A line of text every ten seconds of a phase."""
+    """A line of text every ten seconds of a phase, or since the last line of another."""
+
+    _told_at = time.monotonic()  # by any phase of the process
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._next = _LINE_SECONDS
 
     def show(self, state: State) -> None:
-        if state.seconds < self._next:
+        now = time.monotonic()
+        if state.seconds < self._next and now - TextLines._told_at < _LINE_SECONDS:
             return
-        self._next = state.seconds + _LINE_SECONDS
+        self._next, TextLines._told_at = state.seconds + _LINE_SECONDS, now
         print(f"collage: {state.phase}: {_text(state)}", file=self._stream, flush=True)
 
 
@@ -185,6 +188,7 @@ class Phase:
         self._last: _Update | None = None
         self._first = 0  # done when steps of this kind began
         self._not_worked = 0.0  # seconds of waiting, and before steps of this kind began
+        self._worked = 0.0  # seconds without those, when a step was done last
         self._waited_at: float | None = None  # when it was told last, if nothing was done since
         self._lock = threading.RLock()  # the worker's thread and the teller's both show
         self._teller: _Teller | None = None
@@ -204,8 +208,11 @@ class Phase:
             if is_waiting and self._waited_at is not None:
                 self._not_worked += seconds - self._waited_at
             self._waited_at = seconds if is_waiting else None
+            was_done = self._last and self._last.done
             if self._last is None or done < self._last.done or done == self._first:
                 self._first, self._not_worked = done, seconds
+            if done != was_done:
+                self._worked = seconds - self._not_worked
             self._last = _Update(done, total, text, counts, is_waiting)
             self._show()
         if self._teller is None and self._began is not None:
@@ -238,8 +245,11 @@ class Phase:
             return
         seconds, (done, total, text, counts, is_waiting) = self._seconds(), self._last
         worked = done - self._first
-        is_known = worked > 0 and not is_waiting and not self._is_open
-        eta = (seconds - self._not_worked) * (total - done) / worked if is_known else None
+        eta = None
+        if worked > 0 and not is_waiting and not self._is_open:
+            since = seconds - self._not_worked - self._worked
+            left = self._worked * (total - done) / worked - since
+            eta = left if left >= 0 else None  # a step that takes longer than those before it
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
             self._view.show(State(self._name, done, total, text, counts, seconds, eta))

@@ -33,18 +33,34 @@ def test_wrong_outputs_end_with_1_and_no_time(net, monkeypatch, capsys, tmp_path
     assert "Collage failed: wrong_result" in capsys.readouterr().out
 
 
-def test_the_verdict_is_a_sentence_after_few_rounds_too():
+TOO_FEW = {"low": 0.0, "high": None}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        (TOO_FEW, ", 1.200 x (too few rounds to be sure) as fast as the fastest other, {other}."),
+        (
+            {"low": 1.1, "high": 1.3},
+            ", 1.200 [1.100, 1.300] x as fast as the fastest other, {other}.",
+        ),
+        (
+            {"low": 0.9, "high": 1.3},
+            ". Whether the fastest other, {other}, is slower cannot be told: "
+            "1.200 [0.900, 1.300] x as fast.",
+        ),
+    ],
+)
+def test_the_verdict_is_a_sentence_also_where_nothing_is_sure(bounds, text):
     rows = [
         {"name": name, "seconds": seconds, "ratio_to_best_single": {"value": times, **bounds}}
         for name, seconds, times, bounds in (
-            ("collage", 1e-3, 1.2, {"low": 0.0, "high": None}),
+            ("collage", 1e-3, 1.2, bounds),
             ("onnxruntime", 1.2e-3, 1.0, {"low": 1.0, "high": 1.0}),
         )
     ]
-    assert bench._verdict(rows) == (
-        "Collage takes 1 ms a run, 1.200 x (too few rounds to be sure) as fast as the fastest "
-        "other, onnxruntime with 1.2 ms."
-    )
+    expected = "Collage takes 1 ms a run" + text.format(other="onnxruntime with 1.2 ms")
+    assert bench._verdict(rows) == expected
 
 
 def test_a_library_that_was_cut_off_is_told_before_anything_is_measured(

@@ -29,7 +29,7 @@ from ..errors import (
     UnknownBackendError,
     UnknownPlanError,
 )
-from ..logs import LOGGER, JsonLines
+from ..logs import LOGGER, JsonLines, OfCommand
 from ..messages import last_line
 from ..option_flags import as_flags
 from . import (
@@ -116,20 +116,20 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
     """None of ours from a quiet command; of one whose progress is JSON all as lines of JSON."""
     ours, root = logging.getLogger(LOGGER), logging.getLogger()
     before = ours.level
+    is_json = is_json_lines(options)
+    logger = root if is_json else ours
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines() if is_json else OfCommand())
     if options.quiet:
         ours.setLevel(logging.ERROR)
-    if is_json_lines(options):
-        root.addHandler(handler)
-        logging.captureWarnings(True)
+    logger.addHandler(handler)
+    logging.captureWarnings(is_json)
     try:
         yield
     finally:
         ours.setLevel(before)
-        if is_json_lines(options):
-            root.removeHandler(handler)
-            logging.captureWarnings(False)
+        logger.removeHandler(handler)
+        logging.captureWarnings(False)
 
 
 def _say(text: str, options: argparse.Namespace) -> None:

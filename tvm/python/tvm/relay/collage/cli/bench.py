@@ -18,6 +18,7 @@ import numpy as np
 import tvm
 
 from ..costs.inputs import describe_inputs, random_inputs
+from ..costs.statistics import Interval
 from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
@@ -150,8 +151,13 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
     if not others:
         return f"{text}; there was nobody to compare with."
     best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
-    beside = f"{best['name']} with {plan_time(best)}"
-    return f"{text}, {ratio_text(ours)} as fast as the fastest other, {beside}."
+    beside = f"the fastest other, {best['name']} with {plan_time(best)}"
+    ratio = Interval.from_json(ours["ratio_to_best_single"])
+    if (
+        ratio.is_bounded and ratio.low <= 1 <= ratio.high
+    ):  # of runs of the same rounds, unlike the two medians
+        return f"{text}. Whether {beside}, is slower cannot be told: {ratio_text(ours)} as fast."
+    return f"{text}, {ratio_text(ours)} as fast as {beside}."
 
 
 def _rounds(text: str) -> int:

@@ -60,8 +60,9 @@ class Progress:
 
     def _changed(self, what: str = "", is_waiting: bool = False) -> None:
         names = ("total", "cached", "stored", "built", "done", "failed")
-        text = f"{self.done}/{self.total} candidates so far, {self.cached} from memory, "
-        text += f"{self.stored} from the store, {self.failed} failed{what and f', {what}'}"
+        known = {"from memory": self.cached, "from the store": self.stored, "failed": self.failed}
+        told = [f"{count} {where}" for where, count in known.items() if count]
+        text = ", ".join(filter(None, [f"{self.done}/{self.total} candidates so far", *told, what]))
         # A build and a measurement count as half a candidate each.
         self._phase.update(
             self.built + self.done,
