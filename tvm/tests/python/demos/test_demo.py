@@ -202,7 +202,7 @@ def test_unknown_models_and_rounds_are_refused(capsys):
             "unknown models alexnet: choose of magika, cls, rec",
         ),
         (["--rounds", "0"], "--rounds must be at least 1"),
-        (["--backends", "dnnl,none"], "--backends: unknown backend 'none'; known: cblas"),
+        (["--backends", "dnnl,nil"], "--backends: unknown backend 'nil'; known: cblas"),
     ):
         with pytest.raises(SystemExit) as stopped:
             demo.main(arguments)
@@ -272,7 +272,7 @@ def test_a_small_model_goes_through_all_of_it(tmp_path, monkeypatch, capsys, cap
     assert model["text"] == model["reference_text"] and model["text"] in text
     assert model["collage"]["functions"][0]["parts"] and "What ships" in text
     assert f"It answers {model['text']!r}, as onnxruntime itself does." in text
-    assert f"picture: {tmp_path / 'out' / 'small.svg'}" in " ".join(text.split())
+    assert f"measurement: {tmp_path / 'out' / 'small.svg'}" in " ".join(text.split())
     assert f"Plan {model['collage']['plan']}" in (tmp_path / "out" / model["picture"]).read_text()
     assert "Alone: " in text and "onnxruntime itself" in text and "mix of backends ship" in text
 
