@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +53,18 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return json_line(record.levelname.lower(), record.getMessage())
+
+
+class ToStderr(logging.StreamHandler):
+    """To what is standard error at the time: a progress bar puts a stream of its own there."""
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _given: Any) -> None:
+        """The constructor sets it."""
 
 
 class OfCommand(logging.Formatter):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 import threading
 import time
@@ -91,18 +92,30 @@ class JsonLines(View):
 class TextLines(View):
     """A line of text every ten seconds of a phase, or since the last line of another."""
 
-    _told_at = time.monotonic()  # by any phase of the process
+    # Of all phases of the process: when the last line was printed, and when the last phase ended.
+    _told_at = _ended_at = -math.inf
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream, self._clock = stream or sys.stderr, clock
         self._next = _LINE_SECONDS
+        begun = clock()
+        # One phase after another is one piece of work to those who wait.
+        follows = begun - TextLines._ended_at < _LINE_SECONDS
+        self._since = TextLines._told_at if follows else begun
 
     def show(self, state: State) -> None:
-        now = time.monotonic()
-        if state.seconds < self._next and now - TextLines._told_at < _LINE_SECONDS:
+        now = self._clock()
+        if state.seconds < self._next and now - self._since < _LINE_SECONDS:
             return
-        self._next, TextLines._told_at = state.seconds + _LINE_SECONDS, now
+        self._next, self._since = state.seconds + _LINE_SECONDS, now
+        TextLines._told_at = now
         print(f"collage: {state.phase}: {_text(state)}", file=self._stream, flush=True)
+
+    def end(self) -> None:
+        TextLines._ended_at = self._clock()
+        TextLines._told_at = max(TextLines._told_at, self._since)
 
 
 class RichBar(View):
@@ -215,13 +228,18 @@ class Phase:
                 self._worked = seconds - self._not_worked
             self._last = _Update(done, total, text, counts, is_waiting)
             self._show()
-        if self._teller is None and self._began is not None:
-            self._teller = _Teller(self._tell_again, self._every)
+            if self._teller is None and self._began is not None:
+                self._teller = _Teller(self._tell_again, self._every)
 
     def pause(self) -> None:
-        if self._teller is not None:
-            self._teller.stop()
-            self._teller = None
+        try:
+            if self._teller is not None:
+                self._teller.stop()
+                self._teller = None
+        finally:
+            self._hide()
+
+    def _hide(self) -> None:
         with self._lock:
             self._before, self._began = self._seconds(), None
             if self._is_shown:
@@ -273,8 +291,10 @@ class _Teller:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._is_over.wait(self._every):
-            self._tell()
+        # Nobody can be told where standard error is closed.
+        with contextlib.suppress(OSError, ValueError):
+            while not self._is_over.wait(self._every):
+                self._tell()
 
 
 class _Update(NamedTuple):

@@ -109,8 +109,11 @@ def test_any_plan_that_was_seen_is_saved_for_replay(full, tmp_path, capsys):
     assert main(["report", str(full), "--save-placement", str(path), "--plan", "beta"]) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
     assert load_placement(path).plan == "beta"
-    # Its report lies beside it, so that it can be explained and drawn like any decision.
-    assert main(["report", str(path), "--json"]) == 0
+    # Its report lies beside it, so that it is drawn like any decision.
+    assert main(["report", str(path), "--svg", str(tmp_path / "beta.svg")]) == 0
+    assert "Plan beta" in (tmp_path / "beta.svg").read_text()
+    assert main(["report", str(full), "--save-placement", str(full)]) == 2
+    assert "would replace what is read" in capsys.readouterr().err
     assert main(["report", str(full), "--save-placement", str(path), "--plan", "gamma"]) == 2
     assert load_placement(path).plan == "beta"
 

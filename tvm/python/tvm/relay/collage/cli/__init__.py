@@ -29,7 +29,7 @@ from ..errors import (
     UnknownBackendError,
     UnknownPlanError,
 )
-from ..logs import LOGGER, JsonLines, OfCommand
+from ..logs import LOGGER, JsonLines, OfCommand, ToStderr
 from ..messages import last_line
 from ..option_flags import as_flags
 from . import (
@@ -118,11 +118,12 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
     before = ours.level
     is_json = is_json_lines(options)
     logger = root if is_json else ours
-    handler = logging.StreamHandler(sys.stderr)
+    handler = ToStderr()
     handler.setFormatter(JsonLines() if is_json else OfCommand())
     if options.quiet:
         ours.setLevel(logging.ERROR)
-    logger.addHandler(handler)
+    if is_json or not ours.hasHandlers():  # else the program that calls us has its own
+        logger.addHandler(handler)
     logging.captureWarnings(is_json)
     try:
         yield

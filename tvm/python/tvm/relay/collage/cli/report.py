@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..errors import CollageError
+from ..errors import CollageError, OptionError
 from ..files import check_file_path
 from ..progress import one_step
 from ..report import (
@@ -24,7 +24,7 @@ from ..report import (
     print_report,
     write_form,
 )
-from .decisions import READS, check_decision_path, placement_in, read_report, write_decision
+from .decisions import READS, check_decision_path, placement_in, read_decision, write_decision
 from .parser import add_progress
 
 
@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     wanted = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     placement = options.save_placement
-    if (options.plan or options.function) and not wanted and not (options.plan and placement):
+    if (options.function or (options.plan and not placement)) and not wanted:
         names = ", ".join(f"--{form}" for form in FORMS)
         parser.error(
             f"--plan and --function say what to draw: name a file by one of {names}; or a "
@@ -67,9 +67,14 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         check_file_path(str(path), f"--{form}")
     if placement:
         check_decision_path(placement)
-    report = read_report(options.file)
+        if placement.absolute() == options.file.absolute():
+            raise OptionError(
+                f"--save-placement {placement} would replace what is read: name another"
+            )
+    report, plan = read_decision(options.file)
+    plan = options.plan or plan
     if wanted:
-        _write(report, wanted, options)
+        _write(report, wanted, options, plan)
     if placement:
         write_decision(placement, placement_in(options.file, options.plan), report)
         wanted["placement"] = placement
@@ -84,7 +89,9 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Namespace) -> None:
+def _write(
+    report: dict[str, Any], wanted: dict[str, Path], options: argparse.Namespace, plan: str
+) -> None:
     try:
         check_is_full(report)
     except CollageError as error:
@@ -92,7 +99,7 @@ def _write(report: dict[str, Any], wanted: dict[str, Path], options: argparse.Na
     boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
         with one_step("drawing", path.name, options.progress):
-            write_form(report, form, path, options.plan, options.function, boxes)
+            write_form(report, form, path, plan, options.function, boxes)
         _tell_of(path, options)
 
 

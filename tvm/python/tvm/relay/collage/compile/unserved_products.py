@@ -15,6 +15,7 @@ that Ansor is to search for, all products are Ansor's. Test: compile/test_unserv
 from __future__ import annotations
 
 import contextlib
+import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -30,24 +31,35 @@ from .thread_contexts import of_this_thread
 
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 _KEY = "relay.backend.use_auto_scheduler"
+# In this thread: the function is patched for all.
+_is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("is_inside", default=False)
 
 
 @contextlib.contextmanager
 def unserved_products() -> Iterator[None]:
     """Context in which builds, those for Ansor's records, too, take TVM's own kernels for them."""
-    with _PATCH.inside():
-        yield
+    token = _is_inside.set(True)
+    try:
+        with _PATCH.inside():
+            yield
+    finally:
+        _is_inside.reset(token)
 
 
 def _select(stock: Callable[..., Any]) -> Callable[..., Any]:
-    def select(op: Any, attrs: Any, inputs: Sequence[Any], *args: Any, **keywords: Any) -> Any:
-        is_ansors = auto_scheduler.is_auto_scheduler_enabled() and not _is_extracting()
-        if not is_ansors or op.name not in _PRODUCTS or _may_be_served(attrs, inputs):
-            return stock(op, attrs, inputs, *args, **keywords)
+    def select(
+        op: Any, attrs: Any, inputs: Any, out_type: Any, target: Any, *args: Any, **keywords: Any
+    ) -> Any:
+        given = (op, attrs, inputs, out_type, target, *args)
+        is_ansors = _is_inside.get() and auto_scheduler.is_auto_scheduler_enabled()
+        if not is_ansors or op.name not in _PRODUCTS or _is_extracting():
+            return stock(*given, **keywords)
+        if _may_be_served(attrs, inputs, target):
+            return stock(*given, **keywords)
         current = tvm.transform.PassContext.current()
         config = {**dict(current.config.items()), _KEY: False}
         with tvm.transform.PassContext(opt_level=current.opt_level, config=config):
-            return stock(op, attrs, inputs, *args, **keywords)
+            return stock(*given, **keywords)
 
     return select
 
@@ -57,7 +69,7 @@ def _is_extracting() -> bool:
     return tracing is not None and tracing.tracing_mode != TracingMode.PREPARE_LAYOUT_REWRITE
 
 
-def _may_be_served(attrs: Any, inputs: Sequence[Any]) -> bool:
+def _may_be_served(attrs: Any, inputs: Sequence[Any], target: Any) -> bool:
     if get_auto_scheduler_rewritten_layout(attrs):  # its weight has another shape by now
         return True
     shapes = [tuple(getattr(dim, "value", None) for dim in each.shape) for each in inputs]
@@ -66,13 +78,19 @@ def _may_be_served(attrs: Any, inputs: Sequence[Any]) -> bool:
         # A context of somebody's own, or one that takes records of other shapes, may serve all.
         if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
             return True
-        tables = (context.best_by_model, context.best_by_targetkey)
-        workloads = [row for table in tables for rows in table.values() for row in rows.values()]
-        for arguments in (each for row in workloads for each in row):
+        for arguments in _workloads(context, target):
             if not arguments or all(_has(arguments, shape) for shape in shapes):
                 return True
         context = of_this_thread(context._old_ctx)
     return False
+
+
+def _workloads(context: auto_scheduler.ApplyHistoryBest, target: Any) -> Iterator[Any]:
+    """The arguments of those that the context has a state for, on such a target."""
+    for table in (context._best_user_defined, context.best_by_model, context.best_by_targetkey):
+        for key in (target.model, *target.keys):
+            for row in table.get(key, {}).values():
+                yield from row
 
 
 def _has(arguments: Sequence[Any], shape: Sequence[int | None]) -> bool:

@@ -26,19 +26,33 @@ def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array 
     arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
     if rule is None or not isinstance(kind, tvm.ir.TensorType) or kind.dtype != _DTYPE:
         return None
-    if any(array.dtype != _DTYPE for array in arrays):
+    if not all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
+        return None
+    if not all(array.dtype == _DTYPE and array.size for array in arrays):
         return None
     with np.errstate(all="ignore"):  # what is not finite is not compared
         result = rule(call, *operands)
-    return None if result is None else np.asarray(result, _DTYPE)
+    # An attribute that numpy reads otherwise gives another shape.
+    if result is None or list(result.shape) != _shape(call):
+        return None
+    return np.asarray(result, _DTYPE)
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda call, *operands: function(*operands)
 
 
+# As TVM compares: what is no number is not the larger one, unlike np.maximum's.
+def _larger(one: Any, other: Any) -> Array:
+    return np.where(one > other, one, other)
+
+
+def _smaller(one: Any, other: Any) -> Array:
+    return np.where(one < other, one, other)
+
+
 def _clip(call: _expr.Call, data: Array) -> Array:
-    return np.clip(data, call.attrs.a_min, call.attrs.a_max)
+    return _larger(_smaller(data, call.attrs.a_max), call.attrs.a_min)
 
 
 def _leaky_relu(call: _expr.Call, data: Array) -> Array:
@@ -104,11 +118,13 @@ _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 def _convolution(call: _expr.Call, data: Array, weight: Array) -> Array | None:
     """In one, two or three dimensions: a matrix product for each tap of the kernel."""
     attrs, rank = call.attrs, data.ndim - 2
-    layout, kernel_layout = _LAYOUTS[rank]
+    layout, kernel_layout = _LAYOUTS.get(rank, ("", ""))
     if attrs.data_layout != layout or attrs.kernel_layout != kernel_layout:
         return None
     padding = _ints(attrs.padding)  # one for each dimension, or all before and all behind
     if attrs.out_layout not in ("", layout) or len(padding) not in (rank, 2 * rank):
+        return None
+    if min(padding) < 0:
         return None
     padded = [(0, 0), (0, 0), *zip(padding[:rank], padding[-rank:], strict=True)]
     data = np.pad(data, padded)
@@ -140,8 +156,8 @@ _OPERATORS: dict[str, Callable[..., Array | None]] = {
     "subtract": _elementwise(np.subtract),
     "multiply": _elementwise(np.multiply),
     "divide": _elementwise(np.divide),
-    "maximum": _elementwise(np.maximum),
-    "minimum": _elementwise(np.minimum),
+    "maximum": _elementwise(_larger),
+    "minimum": _elementwise(_smaller),
     "power": _elementwise(np.power),
     "abs": _elementwise(np.abs),
     "negative": _elementwise(np.negative),
@@ -151,7 +167,7 @@ _OPERATORS: dict[str, Callable[..., Array | None]] = {
     "rsqrt": _elementwise(lambda data: 1 / np.sqrt(data)),
     "tanh": _elementwise(np.tanh),
     "sigmoid": _elementwise(lambda data: 1 / (1 + np.exp(-data))),
-    "nn.relu": _elementwise(lambda data: np.maximum(data, 0)),
+    "nn.relu": _elementwise(lambda data: _larger(data, 0)),
     "nn.leaky_relu": _leaky_relu,
     "clip": _clip,
     "nn.bias_add": _bias_add,

@@ -32,9 +32,7 @@ KINDS = {
 _PADDED_TYPES = ("int8", "uint8")
 # By kind, what builds made of its records from the first version on, where that has changed; the
 # last is what they make today. Costs from before do not count.
-_BUILT_AS = {
-    "ansor": ("ansor", "ansor, weights laid out", "ansor, products without records as TVM's own")
-}
+_BUILT_AS = {"ansor": ("ansor", "ansor, weights laid out")}
 
 
 # Those that are in force by TuningRecords.in_force: TVM's contexts do not keep whose they are.
