@@ -343,11 +343,9 @@ def steps(
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
     is_open: bool = False,
-    every: float = _TOLD_SECONDS,
 ) -> Iterator[OnStep]:
-    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open, every: see
-    Phase."""
-    with phase(name, make_view(kind, stream), clock, is_open, every) as running:
+    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open: see Phase."""
+    with phase(name, make_view(kind, stream), clock, is_open) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
             counts = {"step": step, "done": done, "total": total}

@@ -124,13 +124,15 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
         ours.setLevel(logging.ERROR)
     if is_json or not ours.hasHandlers():  # else the program that calls us has its own
         logger.addHandler(handler)
-    logging.captureWarnings(is_json)
+    if is_json:
+        logging.captureWarnings(True)
     try:
         yield
     finally:
         ours.setLevel(before)
         logger.removeHandler(handler)
-        logging.captureWarnings(False)
+        if is_json:
+            logging.captureWarnings(False)
 
 
 def _say(text: str, options: argparse.Namespace) -> None:

@@ -153,9 +153,8 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
     best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
     beside = f"the fastest other, {best['name']} with {plan_time(best)}"
     ratio = Interval.from_json(ours["ratio_to_best_single"])
-    if (
-        ratio.is_bounded and ratio.low <= 1 <= ratio.high
-    ):  # of runs of the same rounds, unlike the two medians
+    # The ratio is of runs of the same rounds: the two medians may stand the other way round.
+    if ratio.is_bounded and ratio.low <= 1 <= ratio.high:
         return f"{text}. Whether {beside}, is slower cannot be told: {ratio_text(ours)} as fast."
     return f"{text}, {ratio_text(ours)} as fast as {beside}."
 

@@ -71,11 +71,6 @@ def read_decision(path: str | os.PathLike) -> Decision:
     return Decision(report, str(value.get("plan")))
 
 
-def read_report(path: str | os.PathLike) -> dict[str, Any]:
-    """The report of any of the three."""
-    return read_decision(path).report
-
-
 def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
     """A placement's own, or of a report or library that of a plan: what ships, or the one named.
     PlacementError."""

@@ -21,7 +21,7 @@ _DTYPE = "float32"
 def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array | None:
     """The result of an operator call on these operands, a tuple's fields as a list; None where
     numpy is not asked. Precondition: types are inferred."""
-    rule = _OPERATORS.get(call.op.name)
+    rule = OPERATORS.get(call.op.name)
     kind = call.checked_type
     arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
     if rule is None or not isinstance(kind, tvm.ir.TensorType) or kind.dtype != _DTYPE:
@@ -81,10 +81,10 @@ def _concatenate(call: _expr.Call, fields: list[Array]) -> Array:
 
 def _reduction(function: Callable[..., Array]) -> Callable[..., Array | None]:
     def rule(call: _expr.Call, data: Array) -> Array | None:
-        axis, attrs = call.attrs.axis, call.attrs
+        attrs = call.attrs
         if attrs.exclude:
             return None
-        axes = None if axis is None else tuple(_ints(axis))
+        axes = None if attrs.axis is None else tuple(_ints(attrs.axis))
         return function(data, axis=axes, keepdims=bool(attrs.keepdims))
 
     return rule
@@ -151,7 +151,7 @@ def _ints(values: Any) -> list[int]:
     return [int(value) for value in values]
 
 
-_OPERATORS: dict[str, Callable[..., Array | None]] = {
+OPERATORS: dict[str, Callable[..., Array | None]] = {
     "add": _elementwise(np.add),
     "subtract": _elementwise(np.subtract),
     "multiply": _elementwise(np.multiply),

@@ -30,7 +30,7 @@ from ..messages import describe
 from ..relay_util.walk import operands_of, post_order
 from .candidate import CandidateModule
 from .inputs import describe_inputs, random_inputs
-from .numpy_operators import compute
+from .numpy_operators import OPERATORS, compute
 from .tolerance import Tolerance, mismatch, tolerance_of
 from .weights import is_weight
 
@@ -117,9 +117,10 @@ def _value(mod: tvm.IRModule, node: Any, operands: list[Any], builder: str) -> A
 
 def _operator(call: _expr.Call, operands: list[Any], builder: str) -> Any:
     """The result of one operator call, by numpy or built alone."""
-    computed = compute(call, [_arrays(value) for value in operands])
-    if computed is not None:
-        return computed
+    if call.op.name in OPERATORS:
+        computed = compute(call, [_arrays(value) for value in operands])
+        if computed is not None:
+            return computed
     needs_constants = call.op.name.startswith("qnn.")  # TVM computes with them as it builds
     params: list[_expr.Var] = []
     arrays: list[np.ndarray] = []
